@@ -1,0 +1,24 @@
+import { LimitError } from './errors.ts';
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const LARGEST_FIRST = ['d', 'h', 'm', 's', 'ms'] as const;
+const PATTERN = /^([1-9]\d*)(ms|s|m|h|d)$/;
+
+/**
+ * `'30s'` to milliseconds. Whole numbers with one unit of `ms`, `s`, `m`, `h`, `d`; no fractions, so nothing is ever rounded.
+ * @throws LimitError naming `place`
+ */
+export function parseDuration(text: string, place = 'duration'): number {
+  const match = PATTERN.exec(text);
+  const durationMs = match ? Number(match[1]) * UNITS[match[2] as keyof typeof UNITS] : Number.NaN;
+  if (!Number.isSafeInteger(durationMs)) {
+    throw new LimitError(place, text, 'a duration is a whole number and a unit of ms, s, m, h, d, such as "30s"');
+  }
+  return durationMs;
+}
+
+/** Milliseconds to the shortest text that {@link parseDuration} reads back to the same value: 90,000 is `'90s'`. */
+export function formatDuration(durationMs: number): string {
+  const unit = LARGEST_FIRST.find((name) => durationMs % UNITS[name] === 0) ?? 'ms';
+  return `${durationMs / UNITS[unit]}${unit}`;
+}

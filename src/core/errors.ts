@@ -1,0 +1,115 @@
+/** Where an error came from, for `switch`; stable across versions. */
+export type HeadgateErrorCode =
+  | 'invalid_limit'
+  | 'invalid_option'
+  | 'invalid_subject'
+  | 'invalid_cost'
+  | 'invalid_clock'
+  | 'store_full'
+  | 'store_not_synchronous'
+  | 'closed';
+
+const BRAND = Symbol.for('headgate.error');
+
+/**
+ * Base of every error that headgate throws. A rejection by a limit is never one of them: denial is a value, only breakage throws.
+ * Tell them apart with {@link isHeadgateError}: `instanceof` fails when two copies of the package are loaded (ESM beside CJS).
+ */
+export class HeadgateError extends Error {
+  readonly code: HeadgateErrorCode;
+  readonly [BRAND] = true;
+
+  constructor(code: HeadgateErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+    this.code = code;
+  }
+}
+
+/** A limit, a window or a duration that makes no sense; names the limit and the value (S3). */
+export class LimitError extends HeadgateError {
+  constructor(
+    /** Place of the bad value, e.g. `limits.routes["POST /x"][1]`. */
+    readonly place: string,
+    readonly value: unknown,
+    reason: string,
+  ) {
+    super('invalid_limit', `${place}: ${reason}, got ${describe(value)}`);
+  }
+}
+
+/** An option that makes no sense; names the option and the value. */
+export class OptionError extends HeadgateError {
+  constructor(
+    readonly option: string,
+    readonly value: unknown,
+    reason: string,
+  ) {
+    super('invalid_option', `${option}: ${reason}, got ${describe(value)}`);
+  }
+}
+
+/** An account, route or provider that is not a string. Nothing was charged. */
+export class SubjectError extends HeadgateError {
+  constructor(
+    readonly field: string,
+    readonly value: unknown,
+  ) {
+    super('invalid_subject', `${field} must be a string, got ${describe(value)}`);
+  }
+}
+
+/** A cost that is not a positive safe integer (S11). Nothing was charged. */
+export class CostError extends HeadgateError {
+  constructor(readonly cost: unknown) {
+    super('invalid_cost', `cost must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}, got ${describe(cost)}`);
+  }
+}
+
+/** A clock whose `now()` is not an integer number of milliseconds (S15). Nothing was charged. */
+export class ClockError extends HeadgateError {
+  constructor(readonly now: unknown) {
+    super('invalid_clock', `clock.now() must return integer milliseconds, got ${describe(now)}`);
+  }
+}
+
+/** A bounded store had no room for one more key, since every key it holds has an active window (S18). Nothing was charged. */
+export class StoreFullError extends HeadgateError {
+  constructor(readonly maxKeys: number) {
+    super(
+      'store_full',
+      `the store holds ${maxKeys} keys, all with active windows: raise maxKeys (S18 forbids to forget one)`,
+    );
+  }
+}
+
+/** `consumeSync` on a store that answers later. */
+export class StoreNotSynchronousError extends HeadgateError {
+  constructor() {
+    super('store_not_synchronous', 'consumeSync needs a synchronous store, such as createMemoryStore(): use consume');
+  }
+}
+
+/** A call after `close()`. */
+export class ClosedError extends HeadgateError {
+  constructor(what: string) {
+    super('closed', `${what} was closed: create a new one`);
+  }
+}
+
+/** Whether `value` is an error of headgate's, of any copy of the package; with `code`, of that kind. */
+export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    BRAND in value &&
+    (code === undefined || (value as HeadgateError).code === code)
+  );
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  return typeof value === 'bigint' ? `${value}n` : String(value);
+}

@@ -1,0 +1,76 @@
+import { formatDuration, parseDuration } from './duration.ts';
+import { LimitError } from './errors.ts';
+
+/** A rolling fixed window: at most `max` in `durationMs` milliseconds from the first accepted request (S4). */
+export interface Window {
+  /** Requests (or their costs) that fit: a non-negative safe integer. 0 rejects always (S9). */
+  readonly max: number;
+  /** Length in milliseconds: a positive safe integer. */
+  readonly durationMs: number;
+}
+
+/** Which of a route's two limits: its own, or the one that every route has (S1). */
+export type LimitName = 'route' | 'all-methods';
+
+/** `'60/1m'` or `{ max: 60, durationMs: 60_000 }`. */
+export type WindowInput = string | Window;
+
+/** A limit as people write it: its windows, in any order. Empty means: no such limit. */
+export type LimitInput = readonly WindowInput[];
+
+/** A checked limit: windows by rising duration, durations distinct (S2, S3). */
+export type Limit = readonly Window[];
+
+const PATTERN = /^(0|[1-9]\d*)\/(.+)$/s;
+
+/**
+ * Reads a limit and checks it (S3).
+ * @param place how errors call it, e.g. `limits.allMethods`
+ * @throws LimitError naming the place and the value
+ */
+export function parseLimit(input: LimitInput, place = 'limit'): Limit {
+  if (!Array.isArray(input)) {
+    throw new LimitError(place, input, 'a limit is an array of windows such as ["60/1m", "5000/1d"]');
+  }
+  const windows = input.map((window, index) => parseWindow(window, `${place}[${index}]`));
+  windows.sort((a, b) => a.durationMs - b.durationMs);
+  for (let i = 1; i < windows.length; i++) {
+    const window = windows[i] as Window;
+    if (window.durationMs === (windows[i - 1] as Window).durationMs) {
+      throw new LimitError(
+        place,
+        formatDuration(window.durationMs),
+        'two windows of one limit need distinct durations',
+      );
+    }
+  }
+  return Object.freeze(windows);
+}
+
+/** Reads one window; see {@link parseLimit}. */
+export function parseWindow(input: WindowInput, place = 'window'): Window {
+  const { max, durationMs } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
+  if (!Number.isSafeInteger(max) || max < 0) throw new LimitError(place, max, 'max must be a non-negative integer');
+  if (!Number.isSafeInteger(durationMs) || durationMs <= 0) {
+    throw new LimitError(place, durationMs, 'durationMs must be a positive integer of milliseconds');
+  }
+  return Object.freeze({ max, durationMs });
+}
+
+/** `{ max: 60, durationMs: 60_000 }` to `'60/1m'`. */
+export function formatWindow(window: Window): string {
+  return `${window.max}/${formatDuration(window.durationMs)}`;
+}
+
+function fromText(text: string, place: string): Window {
+  const match = PATTERN.exec(text);
+  if (!match) throw new LimitError(place, text, 'a window is max/duration, such as "60/1m"');
+  return { max: Number(match[1]), durationMs: parseDuration(match[2] as string, place) };
+}
+
+function fromObject(input: Window, place: string): Window {
+  if (typeof input !== 'object' || input === null) {
+    throw new LimitError(place, input, 'a window is "60/1m" or { max, durationMs }');
+  }
+  return input;
+}

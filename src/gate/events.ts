@@ -1,0 +1,76 @@
+import type { Decision } from '../core/decision.ts';
+
+/** One passage was decided: accepted, or rejected by a limit. */
+export interface DecisionEvent {
+  readonly type: 'decision';
+  readonly requestId: string;
+  readonly decision: Decision;
+}
+
+/** One passage took no decision: the route is not limited, or the answer comes from a cache (S12). */
+export interface SkippedEvent {
+  readonly type: 'skipped';
+  readonly requestId: string;
+  readonly reason: 'not_limited' | 'cached';
+}
+
+/** A charge was taken back (S12, S13). */
+export interface RefundEvent {
+  readonly type: 'refund';
+  readonly requestId: string;
+  readonly decision: Decision;
+  /** False where nothing was left to take back: the window was over. */
+  readonly refunded: boolean;
+}
+
+/** The provider answered 429 by itself (S16). */
+export interface ProviderRejectedEvent {
+  readonly type: 'provider_rejected';
+  readonly requestId: string;
+  readonly decision: Decision | undefined;
+}
+
+/** Something of the gate's broke: a resolver, the cache hook or the store. The request got a 500 or 503. */
+export interface FailureEvent {
+  readonly type: 'failure';
+  readonly requestId: string;
+  readonly stage: 'account' | 'route' | 'provider' | 'cost' | 'cached' | 'limits' | 'refund';
+  readonly error: unknown;
+}
+
+/** Everything that a gate tells. Objects are not to be changed. */
+export type GateEvent = DecisionEvent | SkippedEvent | RefundEvent | ProviderRejectedEvent | FailureEvent;
+
+/** Name of the `node:diagnostics_channel` that carries each {@link GateEvent} of every gate in the process. */
+export const GATE_CHANNEL = 'headgate:gate';
+
+/** Tells a listener and the diagnostics channel; neither can break a request. */
+export type Emit = (event: GateEvent) => void;
+
+interface Channel {
+  readonly hasSubscribers: boolean;
+  publish(message: unknown): void;
+}
+
+/** @param onEvent the listener of one gate */
+export function createEmit(onEvent: ((event: GateEvent) => void) | undefined): Emit {
+  const channel = diagnosticsChannel();
+  return (event) => {
+    if (channel?.hasSubscribers) channel.publish(event);
+    if (onEvent === undefined) return;
+    try {
+      onEvent(event);
+    } catch (error) {
+      // A listener's fault is the program's, not the request's: it surfaces where uncaught errors do.
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  };
+}
+
+/** Without an import of `node:`, so that the gate also runs where there is none. */
+function diagnosticsChannel(): Channel | undefined {
+  const module = globalThis.process?.getBuiltinModule?.('node:diagnostics_channel');
+  return module?.channel(GATE_CHANNEL);
+}

@@ -1,0 +1,51 @@
+import type { Decision } from '../core/decision.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import type { Reply } from '../http/problem.ts';
+import type { HeaderFields } from '../http/rate-limit-fields.ts';
+
+/** What came back from behind the gate, as far as the gate must know it. */
+export interface Outcome {
+  /** HTTP status that the handler or the upstream answered. */
+  readonly status: number;
+  /** Whether the answer was served from a cache after all, so that the provider did not see the request (S12). */
+  readonly cached?: boolean;
+}
+
+/** The request may go on. Exactly one of `settle` and `abandon` is to be called, once; later calls do nothing. */
+export interface Passage {
+  readonly kind: 'proceed';
+  /** Undefined where the request is not limited. */
+  readonly decision: Decision | undefined;
+  /** For the answer, whatever its status; on a 429 of the provider's own see {@link Settlement}. */
+  readonly headers: HeaderFields;
+  /** The head of the answer is known: says which fields go on it. */
+  settle(outcome: Outcome): Settlement;
+  /** The request is known not to have reached the provider: its charge is taken back (S13). Never rejects. */
+  abandon(): Promise<void>;
+}
+
+/** What goes on the answer. */
+export interface Settlement {
+  readonly headers: HeaderFields;
+  /** True on the provider's own 429: no rate-limit field, ours or anybody's, may stand on it (S16). */
+  readonly stripRateLimit: boolean;
+}
+
+/** The gate answers by itself; the request goes no further. */
+export interface Answer {
+  readonly kind: 'answer';
+  readonly reply: Reply;
+}
+
+/** What {@link Gate.enter} says. */
+export type Entry = Answer | Passage;
+
+/** The passage of one HTTP exchange through idempotency and limits, for every framework alike. */
+export interface Gate<Request> {
+  /**
+   * Runs the stages in front of the handler. Never rejects: what breaks becomes a 500 or 503 answer, with nothing charged.
+   * Returns at once where everything it asks answers at once.
+   * @param requestId put into error answers as `req_id` and into events; made here when absent
+   */
+  enter(request: Request, requestId?: string): MaybePromise<Entry>;
+}

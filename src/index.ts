@@ -1,0 +1,42 @@
+export { type Clock, monotonicClock } from './core/clock.ts';
+export type { Decision, WindowStatus } from './core/decision.ts';
+export { formatDuration, parseDuration } from './core/duration.ts';
+export {
+  ClockError,
+  ClosedError,
+  CostError,
+  HeadgateError,
+  type HeadgateErrorCode,
+  isHeadgateError,
+  LimitError,
+  OptionError,
+  StoreFullError,
+  StoreNotSynchronousError,
+  SubjectError,
+} from './core/errors.ts';
+export {
+  formatWindow,
+  type Limit,
+  type LimitInput,
+  type LimitName,
+  parseLimit,
+  type Window,
+  type WindowInput,
+} from './core/limit.ts';
+export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from './core/plan.ts';
+export type { LimitStore, MaybePromise, ResetTarget, SynchronousLimitStore } from './core/ports.ts';
+export {
+  type DecisionEvent,
+  type FailureEvent,
+  GATE_CHANNEL,
+  type GateEvent,
+  type ProviderRejectedEvent,
+  type RefundEvent,
+  type SkippedEvent,
+} from './gate/events.ts';
+export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/exchange.ts';
+export { createGate, type GateOptions, type Resolver } from './gate/gate.ts';
+export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limiter.ts';
+export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits.ts';
+export type { AdjustTarget, Limits, Subject } from './plans.ts';
+export { type Provider, recommendedLimits } from './recommended.ts';

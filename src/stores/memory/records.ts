@@ -1,0 +1,242 @@
+import { LRUCache } from 'lru-cache';
+import { OptionError } from '../../core/errors.ts';
+import type { PlanWindow } from '../../core/plan.ts';
+import { isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { Names, type RecordName, UNKNOWN } from './names.ts';
+import type { Part } from './part.ts';
+import { HEADER, MAX_WINDOWS, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
+
+/** Past this many routes an account's records are found through a map; up to it, by walking from one to the next. */
+const MOST_LINKED = 8;
+
+/** How many records of one account a single sweep step looks at. */
+const SWEPT_OF_ONE_ACCOUNT = 16;
+
+/** lru-cache writes into the options of a call; one object for all of them saves an allocation a look-up. */
+const PEEK = { allowStale: true };
+
+/** A record's tag is its route's number times this, plus its layout's: both below 2^26, so that the tag is a safe integer. */
+const LAYOUTS = 2 ** 26;
+
+/** An account's records by the number of their route. */
+type ByRoute = Map<number, number>;
+
+/**
+ * Finds the one record of an (account, route), and the records that are over.
+ *
+ * lru-cache holds the accounts, ordered by when one of their windows last began: what stands at its old end is what is most likely over.
+ * It never evicts by itself here, since there are at most as many accounts as records, and records are counted (S18).
+ */
+export class Records {
+  readonly slab = new Slab();
+  readonly #routes = new Names();
+  readonly #layoutNames = new Names();
+  readonly #layouts: (readonly PlanWindow[])[] = [];
+  readonly #accounts: LRUCache<string, number | ByRoute>;
+  #size = 0;
+  #swept = 0;
+  /** Traffic comes in runs of one route and plan: two comparisons instead of two look-ups by name. */
+  #lastRoute: RecordName | undefined;
+  #lastPart: Part | undefined;
+  #lastTag = UNKNOWN;
+
+  constructor(maxKeys: number) {
+    this.#accounts = new LRUCache({ max: maxKeys });
+  }
+
+  /** Records held, over ones that were not swept yet included. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Records that were over and have left. */
+  get swept(): number {
+    return this.#swept;
+  }
+
+  /** Address of the pair's record if it holds exactly the part's windows, else NOWHERE. */
+  find(account: string, route: RecordName, part: Part): number {
+    const tag = this.#tag(route, part);
+    const held = this.#accounts.peek(account, PEEK);
+    if (held === undefined || tag === UNKNOWN) return NOWHERE;
+    let address = typeof held === 'number' ? held : (held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE);
+    while (address !== NOWHERE) {
+      const chunk = this.slab.chunk(address);
+      const offset = this.slab.offset(address);
+      if (chunk[offset + TAG] === tag) return address;
+      address = typeof held === 'number' ? (chunk[offset + NEXT] as number) : NOWHERE;
+    }
+    return NOWHERE;
+  }
+
+  /** Address of the pair's record, whatever windows it holds, or NOWHERE. */
+  findAny(account: string, route: RecordName): number {
+    const routeId = this.#routes.find(route);
+    const held = this.#accounts.peek(account, PEEK);
+    if (held === undefined || routeId === UNKNOWN) return NOWHERE;
+    if (typeof held !== 'number') return held.get(routeId) ?? NOWHERE;
+    return this.#addresses(held).find((address) => this.#routeId(address) === routeId) ?? NOWHERE;
+  }
+
+  /** The windows that a record holds, in its order. */
+  windows(address: number): readonly PlanWindow[] {
+    return this.#layouts[this.#layoutId(address)] as readonly PlanWindow[];
+  }
+
+  /** Adds the pair's record, without any instance yet. The pair must have none. */
+  add(account: string, route: RecordName, part: Part): number {
+    const { windows } = part;
+    if (windows.length > MAX_WINDOWS)
+      throw new OptionError('plan', windows.length, `a record holds at most ${MAX_WINDOWS} windows`);
+    const address = this.slab.allocate(windows.length);
+    const routeId = this.#routes.acquire(route);
+    const layoutId = this.#layoutNames.acquire(part.layout);
+    this.#layouts[layoutId] = windows;
+    this.#write(address, TAG, routeId * LAYOUTS + layoutId);
+    this.#link(account, routeId, address);
+    this.#size++;
+    return address;
+  }
+
+  /** Says that a window of the account has just begun: it is the last to be swept. */
+  touch(account: string): void {
+    this.#accounts.get(account, PEEK);
+  }
+
+  /** Removes the account's records of which `leaves` says so. */
+  removeWhere(
+    account: string,
+    leaves: (address: number, routeId: number) => boolean,
+    most = Number.POSITIVE_INFINITY,
+  ): number {
+    const held = this.#accounts.peek(account, PEEK);
+    if (held === undefined) return 0;
+    return typeof held === 'number'
+      ? this.#removeLinked(account, held, leaves)
+      : this.#removeMapped(account, held, leaves, most);
+  }
+
+  remove(account: string, route: RecordName): void {
+    const id = this.#routes.find(route);
+    if (id !== UNKNOWN) this.removeWhere(account, (_, routeId) => routeId === id);
+  }
+
+  /** Forgets a route of every account at once; its records leave with the next sweeps. */
+  retireRoute(route: RecordName): void {
+    this.#lastRoute = undefined;
+    this.#routes.retire(route);
+  }
+
+  /** Looks at up to `most` accounts from the old end: what is over leaves, the rest goes to the back. Returns how many records left. */
+  sweep(most: number, now: number): number {
+    const oldest: string[] = [];
+    for (const account of this.#accounts.rkeys()) {
+      if (oldest.push(account) >= most) break;
+    }
+    const leaves = (address: number, routeId: number): boolean =>
+      this.#routes.isRetired(routeId) || this.#isOver(address, now);
+    let left = 0;
+    for (const account of oldest) {
+      left += this.removeWhere(account, leaves, SWEPT_OF_ONE_ACCOUNT);
+      this.touch(account);
+    }
+    this.#swept += left;
+    return left;
+  }
+
+  #tag(route: RecordName, part: Part): number {
+    if (route === this.#lastRoute && part === this.#lastPart) return this.#lastTag;
+    const routeId = this.#routes.find(route);
+    const layoutId = this.#layoutNames.find(part.layout);
+    if (routeId === UNKNOWN || layoutId === UNKNOWN) return UNKNOWN;
+    this.#lastRoute = route;
+    this.#lastPart = part;
+    this.#lastTag = routeId * LAYOUTS + layoutId;
+    return this.#lastTag;
+  }
+
+  #link(account: string, routeId: number, address: number): void {
+    const held = this.#accounts.peek(account, PEEK);
+    if (held === undefined || typeof held === 'number') {
+      this.#write(address, NEXT, held ?? NOWHERE);
+      const linked = this.#addresses(address);
+      this.#accounts.set(account, linked.length > MOST_LINKED ? this.#byRoute(linked) : address);
+    } else {
+      held.set(routeId, address);
+    }
+  }
+
+  #addresses(first: number): number[] {
+    const addresses = [];
+    for (let address = first; address !== NOWHERE; address = this.#read(address, NEXT)) addresses.push(address);
+    return addresses;
+  }
+
+  #byRoute(addresses: readonly number[]): ByRoute {
+    return new Map(addresses.map((address) => [this.#routeId(address), address]));
+  }
+
+  #removeLinked(account: string, first: number, leaves: (address: number, routeId: number) => boolean): number {
+    const linked = this.#addresses(first);
+    const staying = linked.filter((address) => !leaves(address, this.#routeId(address)));
+    if (staying.length === linked.length) return 0;
+    for (const address of linked) if (!staying.includes(address)) this.#release(address);
+    for (const [i, address] of staying.entries()) this.#write(address, NEXT, staying[i + 1] ?? NOWHERE);
+    if (staying.length === 0) this.#accounts.delete(account);
+    else this.#accounts.set(account, staying[0] as number);
+    return linked.length - staying.length;
+  }
+
+  #removeMapped(
+    account: string,
+    byRoute: ByRoute,
+    leaves: (address: number, routeId: number) => boolean,
+    most: number,
+  ): number {
+    const looked = Math.min(most, byRoute.size);
+    const sizeBefore = byRoute.size;
+    const entries = byRoute.entries();
+    for (let i = 0; i < looked; i++) {
+      const [routeId, address] = (entries.next() as IteratorYieldResult<[number, number]>).value;
+      byRoute.delete(routeId);
+      // Whoever stays goes to the back, so that the next steps look at others.
+      if (leaves(address, routeId)) this.#release(address);
+      else byRoute.set(routeId, address);
+    }
+    if (byRoute.size === 0) this.#accounts.delete(account);
+    return sizeBefore - byRoute.size;
+  }
+
+  #release(address: number): void {
+    const windows = this.windows(address).length;
+    this.#lastRoute = undefined;
+    this.#routes.release(this.#routeId(address));
+    this.#layoutNames.release(this.#layoutId(address));
+    this.slab.release(address, windows);
+    this.#size--;
+  }
+
+  #isOver(address: number, now: number): boolean {
+    const counters = this.slab.chunk(address);
+    const first = this.slab.offset(address) + HEADER;
+    return this.windows(address).every((window, i) =>
+      isOver(counters[first + i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
+    );
+  }
+
+  #routeId(address: number): number {
+    return Math.floor(this.#read(address, TAG) / LAYOUTS);
+  }
+
+  #layoutId(address: number): number {
+    return this.#read(address, TAG) % LAYOUTS;
+  }
+
+  #read(address: number, field: number): number {
+    return this.slab.chunk(address)[this.slab.offset(address) + field] as number;
+  }
+
+  #write(address: number, field: number, value: number): void {
+    this.slab.chunk(address)[this.slab.offset(address) + field] = value;
+  }
+}

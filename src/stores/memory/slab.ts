@@ -1,0 +1,65 @@
+import { NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
+
+/** No record. */
+export const NOWHERE = -1;
+
+/** Numbers in front of a record's windows: what it is (route and layout), and the next record of the account. */
+export const TAG = 0;
+export const NEXT = 1;
+export const HEADER = 2;
+
+const CHUNK_BITS = 15;
+const CHUNK_SIZE = 1 << CHUNK_BITS;
+const OFFSET_MASK = CHUNK_SIZE - 1;
+
+/** Most windows that one record can hold. */
+export const MAX_WINDOWS = Math.floor((CHUNK_SIZE - HEADER) / SLOTS_PER_WINDOW);
+
+/**
+ * Records of numbers in large chunks: no object a key, so that a million keys are 150 bytes each and nothing for the garbage collector
+ * to visit. Grows a chunk at a time, never by copying; freed records are used again by records of their size.
+ */
+export class Slab {
+  readonly #chunks: Float64Array[] = [];
+  /** First free record by number of windows; the others hang on it by NEXT. */
+  readonly #free: number[] = [];
+  #end = 0;
+
+  /** The chunk that holds the record; its place in it is {@link offset}. */
+  chunk(address: number): Float64Array {
+    return this.#chunks[address >>> CHUNK_BITS] as Float64Array;
+  }
+
+  offset(address: number): number {
+    return address & OFFSET_MASK;
+  }
+
+  /** A record whose windows have never had an instance; its header is the caller's to fill. */
+  allocate(windows: number): number {
+    const address = this.#reuse(windows) ?? this.#extend(HEADER + windows * SLOTS_PER_WINDOW);
+    const first = this.offset(address) + HEADER;
+    this.chunk(address).fill(NEVER, first, first + windows * SLOTS_PER_WINDOW);
+    return address;
+  }
+
+  release(address: number, windows: number): void {
+    this.chunk(address)[this.offset(address) + NEXT] = this.#free[windows] ?? NOWHERE;
+    this.#free[windows] = address;
+  }
+
+  #reuse(windows: number): number | undefined {
+    const address = this.#free[windows] ?? NOWHERE;
+    if (address === NOWHERE) return undefined;
+    this.#free[windows] = this.chunk(address)[this.offset(address) + NEXT] as number;
+    return address;
+  }
+
+  #extend(size: number): number {
+    let address = this.#end;
+    // A record never crosses the edge of a chunk.
+    if (this.offset(address) + size > CHUNK_SIZE) address = (address | OFFSET_MASK) + 1;
+    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(new Float64Array(CHUNK_SIZE));
+    this.#end = address + size;
+    return address;
+  }
+}

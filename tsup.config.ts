@@ -1,0 +1,20 @@
+import { defineConfig } from 'tsup';
+import gateway from './tsup.gateway.config.ts';
+
+export default defineConfig([
+  {
+    entry: {
+      index: 'src/index.ts',
+      memory: 'src/stores/memory/store.ts',
+      http: 'src/http/index.ts',
+      node: 'src/adapters/node.ts',
+      testing: 'src/testing/index.ts',
+    },
+    format: ['esm', 'cjs'],
+    target: 'node20',
+    outDir: 'dist',
+    dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
+    treeshake: true,
+  },
+  gateway,
+]);
