@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { OptionError } from '../../core/errors.ts';
 import type { PlanWindow } from '../../core/plan.ts';
 import { isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { Accounts } from './accounts.ts';
 import { Names, type RecordName, UNKNOWN } from './names.ts';
 import type { Part } from './part.ts';
 import { HEADER, MAX_WINDOWS, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
@@ -12,27 +12,18 @@ const MOST_LINKED = 8;
 /** How many records of one account a single sweep step looks at. */
 const SWEPT_OF_ONE_ACCOUNT = 16;
 
-/** lru-cache writes into the options of a call; one object for all of them saves an allocation a look-up. */
-const PEEK = { allowStale: true };
-
 /** A record's tag is its route's number times this, plus its layout's: both below 2^26, so that the tag is a safe integer. */
 const LAYOUTS = 2 ** 26;
 
-/** An account's records by the number of their route. */
 type ByRoute = Map<number, number>;
 
-/**
- * Finds the one record of an (account, route), and the records that are over.
- *
- * lru-cache holds the accounts, ordered by when one of their windows last began: what stands at its old end is what is most likely over.
- * It never evicts by itself here, since there are at most as many accounts as records, and records are counted (S18).
- */
+/** Finds the one record of an (account, route), and the records that are over. */
 export class Records {
   readonly slab = new Slab();
   readonly #routes = new Names();
   readonly #layoutNames = new Names();
   readonly #layouts: (readonly PlanWindow[])[] = [];
-  readonly #accounts: LRUCache<string, number | ByRoute>;
+  readonly #accounts: Accounts;
   #size = 0;
   #swept = 0;
   /** Traffic comes in runs of one route and plan: two comparisons instead of two look-ups by name. */
@@ -41,7 +32,7 @@ export class Records {
   #lastTag = UNKNOWN;
 
   constructor(maxKeys: number) {
-    this.#accounts = new LRUCache({ max: maxKeys });
+    this.#accounts = new Accounts(maxKeys);
   }
 
   /** Records held, over ones that were not swept yet included. */
@@ -57,7 +48,7 @@ export class Records {
   /** Address of the pair's record if it holds exactly the part's windows, else NOWHERE. */
   find(account: string, route: RecordName, part: Part): number {
     const tag = this.#tag(route, part);
-    const held = this.#accounts.peek(account, PEEK);
+    const held = this.#accounts.get(account);
     if (held === undefined || tag === UNKNOWN) return NOWHERE;
     let address = typeof held === 'number' ? held : (held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE);
     while (address !== NOWHERE) {
@@ -72,7 +63,7 @@ export class Records {
   /** Address of the pair's record, whatever windows it holds, or NOWHERE. */
   findAny(account: string, route: RecordName): number {
     const routeId = this.#routes.find(route);
-    const held = this.#accounts.peek(account, PEEK);
+    const held = this.#accounts.get(account);
     if (held === undefined || routeId === UNKNOWN) return NOWHERE;
     if (typeof held !== 'number') return held.get(routeId) ?? NOWHERE;
     return this.#addresses(held).find((address) => this.#routeId(address) === routeId) ?? NOWHERE;
@@ -100,7 +91,7 @@ export class Records {
 
   /** Says that a window of the account has just begun: it is the last to be swept. */
   touch(account: string): void {
-    this.#accounts.get(account, PEEK);
+    this.#accounts.touch(account);
   }
 
   /** Removes the account's records of which `leaves` says so. */
@@ -109,7 +100,7 @@ export class Records {
     leaves: (address: number, routeId: number) => boolean,
     most = Number.POSITIVE_INFINITY,
   ): number {
-    const held = this.#accounts.peek(account, PEEK);
+    const held = this.#accounts.get(account);
     if (held === undefined) return 0;
     return typeof held === 'number'
       ? this.#removeLinked(account, held, leaves)
@@ -129,14 +120,10 @@ export class Records {
 
   /** Looks at up to `most` accounts from the old end: what is over leaves, the rest goes to the back. Returns how many records left. */
   sweep(most: number, now: number): number {
-    const oldest: string[] = [];
-    for (const account of this.#accounts.rkeys()) {
-      if (oldest.push(account) >= most) break;
-    }
     const leaves = (address: number, routeId: number): boolean =>
       this.#routes.isRetired(routeId) || this.#isOver(address, now);
     let left = 0;
-    for (const account of oldest) {
+    for (const account of this.#accounts.oldest(most)) {
       left += this.removeWhere(account, leaves, SWEPT_OF_ONE_ACCOUNT);
       this.touch(account);
     }
@@ -156,7 +143,7 @@ export class Records {
   }
 
   #link(account: string, routeId: number, address: number): void {
-    const held = this.#accounts.peek(account, PEEK);
+    const held = this.#accounts.get(account);
     if (held === undefined || typeof held === 'number') {
       this.#write(address, NEXT, held ?? NOWHERE);
       const linked = this.#addresses(address);

@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const SRC = resolve(import.meta.dirname, '../src');
+
+/** Who may import whom. A room may always import from itself. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  core: [],
+  stores: ['core'],
+  http: ['core'],
+  limits: ['core'],
+  plans: ['core', 'limits'],
+  limiter: ['core', 'limits', 'plans'],
+  recommended: ['limits'],
+  gate: ['core', 'http', 'limiter'],
+  adapters: ['core', 'http', 'gate'],
+  testing: ['core', 'http'],
+  index: ['core', 'gate', 'limiter', 'limits', 'plans', 'recommended'],
+  gateway: ['core', 'stores', 'http', 'limits', 'plans', 'limiter', 'recommended', 'gate', 'adapters', 'index'],
+};
+
+/** Packages that a room may use at run time; everything else, frameworks included, as types only. Node's own modules: see below. */
+const PACKAGES: Record<string, readonly string[]> = {
+  stores: ['lru-cache'],
+  gateway: ['find-my-way', 'pino', 'prom-client', 'undici', 'zod'],
+};
+
+/** Rooms that may use Node's modules; the others run wherever JavaScript does. */
+const ON_NODE = ['adapters', 'gateway'];
+
+interface Import {
+  readonly file: string;
+  readonly specifier: string;
+  readonly typeOnly: boolean;
+}
+
+const files = readdirSync(SRC, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .map((entry) => join(entry.parentPath, entry.name));
+
+const imports: Import[] = files.flatMap((file) =>
+  [...readFileSync(file, 'utf8').matchAll(/^(?:import|export)\s+(type\s)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm)].map(
+    ([, type, specifier]) => ({ file, specifier: specifier as string, typeOnly: type !== undefined }),
+  ),
+);
+
+const roomOf = (file: string): string => (relative(SRC, file).split('/')[0] as string).replace(/\.ts$/, '');
+const show = ({ file, specifier }: Import): string => `${relative(SRC, file)} imports ${specifier}`;
+
+describe('the house', () => {
+  it('has imports to judge', () => {
+    expect(files.length).toBeGreaterThan(20);
+    expect(imports.length).toBeGreaterThan(files.length);
+    expect(new Set(files.map(roomOf))).toEqual(new Set(Object.keys(MAY_IMPORT)));
+  });
+
+  it('rooms import only whom they may', () => {
+    const wrong = imports
+      .filter(({ specifier }) => specifier.startsWith('.'))
+      .filter(({ file, specifier }) => {
+        const [from, to] = [roomOf(file), roomOf(resolve(dirname(file), specifier))];
+        return from !== to && !MAY_IMPORT[from]?.includes(to);
+      });
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  it('packages stay where they belong', () => {
+    const wrong = imports
+      .filter(({ specifier, typeOnly }) => !specifier.startsWith('.') && !typeOnly)
+      .filter(({ file, specifier }) => {
+        const isBuiltin = specifier.startsWith('node:') || builtinModules.includes(specifier);
+        return isBuiltin ? !ON_NODE.includes(roomOf(file)) : !PACKAGES[roomOf(file)]?.includes(specifier);
+      });
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  it('the core reads no clock and asks for no time but through clock.ts', () => {
+    const readers = files
+      .filter((file) => ['core', 'stores', 'http', 'gate', 'adapters', 'limiter'].includes(roomOf(file)))
+      .filter((file) =>
+        /Date\.now\(|new Date\(|performance\.now\(|setTimeout\(|setInterval\(/.test(readFileSync(file, 'utf8')),
+      );
+    expect(readers.map((file) => relative(SRC, file))).toEqual(['core/clock.ts']);
+  });
+
+  it('files are kebab-case, and nothing is exported by default', () => {
+    expect(files.map((file) => relative(SRC, file)).filter((file) => !/^[a-z0-9/-]+\.ts$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^export default/m.test(readFileSync(file, 'utf8')))).toEqual([]);
+  });
+});

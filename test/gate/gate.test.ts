@@ -1,0 +1,229 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { describe, expect, it } from 'vitest';
+import { StoreFullError } from '../../src/core/errors.ts';
+import type { LimitStore } from '../../src/core/ports.ts';
+import type { Entry, Passage } from '../../src/gate/exchange.ts';
+import { createGate, createLimiter, GATE_CHANNEL, type GateEvent, type GateOptions } from '../../src/index.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+
+interface Request {
+  account?: string;
+  route?: string;
+  cached?: boolean;
+}
+
+function gateOf(options: Partial<GateOptions<Request>> = {}, store: LimitStore = createMemoryStore()) {
+  const events: GateEvent[] = [];
+  const limiter = createLimiter({ store, limits: { allMethods: ['2/1m'] } });
+  const gate = createGate<Request>({
+    limiter,
+    account: (request) => request.account,
+    route: (request) => request.route,
+    onEvent: (event) => events.push(event),
+    ...options,
+  });
+  return { gate, limiter, events };
+}
+
+const REQUEST = { account: 'a', route: 'r' };
+const remaining = async (limiter: ReturnType<typeof gateOf>['limiter']) => (await limiter.peek(REQUEST))[0]?.remaining;
+
+function passage(entry: Entry): Passage {
+  if (entry.kind !== 'proceed') throw new Error(`answered ${entry.reply.status}`);
+  return entry;
+}
+
+function problem(entry: Entry): Record<string, unknown> {
+  if (entry.kind !== 'answer') throw new Error('went on');
+  return { headers: entry.reply.headers, ...JSON.parse(entry.reply.body) };
+}
+
+describe('the stages', () => {
+  it('answers at once where every part does', () => {
+    const entry = gateOf().gate.enter(REQUEST);
+    expect(passage(entry as Entry).headers).toMatchObject({ 'x-ratelimit-remaining': '1' });
+  });
+
+  it('waits for any resolver that needs to', async () => {
+    const { gate } = gateOf({
+      account: async ({ account }) => account,
+      cost: async () => 2,
+      provider: () => undefined,
+    });
+    expect(passage(await gate.enter(REQUEST)).decision?.cost).toBe(2);
+  });
+
+  it('429 is the error object with its fields, and charges nothing (S5, S8)', async () => {
+    const { gate, limiter } = gateOf();
+    for (let i = 0; i < 2; i++) passage(await gate.enter(REQUEST));
+    expect(problem(await gate.enter(REQUEST, 'req-9'))).toMatchObject({
+      status: 429,
+      type: 'api/too_many_requests',
+      req_id: 'req-9',
+      headers: {
+        'retry-after': '60',
+        'x-ratelimit-reset': '60',
+        'x-ratelimit-limit': '2',
+        'x-ratelimit-remaining': '0',
+      },
+    });
+    expect(await remaining(limiter)).toBe(0);
+  });
+
+  it('S11: says of a cost that can never fit that waiting does not help', async () => {
+    expect(problem(await gateOf({ cost: () => 3 }).gate.enter(REQUEST)).detail).toMatch(/waiting does not help/);
+  });
+
+  it('lets what has no account or no route pass unlimited', async () => {
+    const { gate, events } = gateOf();
+    expect(passage(await gate.enter({ route: 'r' })).headers).toEqual({});
+    expect(passage(await gate.enter({ account: 'a' })).decision).toBeUndefined();
+    expect(events.map((event) => event.type === 'skipped' && event.reason)).toEqual(['not_limited', 'not_limited']);
+  });
+
+  it('S12: what a cache will answer never reaches the limiter', async () => {
+    const { gate, limiter } = gateOf({ cached: () => true });
+    expect(passage(await gate.enter(REQUEST)).headers).toEqual({});
+    expect(await remaining(limiter)).toBe(2);
+  });
+});
+
+describe('after the handler', () => {
+  it('S12: what a cache answered after all is refunded', async () => {
+    const { gate, limiter } = gateOf();
+    passage(await gate.enter(REQUEST)).settle({ status: 200, cached: true });
+    await expect.poll(() => remaining(limiter)).toBe(2);
+  });
+
+  it('S13: abandoning refunds, once, and not after settling', async () => {
+    const { gate, limiter, events } = gateOf();
+    const first = passage(await gate.enter(REQUEST));
+    await first.abandon();
+    await first.abandon();
+    expect(await remaining(limiter)).toBe(2);
+    const second = passage(await gate.enter(REQUEST));
+    second.settle({ status: 200 });
+    await second.abandon();
+    expect(await remaining(limiter)).toBe(1);
+    expect(events.filter((event) => event.type === 'refund')).toHaveLength(1);
+  });
+
+  it("S16: the provider's own 429 carries no field of ours and stays charged", async () => {
+    const { gate, limiter, events } = gateOf();
+    expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
+    expect(await remaining(limiter)).toBe(1);
+    expect(events.at(-1)?.type).toBe('provider_rejected');
+  });
+
+  it('any other status shows the decision', async () => {
+    const settled = passage(await gateOf().gate.enter(REQUEST)).settle({ status: 500 });
+    expect(settled).toMatchObject({ stripRateLimit: false, headers: { 'x-ratelimit-limit': '2' } });
+  });
+});
+
+describe('what breaks', () => {
+  const boom = () => {
+    throw new Error('boom');
+  };
+  it.each([
+    ['account', { account: boom }],
+    ['route', { route: boom }],
+    ['cost', { cost: boom }],
+    ['cached', { cached: boom }],
+    ['provider', { provider: boom }],
+    ['account', { account: () => Promise.reject(new Error('boom')) }],
+    ['cost', { cost: () => Promise.reject(new Error('boom')) }],
+    ['limits', { cost: () => Number.NaN }],
+    ['limits', { account: () => 7 as never }],
+  ] as const)('a bad %s resolver is a 500, named in the event, and charges nothing', async (stage, options) => {
+    const { gate, limiter, events } = gateOf(options);
+    const { detail, ...answer } = problem(await gate.enter(REQUEST));
+    expect(answer).toMatchObject({ status: 500, type: 'errors/unexpected_error' });
+    expect(detail).not.toMatch(/boom/);
+    expect(events).toMatchObject([{ type: 'failure', stage }]);
+    expect(await remaining(limiter)).toBe(2);
+  });
+
+  it('S17, S18: a store that cannot decide is a 503 without any rate-limit field, never a 429', async () => {
+    const full = Object.assign(createMemoryStore(), {
+      consume: () => {
+        throw new StoreFullError(1);
+      },
+    });
+    const away: LimitStore = Object.assign(createMemoryStore(), {
+      synchronous: false,
+      consume: () => Promise.reject(new Error('ECONNREFUSED')),
+    });
+    for (const store of [full, away]) {
+      const answer = problem(await gateOf({}, store).gate.enter(REQUEST));
+      expect(answer).toMatchObject({ status: 503, type: 'errors/service_unavailable' });
+      expect(Object.keys(answer.headers as object)).toEqual(['content-type', 'content-length', 'cache-control']);
+    }
+  });
+
+  it('a refund that fails is told, not thrown', async () => {
+    const store = Object.assign(createMemoryStore(), {
+      refund: () => {
+        throw new Error('boom');
+      },
+    });
+    const { gate, events } = gateOf({}, store);
+    await passage(await gate.enter(REQUEST)).abandon();
+    expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'refund' });
+  });
+});
+
+describe('events', () => {
+  it('are published on the diagnostics channel as well', async () => {
+    const seen: unknown[] = [];
+    const listen = (event: unknown) => seen.push(event);
+    subscribe(GATE_CHANNEL, listen);
+    try {
+      await gateOf().gate.enter(REQUEST, 'req-1');
+    } finally {
+      unsubscribe(GATE_CHANNEL, listen);
+    }
+    expect(seen).toMatchObject([{ type: 'decision', requestId: 'req-1', decision: { accepted: true } }]);
+  });
+
+  it("a listener that throws does not break the request; its error surfaces as the program's own", async () => {
+    const surfaced = new Promise((resolve) => {
+      const listeners = process.listeners('uncaughtException');
+      process.removeAllListeners('uncaughtException');
+      process.once('uncaughtException', (error) => {
+        for (const listener of listeners) process.on('uncaughtException', listener);
+        resolve(error);
+      });
+    });
+    const { gate } = gateOf({
+      onEvent: () => {
+        throw new Error('listener');
+      },
+    });
+    expect(passage(await gate.enter(REQUEST)).decision?.accepted).toBe(true);
+    expect(await surfaced).toMatchObject({ message: 'listener' });
+  });
+});
+
+describe('options', () => {
+  it.each([
+    [{ limiter: {} }, /limiter: must be what/],
+    [{ account: 'acc' }, /account: must be a function/],
+    [{ route: undefined }, /route: must be a function/],
+    [{ cached: true }, /cached: must be a function/],
+    [{ headers: 'X-RateLimit' }, /headers: must be one of/],
+    [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
+    [{ onEvent: 1 }, /onEvent: must be a function/],
+    [{ idempotancy: 1 }, /idempotancy: is no option/],
+  ])('%j is refused by name', (options, message) => {
+    expect(() => gateOf(options as never)).toThrow(message);
+  });
+
+  it('the media type of RFC 9457 and the IETF fields are options', async () => {
+    const { gate } = gateOf({ problemMediaType: 'application/problem+json', headers: 'ietf', cost: () => 3 });
+    expect(problem(await gate.enter(REQUEST)).headers).toMatchObject({
+      'content-type': 'application/problem+json',
+      ratelimit: '"all-methods-1m";r=2;t=60',
+    });
+  });
+});

@@ -1,0 +1,35 @@
+import { expect, expectTypeOf, it } from 'vitest';
+import { createProblem, type ErrorType, problemReply } from '../../src/http/index.ts';
+
+it('has the shape of the specification, status equal to the HTTP status', () => {
+  const reply = problemReply(createProblem(404, 'errors/resource_not_found', 'No such route.', 'req-1'), {
+    'x-a': 'b',
+  });
+  expect(reply.status).toBe(404);
+  expect(reply.headers).toMatchObject({ 'content-type': 'application/json', 'x-a': 'b' });
+  expect(JSON.parse(reply.body)).toEqual({
+    title: 'Not found',
+    detail: 'No such route.',
+    type: 'errors/resource_not_found',
+    status: 404,
+    req_id: 'req-1',
+  });
+});
+
+it('counts its length in bytes, and leaves out what it was not given', () => {
+  const reply = problemReply(createProblem(500, 'errors/unexpected_error', 'ü'), {}, 'application/problem+json');
+  expect(reply.headers['content-length']).toBe(String(Buffer.byteLength(reply.body)));
+  expect(reply.headers['content-type']).toBe('application/problem+json');
+  expect(JSON.parse(problemReply(createProblem(504, 'errors/request_timeout')).body)).toEqual({
+    title: 'Request timeout',
+    type: 'errors/request_timeout',
+    status: 504,
+  });
+});
+
+it('does not compile with a type that its status does not have', () => {
+  expectTypeOf<'api/too_many_requests'>().toExtend<ErrorType<429>>();
+  expectTypeOf<'errors/conflict'>().not.toExtend<ErrorType<429>>();
+  // @ts-expect-error a 409 type on a 404
+  createProblem(404, 'errors/conflict');
+});

@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import { rateLimitFields } from '../../src/http/index.ts';
+import { createLimiter } from '../../src/limiter.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+
+function twoDecisions() {
+  const clock = createFakeClock(0);
+  const limiter = createLimiter({
+    store: createMemoryStore({ clock }),
+    limits: { allMethods: ['60/1m', '5000/1d'], routes: { r: ['1/1500ms'] } },
+  });
+  const accepted = limiter.consumeSync({ account: 'a', route: 'r' });
+  clock.advance(499);
+  return { accepted, rejected: limiter.consumeSync({ account: 'a', route: 'r' }) };
+}
+
+it('S6, S7: an accepted request shows the last window, in whole seconds', () => {
+  expect(rateLimitFields(twoDecisions().accepted)).toEqual({
+    'x-ratelimit-limit': '5000',
+    'x-ratelimit-remaining': '4999',
+    'x-ratelimit-reset': '86400',
+  });
+});
+
+it('S7, S8: a rejection shows the window that rejected, rounded up, with the same retry-after', () => {
+  expect(rateLimitFields(twoDecisions().rejected)).toEqual({
+    'x-ratelimit-limit': '1',
+    'x-ratelimit-remaining': '0',
+    'x-ratelimit-reset': '2',
+    'retry-after': '2',
+  });
+});
+
+it('the IETF fields carry every window of the trace, and durations below a second round up', () => {
+  const { accepted, rejected } = twoDecisions();
+  expect(rateLimitFields(accepted, 'ietf')).toEqual({
+    'ratelimit-policy': '"route-1500ms";q=1;w=2, "all-methods-1m";q=60;w=60, "all-methods-1d";q=5000;w=86400',
+    ratelimit: '"route-1500ms";r=0;t=2, "all-methods-1m";r=59;t=60, "all-methods-1d";r=4999;t=86400',
+  });
+  expect(rateLimitFields(rejected, 'ietf')).toEqual({
+    'ratelimit-policy': '"route-1500ms";q=1;w=2',
+    ratelimit: '"route-1500ms";r=0;t=2',
+    'retry-after': '2',
+  });
+  expect(Object.keys(rateLimitFields(accepted, 'both'))).toHaveLength(5);
+  expect(rateLimitFields(accepted, 'none')).toEqual({});
+  expect(rateLimitFields(rejected, 'none')).toEqual({ 'retry-after': '2' });
+});
+
+it('S6: no plan, no field', () => {
+  const limiter = createLimiter({ store: createMemoryStore(), limits: {} });
+  expect(rateLimitFields(limiter.consumeSync({ account: 'a', route: 'r' }), 'both')).toEqual({});
+});
