@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Entry, Gate, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
-import { RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
+import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
 
 /** Connect style: works with `connect`, and by hand in front of any `node:http` handler. */
 export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
@@ -17,8 +17,11 @@ export type NodeHandler<Request extends IncomingMessage = IncomingMessage> = (
   response: ServerResponse,
 ) => void;
 
-const passages = new WeakMap<ServerResponse, Passage>();
-const cachedAnswers = new WeakSet<ServerResponse>();
+/** On the response itself rather than in a WeakMap: one of those for each request is work for the garbage collector. */
+const PASSAGE = Symbol('headgate.passage');
+const FROM_CACHE = Symbol('headgate.fromCache');
+
+type Response = ServerResponse & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
 
 /**
  * Mounts a gate as middleware.
@@ -54,12 +57,12 @@ export function withHeadgate<Request extends IncomingMessage>(
 
 /** Says, before the head is written, that a cache answers this request after all: its charge is taken back (S12). */
 export function servedFromCache(response: ServerResponse): void {
-  cachedAnswers.add(response);
+  (response as Response)[FROM_CACHE] = true;
 }
 
 /** The passage of the request behind this response: its `decision`, and `abandon()` for one that never reached the provider. */
 export function passageOf(response: ServerResponse): Passage | undefined {
-  return passages.get(response);
+  return (response as Response)[PASSAGE];
 }
 
 function whenEntered(entry: MaybePromise<Entry>, go: (entry: Entry) => void): void {
@@ -73,32 +76,48 @@ function send(response: ServerResponse, { status, headers, body }: Reply): void 
   response.writeHead(status, headers).end(body);
 }
 
-/** Sets our fields when the head is written, since only then is it known whether the answer is the provider's own 429 (S16). */
-function capture(response: ServerResponse, passage: Passage): void {
-  passages.set(response, passage);
-  const writeHead = response.writeHead;
-  response.writeHead = ((status: number, ...rest: HeadArguments) => {
+/** Adds our fields when the head is written, since only then is it known whether the answer is the provider's own 429 (S16). */
+function capture(response: Response, passage: Passage): void {
+  response[PASSAGE] = passage;
+  const writeHead = response.writeHead as (status: number, ...rest: unknown[]) => ServerResponse;
+  const capturing = (status: number, first?: string | HeadersInput, second?: HeadersInput) => {
     response.writeHead = writeHead;
-    const { headers, stripRateLimit } = passage.settle({ status, cached: cachedAnswers.has(response) });
+    const { headers, stripRateLimit } = passage.settle({ status, cached: response[FROM_CACHE] === true });
+    const given = typeof first === 'string' ? second : (first ?? second);
+    if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
     const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
-    if (stripRateLimit) for (const name of replaced) response.removeHeader(name);
-    for (const name in headers) response.setHeader(name, headers[name] as string);
-    return Reflect.apply(writeHead, response, [status, ...rest.map((given) => without(replaced, given))]);
-  }) as typeof response.writeHead;
+    const all = withFields(headers, replaced, Array.isArray(given) ? pairs(given) : given);
+    return typeof first === 'string'
+      ? writeHead.call(response, status, first, all)
+      : writeHead.call(response, status, all);
+  };
+  response.writeHead = capturing as typeof response.writeHead;
 }
 
-/** Headers that a handler gives to `writeHead` itself: an object, names and values in one flat array, or pairs. */
-type HeadersInput = Record<string, unknown> | unknown[];
-type HeadArguments = [string?, HeadersInput?] | [HeadersInput?];
+type HeadersInput = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
-/** What `writeHead` is given wins over what was set before: so the fields that are ours to say are taken out of it. */
-function without(
-  names: readonly string[],
-  given: string | HeadersInput | undefined,
-): string | HeadersInput | undefined {
-  if (typeof given !== 'object' || given === null || names.length === 0) return given;
-  const isOurs = (name: unknown): boolean => names.includes(String(name).toLowerCase());
-  if (!Array.isArray(given)) return Object.fromEntries(Object.entries(given).filter(([name]) => !isOurs(name)));
-  if (given.every(Array.isArray)) return given.filter(([name]) => !isOurs(name));
-  return given.filter((_, i) => !isOurs(given[i - (i % 2)]));
+/** What a handler gives to `writeHead` wins over what was set before: so the fields that are ours to say are replaced in it. */
+function withFields(
+  ours: HeaderFields,
+  replaced: readonly string[],
+  given: OutgoingHttpHeaders = {},
+): OutgoingHttpHeaders {
+  const all: OutgoingHttpHeaders = {};
+  for (const name in given)
+    if (replaced.length === 0 || !replaced.includes(name.toLowerCase())) all[name] = given[name];
+  for (const name in ours) all[name] = ours[name];
+  return all;
+}
+
+/** Names and values in one flat array, or in pairs, as an object; a name that comes again becomes a list. */
+function pairs(given: readonly unknown[]): OutgoingHttpHeaders {
+  const flat = given.flat(1) as string[];
+  const all: OutgoingHttpHeaders = Object.create(null);
+  for (let i = 0; i + 1 < flat.length; i += 2) {
+    const name = flat[i] as string;
+    const value = flat[i + 1] as string;
+    const before = all[name];
+    all[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [String(before)]), value];
+  }
+  return all;
 }

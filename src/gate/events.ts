@@ -44,29 +44,36 @@ export type GateEvent = DecisionEvent | SkippedEvent | RefundEvent | ProviderRej
 /** Name of the `node:diagnostics_channel` that carries each {@link GateEvent} of every gate in the process. */
 export const GATE_CHANNEL = 'headgate:gate';
 
-/** Tells a listener and the diagnostics channel; neither can break a request. */
-export type Emit = (event: GateEvent) => void;
-
 interface Channel {
   readonly hasSubscribers: boolean;
   publish(message: unknown): void;
 }
 
-/** @param onEvent the listener of one gate */
-export function createEmit(onEvent: ((event: GateEvent) => void) | undefined): Emit {
-  const channel = diagnosticsChannel();
-  return (event) => {
-    if (channel?.hasSubscribers) channel.publish(event);
-    if (onEvent === undefined) return;
+/** Tells a listener and the diagnostics channel; neither can break a request. */
+export class Events {
+  readonly #channel = diagnosticsChannel();
+  readonly #onEvent: ((event: GateEvent) => void) | undefined;
+
+  constructor(onEvent: ((event: GateEvent) => void) | undefined) {
+    this.#onEvent = onEvent;
+  }
+
+  /** Whether anybody listens; an event that nobody hears need not be made. */
+  get heard(): boolean {
+    return this.#onEvent !== undefined || this.#channel?.hasSubscribers === true;
+  }
+
+  emit(event: GateEvent): void {
+    if (this.#channel?.hasSubscribers) this.#channel.publish(event);
     try {
-      onEvent(event);
+      this.#onEvent?.(event);
     } catch (error) {
       // A listener's fault is the program's, not the request's: it surfaces where uncaught errors do.
       queueMicrotask(() => {
         throw error;
       });
     }
-  };
+  }
 }
 
 /** Without an import of `node:`, so that the gate also runs where there is none. */

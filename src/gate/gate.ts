@@ -5,7 +5,7 @@ import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, type ProblemMediaType, problemReply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Limiter } from '../limiter.ts';
-import { createEmit, type Emit, type FailureEvent, type GateEvent } from './events.ts';
+import { Events, type FailureEvent, type GateEvent } from './events.ts';
 import type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './exchange.ts';
 
 /** Reads something of a request; may be asynchronous. */
@@ -66,15 +66,15 @@ export function createGate<Request>(options: GateOptions<Request>): Gate<Request
 class StagedGate<Request> implements Gate<Request> {
   readonly #options: GateOptions<Request>;
   readonly #fields: RateLimitFields;
-  readonly #emit: Emit;
+  readonly #events: Events;
 
   constructor(options: GateOptions<Request>) {
     this.#options = options;
     this.#fields = options.headers ?? 'x-ratelimit';
-    this.#emit = createEmit(options.onEvent);
+    this.#events = new Events(options.onEvent);
   }
 
-  enter(request: Request, requestId: string = crypto.randomUUID()): MaybePromise<Entry> {
+  enter(request: Request, requestId?: string): MaybePromise<Entry> {
     const { account, route, provider, cost, cached } = this.#options;
     try {
       const accountId = ask('account', account, request);
@@ -104,7 +104,7 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   #limit(
-    requestId: string,
+    requestId: string | undefined,
     isCached: boolean,
     account: string | undefined,
     route: string | undefined,
@@ -126,8 +126,9 @@ class StagedGate<Request> implements Gate<Request> {
     );
   }
 
-  #decided(requestId: string, decision: Decision): Entry {
-    this.#emit({ type: 'decision', requestId, decision });
+  #decided(requestId: string | undefined, decision: Decision): Entry {
+    requestId = this.#idFor(requestId, !decision.accepted);
+    if (this.#events.heard) this.#events.emit({ type: 'decision', requestId, decision });
     const headers = rateLimitFields(decision, this.#fields);
     if (decision.accepted) return this.#pass(requestId, decision, headers);
     const detail = decision.impossible
@@ -136,18 +137,25 @@ class StagedGate<Request> implements Gate<Request> {
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 
-  #skip(requestId: string, reason: 'not_limited' | 'cached'): Entry {
-    this.#emit({ type: 'skipped', requestId, reason });
+  #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): Entry {
+    requestId = this.#idFor(requestId);
+    if (this.#events.heard) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#pass(requestId, undefined, NO_HEADERS);
   }
 
-  #pass(requestId: string, decision: Decision | undefined, headers: HeaderFields): Passage {
-    return new GatePassage(decision, headers, requestId, this.#options.limiter, this.#emit);
+  /** An id where one was given or is needed; making one costs more than the decision. */
+  #idFor(requestId: string | undefined, needed = this.#events.heard): string {
+    return requestId ?? (needed || this.#events.heard ? crypto.randomUUID() : '');
   }
 
-  #failed(requestId: string, cause: unknown): Answer {
+  #pass(requestId: string, decision: Decision | undefined, headers: HeaderFields): Passage {
+    return new GatePassage(decision, headers, requestId, this.#options.limiter, this.#events);
+  }
+
+  #failed(requestId: string | undefined, cause: unknown): Answer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
-    this.#emit({ type: 'failure', requestId, stage, error });
+    requestId = this.#idFor(requestId, true);
+    this.#events.emit({ type: 'failure', requestId, stage, error });
     // A store that cannot decide is not there; everything else is a fault of the program's.
     const storeIsAway = stage === 'limits' && (!isHeadgateError(error) || error.code === 'store_full');
     return storeIsAway
@@ -186,14 +194,14 @@ class GatePassage implements Passage {
     readonly headers: HeaderFields,
     readonly requestId: string,
     private readonly limiter: Limiter,
-    private readonly emit: Emit,
+    private readonly events: Events,
   ) {}
 
   settle({ status, cached = false }: Outcome): Settlement {
     if (this.#open && cached) void this.#refund();
     this.#open = false;
     if (status !== 429) return { headers: this.headers, stripRateLimit: false };
-    this.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
+    this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
     return { headers: NO_HEADERS, stripRateLimit: true };
   }
 
@@ -207,9 +215,9 @@ class GatePassage implements Passage {
     const { decision, requestId } = this;
     if (decision === undefined) return;
     try {
-      this.emit({ type: 'refund', requestId, decision, refunded: await this.limiter.refund(decision) });
+      this.events.emit({ type: 'refund', requestId, decision, refunded: await this.limiter.refund(decision) });
     } catch (error) {
-      this.emit({ type: 'failure', requestId, stage: 'refund', error });
+      this.events.emit({ type: 'failure', requestId, stage: 'refund', error });
     }
   }
 }
