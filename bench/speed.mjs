@@ -42,7 +42,7 @@ function floor(account) {
 const floorAwaited = async (account) => floor(account);
 
 const limiter = createLimiter({
-  store: createMemoryStore({ maxKeys: Math.max(keyCount, 1_000) }),
+  store: createMemoryStore({ maxKeys: Math.max(keyCount, 65_536) }),
   limits: { allMethods: [`${MAX}/2m`, `${MAX}/2d`], routes: { [ROUTE]: [`${MAX}/1m`, `${MAX}/1d`] } },
 });
 for (const account of accounts) limiter.consumeSync({ account, route: ROUTE });

@@ -30,6 +30,9 @@ export class Plans {
   readonly #accounts = new Map<string, Layer>();
   /** By account layer, provider layer and default layer; then by route. Emptied by every adjustment. */
   #kept = new WeakMap<Layer, PlanCache>();
+  /** The default layer is one object for most: a comparison instead of a look-up. */
+  #lastDefault: Layer | undefined;
+  #lastCache: PlanCache | undefined;
 
   /** @throws LimitError, OptionError naming the place */
   constructor(limits: Limits, place = 'limits') {
@@ -53,7 +56,7 @@ export class Plans {
     const byDefault = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
     const account = this.#accounts.size === 0 ? undefined : this.#accounts.get(subject.account);
     const provider = subject.provider === undefined ? undefined : this.#providers.get(subject.provider);
-    let cache = this.#cacheOf(byDefault);
+    let cache = byDefault === this.#lastDefault ? (this.#lastCache as PlanCache) : this.#cacheOf(byDefault);
     if (provider !== undefined) cache = cache.under(provider);
     if (account !== undefined) cache = cache.under(account);
     return cache.plan(subject.route) ?? cache.keep(layersOf(account, provider, byDefault), subject.route);
@@ -67,6 +70,7 @@ export class Plans {
     if (target.route === undefined) layer.adjustAllMethods(limit);
     else layer.adjustRoute(target.route, limit);
     this.#kept = new WeakMap();
+    this.#lastDefault = undefined;
   }
 
   #layerOf({ account, provider }: AdjustTarget): Layer {
@@ -91,6 +95,8 @@ export class Plans {
       cache = new PlanCache();
       this.#kept.set(layer, cache);
     }
+    this.#lastDefault = layer;
+    this.#lastCache = cache;
     return cache;
   }
 }

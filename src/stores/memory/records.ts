@@ -50,14 +50,15 @@ export class Records {
     const tag = this.#tag(route, part);
     const held = this.#accounts.get(account);
     if (held === undefined || tag === UNKNOWN) return NOWHERE;
-    let address = typeof held === 'number' ? held : (held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE);
-    while (address !== NOWHERE) {
-      const chunk = this.slab.chunk(address);
-      const offset = this.slab.offset(address);
-      if (chunk[offset + TAG] === tag) return address;
-      address = typeof held === 'number' ? (chunk[offset + NEXT] as number) : NOWHERE;
+    if (typeof held === 'number') {
+      // Most accounts have few routes at a time, and the newest record stands first.
+      for (let address = held; address !== NOWHERE; address = this.#read(address, NEXT)) {
+        if (this.#read(address, TAG) === tag) return address;
+      }
+      return NOWHERE;
     }
-    return NOWHERE;
+    const address = held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE;
+    return address !== NOWHERE && this.#read(address, TAG) === tag ? address : NOWHERE;
   }
 
   /** Address of the pair's record, whatever windows it holds, or NOWHERE. */

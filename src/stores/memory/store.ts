@@ -15,7 +15,7 @@ export interface MemoryStoreOptions {
    * Most (account, route) pairs held at a time, from 1 to 16,000,000. When all of them have an active window, a new pair is refused
    * with `StoreFullError` and counted in `stats().refused`; none is ever forgotten to make room (S18).
    * About 28 bytes a key are taken at once, about 100 more when a key with four windows comes.
-   * @default 100_000
+   * @default 65_536
    */
   readonly maxKeys?: number;
   /**
@@ -41,7 +41,7 @@ export interface MemoryStore extends SynchronousLimitStore {
   stats(): MemoryStoreStats;
 }
 
-const DEFAULT_MAX_KEYS = 100_000;
+const DEFAULT_MAX_KEYS = 65_536;
 /** V8's Map holds no more than 2^24 entries. */
 const MOST_KEYS = 16_000_000;
 
@@ -306,17 +306,32 @@ function blank(plan: Plan): Counters {
 
 /** The first `windows` windows at `at`, as an array of their own: literals for the usual numbers, since they are the cheapest copy there is. */
 function copy(from: Counters, at: number, windows: number): ArrayLike<number> {
-  const n = (i: number): number => from[at + i] as number;
   switch (windows) {
     case 1:
-      return [n(0), n(1)];
+      return [from[at] as number, from[at + 1] as number];
     case 2:
-      return [n(0), n(1), n(2), n(3)];
+      return [from[at] as number, from[at + 1] as number, from[at + 2] as number, from[at + 3] as number];
     case 3:
-      return [n(0), n(1), n(2), n(3), n(4), n(5)];
+      return [
+        from[at] as number,
+        from[at + 1] as number,
+        from[at + 2] as number,
+        from[at + 3] as number,
+        from[at + 4] as number,
+        from[at + 5] as number,
+      ];
     case 4:
-      return [n(0), n(1), n(2), n(3), n(4), n(5), n(6), n(7)];
+      return [
+        from[at] as number,
+        from[at + 1] as number,
+        from[at + 2] as number,
+        from[at + 3] as number,
+        from[at + 4] as number,
+        from[at + 5] as number,
+        from[at + 6] as number,
+        from[at + 7] as number,
+      ];
     default:
-      return Array.from({ length: windows * SLOTS_PER_WINDOW }, (_, i) => n(i));
+      return Array.from({ length: windows * SLOTS_PER_WINDOW }, (_, i) => from[at + i] as number);
   }
 }
