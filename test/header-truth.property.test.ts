@@ -26,7 +26,7 @@ describe('x-ratelimit-reset and retry-after', () => {
     let checked = 0;
     const tellsTheTruth = (history: History): void => {
       const world = replay<Decision>(history, {
-        create: (clock) => createMemoryStore({ clock }),
+        create: (clock) => createMemoryStore({ clock, maxKeys: 64 }),
         remembersWhatIsOver: false,
         compare: () => {},
       });

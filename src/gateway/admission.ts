@@ -1,0 +1,65 @@
+import { readAccount } from './account-source.ts';
+import type { Accounts } from './accounts.ts';
+import { hasBody } from './answers.ts';
+import type { Exchange } from './exchange.ts';
+import type { Keys } from './keys.ts';
+import { isRefusal, type Refusal, refuse } from './refusal.ts';
+import type { Routes } from './routes.ts';
+import { readTarget } from './target.ts';
+
+/** What the stages in front of the gate ask. */
+export interface AdmissionOptions {
+  readonly routes: Routes;
+  readonly keys: Keys;
+  readonly accounts: Accounts;
+  /** In bytes. */
+  readonly maxBodyBytes: number;
+}
+
+/**
+ * The stages in front of the gate, in their order (semantics.md): path (400), route (404), key (401), account and access (404, 403),
+ * validation (422, 413). Notes what it finds on the exchange; returns the first refusal. Reads no body.
+ */
+export function createAdmission({ routes, keys, accounts, maxBodyBytes }: AdmissionOptions) {
+  return (exchange: Exchange): Refusal | undefined => {
+    const { request } = exchange;
+    const malformed = refusalOfHead(exchange);
+    if (malformed !== undefined) return malformed;
+    const target = exchange.target ?? readTarget(request.url ?? '');
+    if (isRefusal(target)) return target;
+    const match = routes.match(request.method ?? '', target.path);
+    if (match === undefined) return refuse(404, 'errors/resource_not_found', 'There is no such route.');
+    exchange.route = match.route;
+    const token = request.headers['x-api-key'];
+    const key = keys.authenticate(Array.isArray(token) ? token.join() : token);
+    if (isRefusal(key)) return key;
+    if (match.route.source !== undefined) {
+      const id = readAccount(match.route.source, request, target, match);
+      if (isRefusal(id)) return id;
+      const account = accounts.access(id, key);
+      if (isRefusal(account)) return account;
+      exchange.account = account;
+    }
+    return hasBody(request.headers) && Number(request.headers['content-length'] ?? 0) > maxBodyBytes
+      ? tooLarge(maxBodyBytes)
+      : undefined;
+  };
+}
+
+/** @param maxBodyBytes the bound, for the message */
+export function tooLarge(maxBodyBytes: number): Refusal {
+  return refuse(413, 'errors/payload_too_large', `The body has more than ${maxBodyBytes} bytes.`);
+}
+
+/** What Node's parser lets pass, but a request that is forwarded must not have. */
+function refusalOfHead({ request }: Exchange): Refusal | undefined {
+  const hosts = request.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
+  if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
+    return refuse(400, 'errors/malformed_request', 'The request must have the header Host once.');
+  }
+  const encoding = request.headers['transfer-encoding'];
+  // Another coding would have to be decoded, or be forwarded without its name.
+  return encoding === undefined || encoding.toLowerCase() === 'chunked'
+    ? undefined
+    : refuse(400, 'errors/malformed_request', 'The only transfer coding that a request may have is chunked.');
+}

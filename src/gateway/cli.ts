@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type Overrides, parseConfig } from './config.ts';
+import { ConfigError } from './faults.ts';
+import { limitsTable } from './limits-table.ts';
+import { ListenError } from './listen.ts';
+import type { Config } from './schema.ts';
+import { serve } from './serve.ts';
+import { USAGE } from './usage.ts';
+import { version } from './version.ts';
+
+/** Where the command line prints. */
+export interface Terminal {
+  out(text: string): void;
+  error(text: string): void;
+}
+
+/** A fault of the command line itself; exit code 2. */
+class UsageError extends Error {}
+
+const OPTIONS = {
+  config: { type: 'string' },
+  host: { type: 'string' },
+  port: { type: 'string' },
+  upstream: { type: 'string' },
+  store: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
+} as const;
+
+/**
+ * Runs one command.
+ * @param args without node and the script
+ * @returns exit code, or undefined where the process goes on serving: 0 done, 1 the system refused, 2 config or command line at fault
+ */
+export async function runCli(args: readonly string[], terminal: Terminal): Promise<number | undefined> {
+  try {
+    const { values, positionals } = parse(args);
+    if (values.help) return print(terminal, USAGE);
+    if (values.version) return print(terminal, `${version}\n`);
+    const command = commandOf(positionals);
+    const overrides: Overrides = values;
+    const config = values.config === undefined ? undefined : readConfig(values.config, overrides);
+    if (command === 'check') {
+      if (config === undefined) throw new UsageError('check needs --config FILE');
+      return print(terminal, limitsTable(config));
+    }
+    await serve(config, overrides);
+    return undefined;
+  } catch (error) {
+    return explain(error, terminal);
+  }
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
+  } catch (error) {
+    // Node's own sentence goes on with advice about positional arguments.
+    throw new UsageError((error as Error).message.split('. ')[0]);
+  }
+}
+
+function commandOf(positionals: readonly string[]): 'serve' | 'check' {
+  const [command, extra] = positionals;
+  if (command === undefined) throw new UsageError('a command is missing: serve or check');
+  if (command !== 'serve' && command !== 'check') {
+    throw new UsageError(`${JSON.stringify(command)} is no command: serve or check`);
+  }
+  if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} is too much: ${command} takes options only`);
+  return command;
+}
+
+function readConfig(file: string, overrides: Overrides): Config {
+  return parseConfig(read(file), file, overrides);
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+    throw new UsageError(`--config ${file}: ${why}`);
+  }
+}
+
+function print(terminal: Terminal, text: string): number {
+  terminal.out(text);
+  return 0;
+}
+
+function explain(error: unknown, terminal: Terminal): number {
+  if (error instanceof UsageError) {
+    terminal.error(`headgate: ${error.message} (headgate --help says more)\n`);
+    return 2;
+  }
+  if (error instanceof ConfigError) {
+    terminal.error(`headgate: ${error.message}\n`);
+    return 2;
+  }
+  if (error instanceof ListenError) {
+    terminal.error(`headgate: ${error.message}\n`);
+    return 1;
+  }
+  terminal.error(`headgate: ${error instanceof Error ? error.stack : String(error)}\n`);
+  return 1;
+}

@@ -1,0 +1,108 @@
+import type { Server } from 'node:http';
+import { createGate } from '../gate/gate.ts';
+import { createMemoryStore } from '../stores/memory/store.ts';
+import { createAccounts } from './accounts.ts';
+import { createAdminServer } from './admin.ts';
+import { createAdmission } from './admission.ts';
+import type { Exchange } from './exchange.ts';
+import { createKeys } from './keys.ts';
+import { limiterOf } from './limits-of-config.ts';
+import { type Address, listen } from './listen.ts';
+import type { Log } from './log.ts';
+import { createMetrics } from './metrics.ts';
+import { createProxy } from './proxy.ts';
+import { createRoutes } from './routes.ts';
+import type { Config } from './schema.ts';
+import { createGatewayServer } from './server.ts';
+
+/** A gateway that runs. */
+export interface Gateway {
+  readonly address: Address;
+  readonly adminAddress: Address | undefined;
+  /** Stops accepting, waits for what runs, at most `drainMs`, and closes everything. Resolves to how many requests were cut off. */
+  stop(): Promise<number>;
+}
+
+const MAX_TIMER_MS = 2_147_483_647;
+
+/**
+ * Builds a gateway from its config, and listens.
+ * @throws ListenError
+ */
+export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+  const store = createMemoryStore({ maxKeys: keysNeeded(config) });
+  const metrics = createMetrics(() => store.stats());
+  const limiter = limiterOf(config, metrics.measured(store));
+  const gate = createGate<Exchange>({
+    limiter,
+    account: ({ account }) => account?.id,
+    route: ({ route }) => route?.name,
+    provider: ({ account }) => account?.provider,
+    headers: config.headers,
+    onEvent(event) {
+      metrics.onEvent(event);
+      if (event.type !== 'failure') return;
+      log.logger.error({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
+    },
+  });
+  const proxy = createProxy({
+    upstream: config.upstream,
+    timeoutMs: config.upstreamTimeoutMs,
+    maxBodyBytes: config.maxBodyBytes,
+    onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
+  });
+  const main = createGatewayServer({
+    admit: createAdmission({
+      routes: createRoutes(config.routes),
+      keys: createKeys(config.keys),
+      accounts: createAccounts(config.accounts),
+      maxBodyBytes: config.maxBodyBytes,
+    }),
+    gate,
+    proxy,
+    log,
+    metrics,
+    silenceMs: Math.min(MAX_TIMER_MS, Math.max(300_000, config.upstreamTimeoutMs + 60_000)),
+  });
+  const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
+  const close = async (): Promise<void> => {
+    for (const server of [main.server, admin]) cut(server);
+    await Promise.all([proxy.close(), limiter.close()]);
+  };
+  try {
+    const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
+    const address = await listen(main.server, config.listen, '--port');
+    return {
+      address,
+      adminAddress,
+      async stop() {
+        main.drain();
+        main.server.close();
+        await Promise.race([main.connections.idle(), elapsed(config.drainMs)]);
+        const { running } = main.connections;
+        await close();
+        return running;
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Only accounts and routes of the config ever reach the store: with room for all of them it is never full (S18). */
+function keysNeeded({ accounts, routes }: Config): number {
+  const limited = routes.filter(({ account }) => account !== undefined).length;
+  return Math.min(16_000_000, Math.max(1, accounts.length * limited));
+}
+
+function elapsed(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}
+
+function cut(server: Server | undefined): void {
+  server?.close();
+  server?.closeAllConnections();
+}

@@ -1,0 +1,43 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** An address of the config. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The process could not get an address; exit code 1. */
+export class ListenError extends Error {
+  constructor({ host, port }: Address, flag: string, cause: NodeJS.ErrnoException) {
+    const why =
+      cause.code === 'EADDRINUSE'
+        ? `port ${port} of ${host} is in use (EADDRINUSE)`
+        : cause.code === 'EACCES'
+          ? `port ${port} of ${host} needs more rights (EACCES)`
+          : `cannot listen on ${host}, port ${port} (${cause.code ?? cause.message})`;
+    super(`${why}: choose another with ${flag}`, { cause });
+    this.name = 'ListenError';
+  }
+}
+
+/**
+ * Listens; resolves to the address that it got, where a port of 0 has become a real one.
+ * @param flag how to choose another address, for the message
+ * @throws ListenError
+ */
+export function listen(server: Server, address: Address, flag: string): Promise<Address> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException): void => reject(new ListenError(address, flag, error));
+    server.once('error', fail);
+    server.listen({ host: address.host, port: address.port }, () => {
+      server.off('error', fail);
+      resolve({ host: address.host, port: (server.address() as AddressInfo).port });
+    });
+  });
+}
+
+/** `http://127.0.0.1:8080`, also where the host is an IPv6 address. */
+export function urlOf({ host, port }: Address): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

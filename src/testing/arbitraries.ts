@@ -1,0 +1,124 @@
+import type FastCheck from 'fast-check';
+import type { Limit, Window } from '../core/limit.ts';
+import { createPlan, type Plan } from '../core/plan.ts';
+
+/**
+ * One step of a history. Plain data, so that a failing history can be kept as JSON; what depends on the state (which decision,
+ * whose edge) is a number that the runner takes modulo what there is.
+ */
+export type Command =
+  | { readonly type: 'consume'; readonly account: string; readonly route: string; readonly cost: number }
+  | { readonly type: 'peek'; readonly account: string; readonly route: string }
+  /** Refunds the `pick`-th earlier decision, whatever it was and however often it was refunded. */
+  | { readonly type: 'refund'; readonly pick: number }
+  /** From now on the route has plan `pick`. */
+  | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
+  | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
+  | { readonly type: 'advance'; readonly ms: number }
+  /** To `offset` ms after the end of the `pick`-th window that the pair sees active; without one, by the duration of the `pick`-th. */
+  | { readonly type: 'edge'; readonly account: string; readonly route: string; readonly pick: number; readonly offset: number }
+  | { readonly type: 'step-back'; readonly ms: number };
+
+/** What happened to a store, from the start. Every route begins with the first plan. */
+export interface History {
+  readonly plans: readonly Plan[];
+  readonly commands: readonly Command[];
+}
+
+export interface ArbitrariesOptions {
+  /** Names that histories use. Few, so that they meet. */
+  readonly accounts?: readonly string[];
+  readonly routes?: readonly string[];
+  readonly maxCommands?: number;
+}
+
+export interface Arbitraries {
+  readonly duration: FastCheck.Arbitrary<number>;
+  readonly window: FastCheck.Arbitrary<Window>;
+  readonly limit: FastCheck.Arbitrary<Limit>;
+  readonly plan: FastCheck.Arbitrary<Plan>;
+  readonly history: FastCheck.Arbitrary<History>;
+}
+
+const LONGEST_MS = 400 * 86_400_000;
+const LONGEST_EXPONENT = Math.floor(Math.log2(LONGEST_MS));
+
+/**
+ * Arbitraries of limits and of what happens to them. fast-check is passed in, so that `headgate/testing` loads without it.
+ * @example
+ * const { history } = createArbitraries(fc);
+ */
+export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOptions = {}): Arbitraries {
+  const { accounts = ['a', 'b'], routes = ['r', 's'], maxCommands = 60 } = options;
+
+  // Log-distributed: as many below a second as between a week and a year, since each scale has bugs of its own.
+  const duration = fc
+    .tuple(fc.integer({ min: 0, max: LONGEST_EXPONENT }), fc.integer({ min: 0, max: 1023 }))
+    .map(([exponent, part]) => Math.min(LONGEST_MS, Math.floor(2 ** exponent * (1 + part / 1024))));
+  // Small ones reject within a short history; the largest find sums that leave the safe integers.
+  const max = fc.oneof(
+    { arbitrary: fc.nat(4), weight: 10 },
+    { arbitrary: fc.nat(20), weight: 8 },
+    { arbitrary: fc.integer({ min: Number.MAX_SAFE_INTEGER - 2, max: Number.MAX_SAFE_INTEGER }), weight: 1 },
+  );
+  const cost = fc.oneof(
+    { arbitrary: fc.constant(1), weight: 12 },
+    { arbitrary: fc.integer({ min: 1, max: 6 }), weight: 4 },
+    { arbitrary: fc.integer({ min: Number.MAX_SAFE_INTEGER - 2, max: Number.MAX_SAFE_INTEGER }), weight: 1 },
+  );
+
+  const windowOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<Window> =>
+    fc.record({ max, durationMs: durations });
+  const limitOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<Limit> =>
+    fc
+      .uniqueArray(windowOf(durations), { maxLength: 3, selector: (window) => window.durationMs })
+      .map((windows) => windows.sort((a, b) => a.durationMs - b.durationMs));
+  const planOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<Plan> =>
+    fc
+      .tuple(limitOf(durations), limitOf(durations), fc.constantFrom('route' as const, 'account' as const))
+      .map(([route, allMethods, scope]) => createPlan(route, allMethods, scope));
+
+  // The plans of a history draw from one pool of durations, so that an adjustment keeps some windows and drops others.
+  const plans = fc
+    .uniqueArray(duration, { minLength: 1, maxLength: 4 })
+    .chain((pool) => fc.array(planOf(fc.constantFrom(...pool)), { minLength: 1, maxLength: 3 }));
+
+  const account = fc.constantFrom(...accounts);
+  const route = fc.constantFrom(...routes);
+  const pick = fc.nat(30);
+  const command: FastCheck.Arbitrary<Command> = fc.oneof(
+    { arbitrary: fc.record({ type: fc.constant('consume' as const), account, route, cost }), weight: 24 },
+    { arbitrary: fc.record({ type: fc.constant('peek' as const), account, route }), weight: 3 },
+    { arbitrary: fc.record({ type: fc.constant('refund' as const), pick }), weight: 5 },
+    { arbitrary: fc.record({ type: fc.constant('adjust' as const), route, pick }), weight: 3 },
+    {
+      arbitrary: fc.record(
+        { type: fc.constant('reset' as const), account, route },
+        { requiredKeys: ['type'] },
+      ),
+      weight: 1,
+    },
+    { arbitrary: fc.record({ type: fc.constant('advance' as const), ms: fc.nat(50) }), weight: 4 },
+    { arbitrary: fc.record({ type: fc.constant('advance' as const), ms: duration }), weight: 2 },
+    {
+      arbitrary: fc.record({
+        type: fc.constant('edge' as const),
+        account,
+        route,
+        pick: fc.nat(5),
+        offset: fc.integer({ min: -1, max: 1 }),
+      }),
+      weight: 5,
+    },
+    { arbitrary: fc.record({ type: fc.constant('step-back' as const), ms: fc.oneof(fc.nat(50), duration) }), weight: 1 },
+  );
+
+  return {
+    duration,
+    window: windowOf(duration),
+    limit: limitOf(duration),
+    plan: planOf(duration),
+    // 'max' makes all lengths as likely: fast-check would mostly draw histories of a few commands.
+    history: fc.record({ plans, commands: fc.array(command, { minLength: 1, maxLength: maxCommands, size: 'max' }) }),
+  };
+}

@@ -1,0 +1,130 @@
+import type { Clock } from '../core/clock.ts';
+import type { WindowStatus } from '../core/decision.ts';
+import type { LimitName } from '../core/limit.ts';
+import type { Plan, PlanWindow } from '../core/plan.ts';
+import type { ResetTarget } from '../core/ports.ts';
+
+/** What identifies a window's counter (S1, S10). The max is not part of it: an adjusted max meets the old count. */
+interface CounterId {
+  readonly account: string;
+  /** Undefined for the All methods counters that the whole account shares (scope `account`). */
+  readonly route: string | undefined;
+  readonly limit: LimitName;
+  readonly durationMs: number;
+}
+
+/** A line of the ledger: an accepted request's charge to one window, or, with a negative cost, its refund. */
+interface Entry extends CounterId {
+  readonly at: number;
+  readonly cost: number;
+}
+
+/** The instance that the last charge went to; whether it is over depends on the clock. */
+interface Instance {
+  readonly startedAt: number;
+  readonly count: number;
+}
+
+/** The receipt that a refund needs: which windows were charged, in which instance (S13). */
+export interface ModelCharge extends CounterId {
+  readonly startedAt: number;
+  readonly cost: number;
+}
+
+/** A decision as plain data, to be compared with that of the store under test. */
+export interface ModelDecision {
+  readonly accepted: boolean;
+  /** The one window that headers describe (S6); undefined when the plan is empty. */
+  readonly shown: WindowStatus | undefined;
+  /** Every window that was looked at, in the order of checking (S2). */
+  readonly trace: readonly WindowStatus[];
+  /** Rejected, and no wait will help: the cost is above the rejecting window's max (S11). */
+  readonly impossible: boolean;
+  readonly charges: readonly ModelCharge[];
+}
+
+/** The rules S1..S14 without a single optimization. */
+export interface Model {
+  consume(account: string, route: string, plan: Plan, cost: number): ModelDecision;
+  peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
+  refund(decision: ModelDecision): boolean;
+  reset(target: ResetTarget): void;
+}
+
+/**
+ * The oracle that stores are tested against. It keeps a list of what was charged and derives all else from that list, at every
+ * call: nothing is cached, expired, indexed or shared with `src/core`, so a mistake there cannot repeat itself here.
+ */
+export function createModel(clock: Clock): Model {
+  let ledger: Entry[] = [];
+  const refunded = new Set<ModelDecision>();
+
+  function activeInstance(id: CounterId): Instance | undefined {
+    let instance: Instance | undefined;
+    for (const { at, cost } of ledger.filter((entry) => isSameCounter(entry, id))) {
+      const isOver = instance === undefined || at >= instance.startedAt + id.durationMs;
+      if (cost > 0 && isOver) instance = { startedAt: at, count: cost };
+      else if (instance) instance = { startedAt: instance.startedAt, count: Math.max(0, instance.count + cost) };
+    }
+    return instance && clock.now() < instance.startedAt + id.durationMs ? instance : undefined;
+  }
+
+  function statusOf(id: CounterId, max: number, isRejection: boolean): WindowStatus {
+    const instance = activeInstance(id);
+    const { limit, durationMs } = id;
+    let resetMs = isRejection ? durationMs : 0;
+    if (instance) resetMs = max === 0 ? durationMs : instance.startedAt + durationMs - clock.now();
+    const remaining = Math.max(0, max - (instance?.count ?? 0));
+    return { limit, max, remaining, resetMs, durationMs, startedAt: instance?.startedAt };
+  }
+
+  return {
+    consume(account, route, plan, cost) {
+      const ids = plan.windows.map((window) => counterId(account, route, plan, window));
+      const statuses = (count: number, isRejection: boolean): WindowStatus[] =>
+        plan.windows.slice(0, count).map(({ max }, i) => statusOf(ids[i] as CounterId, max, isRejection));
+
+      const rejecting = plan.windows.findIndex(({ max }, i) => {
+        return (activeInstance(ids[i] as CounterId)?.count ?? 0) + cost > max;
+      });
+      if (rejecting >= 0) {
+        const trace = statuses(rejecting + 1, true);
+        const impossible = cost > (plan.windows[rejecting] as PlanWindow).max;
+        return { accepted: false, shown: trace.at(-1), trace, impossible, charges: [] };
+      }
+
+      ledger.push(...ids.map((id) => ({ ...id, at: clock.now(), cost })));
+      const trace = statuses(ids.length, false);
+      const charges = ids.map((id, i) => ({ ...id, cost, startedAt: trace[i]?.startedAt as number }));
+      return { accepted: true, shown: trace.at(-1), trace, impossible: false, charges };
+    },
+
+    peek(account, route, plan) {
+      return plan.windows.map((window) => statusOf(counterId(account, route, plan, window), window.max, false));
+    },
+
+    refund(decision) {
+      if (refunded.has(decision)) return false;
+      refunded.add(decision);
+      const live = decision.charges.filter((charge) => activeInstance(charge)?.startedAt === charge.startedAt);
+      ledger.push(...live.map(({ startedAt, cost, ...id }) => ({ ...id, at: startedAt, cost: -cost })));
+      return live.length > 0;
+    },
+
+    reset({ account, route }) {
+      ledger = ledger.filter((entry) => {
+        const isNamed = (account ?? entry.account) === entry.account && (route ?? entry.route) === entry.route;
+        return !isNamed;
+      });
+    },
+  };
+}
+
+function counterId(account: string, route: string, plan: Plan, { limit, durationMs }: PlanWindow): CounterId {
+  const isShared = limit === 'all-methods' && plan.allMethodsScope === 'account';
+  return { account, route: isShared ? undefined : route, limit, durationMs };
+}
+
+function isSameCounter(a: CounterId, b: CounterId): boolean {
+  return a.account === b.account && a.route === b.route && a.limit === b.limit && a.durationMs === b.durationMs;
+}

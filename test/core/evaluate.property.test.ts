@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
+import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
+import type { Plan, PlanWindow } from '../../src/core/plan.ts';
+import type { ResetTarget } from '../../src/core/ports.ts';
+import { type Counters, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../src/core/window.ts';
+import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
+import { keptHistories, replay, type Subject } from '../support/histories.ts';
+
+const HISTORIES = 5_000;
+
+/** The least that stands around the pure rule: two numbers for each window, found by its whole identity, never forgotten. */
+class BareStore implements Subject<Decision> {
+  readonly #counters = new Map<string, { account: string; route: string | undefined; pair: Counters }>();
+
+  constructor(readonly clock: Clock) {}
+
+  consume(account: string, route: string, plan: Plan, cost: number): Decision {
+    const pairs = plan.windows.map((window) => this.#pair(account, route, plan, window));
+    // The windows stand behind three numbers that are not theirs, and are checked in two halves as by a store with shared counters.
+    const counters = Float64Array.of(7, 7, 7, ...pairs.flatMap((pair) => [...pair]));
+    const before = counters.slice();
+    const now = this.clock.now();
+    const half = plan.routeWindows;
+    const second = 3 + half * SLOTS_PER_WINDOW;
+    let rejectedBy = evaluate(plan, counters, 3, cost, now, 0, half);
+    if (rejectedBy === FITS) rejectedBy = evaluate(plan, counters, second, cost, now, half);
+    expect(evaluate(plan, counters, 3, cost, now)).toBe(rejectedBy);
+    expect(counters).toEqual(before);
+    if (rejectedBy === FITS) {
+      charge(plan, counters, 3, cost, now, 0, half);
+      charge(plan, counters, second, cost, now, half);
+      for (const [i, pair] of pairs.entries()) pair.set(counters.slice(3 + i * 2, 5 + i * 2));
+    }
+    expect(counters.slice(0, 3)).toEqual(before.slice(0, 3));
+    return new Decision(account, route, plan, cost, now, rejectedBy, counters.slice(3));
+  }
+
+  peek(account: string, route: string, plan: Plan): WindowStatus[] {
+    return plan.windows.map((window) => {
+      return windowStatus(window, this.#pair(account, route, plan, window), 0, this.clock.now(), 0);
+    });
+  }
+
+  refund(decision: Decision): boolean {
+    if (!decision.takeRefund()) return false;
+    const { account, route, plan, cost, trace } = decision;
+    const taken = plan.windows.map((window, i) => {
+      const pair = this.#pair(account, route, plan, window);
+      return takeBack(pair, 0, window.durationMs, trace[i]?.startedAt as number, cost, this.clock.now());
+    });
+    return taken.includes(true);
+  }
+
+  reset({ account, route }: ResetTarget): void {
+    for (const [id, counter] of this.#counters) {
+      const isNamed = (account ?? counter.account) === counter.account && (route ?? counter.route) === counter.route;
+      if (isNamed) this.#counters.delete(id);
+    }
+  }
+
+  #pair(account: string, route: string, plan: Plan, { limit, durationMs }: PlanWindow): Counters {
+    const owner = limit === 'all-methods' && plan.allMethodsScope === 'account' ? undefined : route;
+    const id = JSON.stringify([account, owner ?? null, limit, durationMs]);
+    const counter = this.#counters.get(id) ?? { account, route: owner, pair: Float64Array.of(NEVER, 0) };
+    this.#counters.set(id, counter);
+    return counter.pair;
+  }
+}
+
+function live(history: History): void {
+  replay(history, {
+    create: (clock) => new BareStore(clock),
+    remembersWhatIsOver: true,
+    compare: (actual, expected, step) => expect(actual, step).toStrictEqual(expected),
+  });
+}
+
+describe('evaluate and charge', () => {
+  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, wherever the clock goes`, { timeout: 60_000 }, () => {
+    fc.assert(fc.property(createArbitraries(fc).history, live), { numRuns: HISTORIES });
+  });
+
+  it.each(keptHistories())('decide as the model in a kept history: $name', ({ history }) => live(history));
+});

@@ -1,0 +1,77 @@
+/** Issue 2, part 7: without a config, `serve` is a demonstration whose banner prints three curl commands to try. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort, type Gateway, serve } from '../../support/gateway.ts';
+import { eventually } from '../../support/raw-http.ts';
+
+const run = promisify(execFile);
+let gateway: Gateway;
+let commands: string[];
+
+beforeAll(async () => {
+  const port = await freePort();
+  gateway = await serve(['--port', String(port)], port);
+  commands = await eventually(() => {
+    const found = curlsOf(gateway.output());
+    return found.length >= 3 && found;
+  }, 'three curl commands in the banner');
+});
+afterAll(() => gateway.stop());
+
+/** The commands of the banner: a line with curl, and the lines that a backslash joins to it; a loop around it included. */
+function curlsOf(banner: string): string[] {
+  const joined = banner.replaceAll(/\\\n\s*/g, ' ');
+  return joined
+    .split('\n')
+    .map((line) => line.trim().replace(/^\$ /, ''))
+    .filter((line) => /\bcurl\b/.test(line) && line.includes('http://'))
+    .map((line) => line.slice(Math.max(0, line.search(/\b(for|seq|curl)\b/))));
+}
+
+/** What it prints, with the answers' heads: each curl is asked to show them. */
+async function shell(command: string): Promise<string> {
+  const { stdout, stderr } = await run('sh', ['-c', command.replaceAll(/\bcurl\b/g, 'curl -sS -i')], {
+    timeout: 20_000,
+  });
+  return stdout + stderr;
+}
+
+const statusesOf = (text: string): number[] =>
+  [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
+const limitsOf = (text: string): string[] =>
+  [...text.matchAll(/^x-ratelimit-limit: (\d+)/gim)].map(([, max]) => String(max));
+
+describe('the demonstration', () => {
+  it('prints three commands for this very port', () => {
+    expect(commands).toHaveLength(3);
+    for (const command of commands) expect(command).toContain(`:${gateway.port}/`);
+  });
+
+  it('one is accepted, one gets 429, one shows another window', async () => {
+    const outputs: string[] = [];
+    for (const command of commands) outputs.push(await shell(command));
+    const [accepted = '', rejected = '', other = ''] = outputs;
+    expect(statusesOf(accepted)[0]).toBeGreaterThanOrEqual(200);
+    expect(statusesOf(accepted)[0]).toBeLessThan(300);
+    expect(statusesOf(rejected).at(-1)).toBe(429);
+    expect(rejected).toContain('api/too_many_requests');
+    expect(rejected).toMatch(/^retry-after: \d+/im);
+    expect(statusesOf(other).length).toBeGreaterThan(0);
+    expect(limitsOf(accepted)).toHaveLength(1);
+    expect(limitsOf(other).at(-1)).not.toBe(limitsOf(rejected).at(-1));
+  });
+
+  it('needs a key, and knows its paths', async () => {
+    expect((await gateway.ask('GET', '/healthz', { 'x-api-key': undefined })).status).toBe(200);
+    const [command = ''] = commands;
+    const target = /http:\/\/[^\s'"]+/.exec(command)?.[0] ?? '';
+    const keyless = await shell(`curl '${target}' ${command.includes('POST') ? '-X POST' : ''}`);
+    expect(statusesOf(keyless)).toEqual([401]);
+    expect((await gateway.ask('GET', '/nowhere')).status).toBe(404);
+  });
+
+  it('ends on SIGTERM with 0', async () => {
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  });
+});

@@ -1,0 +1,115 @@
+/** Seed, section 5, and contract.md, "Requests": who may reach which account. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configOf, expectProblem, type Gateway, ratesOf, sha256, startGateway } from '../../support/gateway.ts';
+import { eventually } from '../../support/raw-http.ts';
+import { startUpstream, type Upstream } from '../../support/upstream.ts';
+
+let upstream: Upstream;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway(
+    configOf(upstream.url, {
+      keys: [
+        { token: 'service-1', application: 'app_1', role: 'service' },
+        { sha256: sha256('account-1'), application: 'app_1', role: 'account', expiresAt: '2999-01-01T00:00:00Z' },
+        { sha256: sha256('account-1b').toUpperCase(), application: 'app_1', role: 'account' },
+        { token: 'scoped-a', application: 'app_1', role: 'scoped', scope: 'scp_a' },
+        { token: 'scoped-b', application: 'app_1', role: 'scoped', scope: 'scp_b' },
+        { token: 'account-2', application: 'app_2', role: 'account' },
+        { token: 'scoped-a-of-2', application: 'app_2', role: 'scoped', scope: 'scp_a' },
+        {
+          token: 'short-lived',
+          application: 'app_1',
+          role: 'account',
+          expiresAt: new Date(Date.now() + 4_000).toISOString(),
+        },
+      ],
+      accounts: [
+        { id: 'free', application: 'app_1', provider: 'mock' },
+        { id: 'in_a', application: 'app_1', provider: 'mock', scope: 'scp_a' },
+        { id: 'in_b', application: 'app_1', provider: 'mock', scope: 'scp_b' },
+        { id: 'two', application: 'app_2', provider: 'mock', scope: 'scp_a' },
+      ],
+      limits: { default: { allMethods: ['1000/1m'], routes: { 'POST /api/v1/chats': ['3/1m'] } } },
+    }),
+  );
+});
+afterAll(() => gateway.stop());
+
+const ask = (token: string, account: string, method = 'GET') =>
+  gateway.ask(method, `/api/v1/chats?account_id=${account}`, { 'x-api-key': token });
+
+/** The answer's status, by key and account. */
+const reach: Record<string, Record<string, number>> = {
+  'service-1': { free: 200, in_a: 200, in_b: 200, two: 404 },
+  'account-1': { free: 200, in_a: 200, in_b: 200, two: 404 },
+  'scoped-a': { free: 403, in_a: 200, in_b: 403, two: 404 },
+  'scoped-b': { free: 403, in_a: 403, in_b: 200, two: 404 },
+  'account-2': { free: 404, in_a: 404, in_b: 404, two: 200 },
+  'scoped-a-of-2': { free: 404, in_a: 404, in_b: 404, two: 200 },
+};
+
+describe('who reaches which account', () => {
+  it.each(Object.entries(reach))('%s', async (token, accounts) => {
+    for (const [account, status] of Object.entries(accounts)) {
+      const reply = await ask(token, account);
+      expect({ account, status: reply.status }).toEqual({ account, status });
+      if (status === 404) expectProblem(reply, 404, 'errors/invalid_resource_identifier');
+      if (status === 403) expectProblem(reply, 403, 'errors/resource_access_restricted');
+    }
+  });
+
+  it('a scoped key uses a route without an account', async () => {
+    expect((await gateway.ask('GET', '/api/v1/open', { 'x-api-key': 'scoped-a' })).status).toBe(200);
+  });
+
+  it("one tenant cannot tell another's account from one that does not exist", async () => {
+    const [other, unknown] = [await ask('account-1', 'two'), await ask('account-1', 'nope')];
+    const shape = (text: string, account: string) => {
+      const { req_id, ...rest } = JSON.parse(text) as Record<string, unknown>;
+      return JSON.stringify(rest).replaceAll(account, 'ACCOUNT');
+    };
+    expect(shape(other.text, 'two')).toBe(shape(unknown.text, 'nope'));
+    expect(Object.keys(other.headers).sort()).toEqual(Object.keys(unknown.headers).sort());
+  });
+});
+
+describe('keys', () => {
+  it("keys of one application spend the same account's allowance; refused requests spend nothing", async () => {
+    const rates = [];
+    for (const token of ['scoped-b', 'account-2', 'nobody'])
+      expect((await ask(token, 'in_a', 'POST')).status).not.toBe(200);
+    for (const token of ['service-1', 'account-1', 'scoped-a']) rates.push(ratesOf(await ask(token, 'in_a', 'POST')));
+    expect(rates.map((rate) => rate.limit)).toEqual([1000, 1000, 1000]);
+    expect(rates.map((rate) => rate.remaining)).toEqual([999, 998, 997]);
+    expectProblem(await ask('service-1', 'in_a', 'POST'), 429, 'api/too_many_requests');
+  });
+
+  it('the header name has no case, the token has', async () => {
+    const path = '/api/v1/chats?account_id=free';
+    expect((await gateway.ask('GET', path, { 'x-api-key': undefined, 'X-Api-Key': 'account-1' })).status).toBe(200);
+    expectProblem(await ask('ACCOUNT-1', 'free'), 401, 'errors/invalid_credentials');
+  });
+
+  it('only the complete token authenticates', async () => {
+    for (const token of ['account-', 'account-11', 'account', 'app_1', '__proto__', 'constructor', 'x'.repeat(8_000)]) {
+      expectProblem(await ask(token, 'free'), 401, 'errors/invalid_credentials');
+    }
+  });
+
+  it('a token in the query or as a bearer is no key', async () => {
+    const headers = { 'x-api-key': undefined, authorization: 'Bearer account-1' };
+    const reply = await gateway.ask('GET', '/api/v1/chats?account_id=free&x-api-key=account-1', headers);
+    expectProblem(reply, 401, 'errors/missing_credentials');
+  });
+
+  it('a key that expires while the process runs: 401 api/expired_authorization from then on', async () => {
+    const expired = await eventually(async () => {
+      const reply = await ask('short-lived', 'free');
+      return reply.status === 401 && reply;
+    }, 'the expiry of the key');
+    expectProblem(expired, 401, 'api/expired_authorization');
+  });
+});

@@ -1,0 +1,100 @@
+/** architecture.md, "The process": the most specific limit wins, per limit name (account, then provider, then default). */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configOf, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import { startUpstream, type Upstream } from '../../support/upstream.ts';
+
+let upstream: Upstream;
+let gateway: Gateway;
+
+const account = (id: string, provider: string) => ({ id, application: 'app_1', provider });
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway(
+    configOf(upstream.url, {
+      accounts: [
+        account('plain', 'imap'),
+        account('linked', 'linkedin'),
+        account('own_route', 'linkedin'),
+        account('own_all', 'linkedin'),
+        account('none', 'linkedin'),
+        account('no_route', 'linkedin'),
+        account('no_all', 'linkedin'),
+        account('homemade', 'our-own-provider'),
+      ],
+      limits: {
+        default: { allMethods: ['60/1m'], routes: { 'GET /api/v1/chats': ['50/1s'] } },
+        providers: {
+          linkedin: { allMethods: ['30/1m'], routes: { 'GET /api/v1/chats': ['20/1s'] } },
+          'our-own-provider': { allMethods: ['77/1m'] },
+        },
+        accounts: {
+          own_route: { routes: { 'GET /api/v1/chats': ['0/1s'] } },
+          own_all: { allMethods: ['5/1m'] },
+          none: { allMethods: [], routes: { 'GET /api/v1/chats': [] } },
+          no_route: { routes: { 'GET /api/v1/chats': [] } },
+          no_all: { allMethods: [] },
+        },
+      },
+    }),
+  );
+});
+afterAll(() => gateway.stop());
+
+const limitOf = async (id: string, method = 'GET') =>
+  ratesOf(await gateway.ask(method, `/api/v1/chats?account_id=${id}`)).limit;
+
+describe('layers of limits', () => {
+  it.each([
+    ['default, where neither provider nor account says anything', 'plain', 60],
+    ['the provider over the default', 'linked', 30],
+    ['the account over the provider', 'own_all', 5],
+    ["an account's route limit, with the provider's All methods still behind it", 'own_route', 0],
+    ['a provider of our own naming', 'homemade', 77],
+    ['[] for a route: All methods alone', 'no_route', 30],
+    ["[] for All methods: the route's limit alone", 'no_all', 20],
+    ['[] for both: no limit, no header', 'none', undefined],
+  ])('%s', async (_title, id, limit) => {
+    expect(await limitOf(id)).toBe(limit);
+  });
+
+  it('a layer that names one route says nothing of another', async () => {
+    expect(await limitOf('own_route', 'POST')).toBe(30);
+    expect(await limitOf('own_all', 'POST')).toBe(5);
+    expect(await limitOf('no_all', 'POST')).toBeUndefined();
+  });
+
+  it('a route without an account is not limited, but needs a key', async () => {
+    const open = await gateway.ask('GET', '/api/v1/open');
+    expect({ status: open.status, ...ratesOf(open) }).toEqual({ status: 200, ...NO_RATES });
+    expect((await gateway.ask('GET', '/api/v1/open', { 'x-api-key': undefined })).status).toBe(401);
+  });
+});
+
+describe('the config key `headers`', () => {
+  it('`headers: none` shows no x-ratelimit, and limits all the same', async () => {
+    const silent = await startGateway(
+      configOf(upstream.url, { headers: 'none', limits: { default: { allMethods: ['1/1m'] } } }),
+    );
+    const [first, second] = [
+      await silent.ask('GET', '/api/v1/chats?account_id=acc_1'),
+      await silent.ask('GET', '/api/v1/chats?account_id=acc_1'),
+    ];
+    expect([first.status, second.status]).toEqual([200, 429]);
+    expect(Object.keys(second.headers).filter((name) => name.includes('ratelimit'))).toEqual([]);
+    await silent.stop();
+  });
+
+  it('`headers: both` shows the IETF fields beside ours, `ietf` alone', async () => {
+    for (const [style, ours] of [
+      ['both', true],
+      ['ietf', false],
+    ] as const) {
+      const styled = await startGateway(configOf(upstream.url, { headers: style }));
+      const { headers } = await styled.ask('GET', '/api/v1/chats?account_id=acc_1');
+      expect(headers).toMatchObject({ ratelimit: expect.any(String), 'ratelimit-policy': expect.any(String) });
+      expect(headers['x-ratelimit-limit'] !== undefined).toBe(ours);
+      await styled.stop();
+    }
+  });
+});

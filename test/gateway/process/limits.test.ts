@@ -1,0 +1,142 @@
+/** S1 to S9 as a client of the process sees them: headers alone, real time, short windows. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { configOf, expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import { pause, type Reply } from '../../support/raw-http.ts';
+import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+
+let upstream: Upstream;
+let gateway: Gateway;
+
+const ACCOUNTS = {
+  acc_1: { allMethods: ['1000/1d'], routes: { 'GET /api/v1/chats': ['2/1m', '10/1h'] } },
+  acc_2: { allMethods: ['2/1s', '100/1d'], routes: { 'GET /api/v1/chats': ['3/1m'] } },
+  acc_3: { allMethods: ['1/1s', '3/1d'], routes: {} },
+  acc_4: { allMethods: [], routes: { 'GET /api/v1/chats': ['5/1m', '7/1h'] } },
+  acc_5: { allMethods: ['0/1m'] },
+  acc_6: { allMethods: ['3/1m'] },
+  acc_7: { allMethods: ['1/2s'] },
+  acc_8: { allMethods: ['5/1500ms'] },
+  acc_9: { allMethods: ['5/7h', '2/3m', '8/40d'] },
+};
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway(configOf(upstream.url, { limits: { accounts: ACCOUNTS } }));
+});
+afterAll(() => gateway.stop());
+
+const ask = (account: string, method = 'GET'): Promise<Reply> =>
+  gateway.ask(method, `/api/v1/chats?account_id=${account}`);
+
+async function askTimes(times: number, account: string): Promise<Reply[]> {
+  const replies: Reply[] = [];
+  for (let i = 0; i < times; i += 1) replies.push(await ask(account));
+  return replies;
+}
+
+it('S6: an accepted answer shows the last window, a 429 shows the one that rejected', async () => {
+  const [first, second, third] = await askTimes(3, 'acc_1');
+  expect(first?.status).toBe(200);
+  expect(ratesOf(first as Reply)).toEqual({ limit: 1000, remaining: 999, reset: 86_400, retryAfter: undefined });
+  expect(ratesOf(second as Reply)).toMatchObject({ limit: 1000, remaining: 998 });
+  const problem = expectProblem(third as Reply, 429, 'api/too_many_requests');
+  expect(problem.title).toEqual(expect.any(String));
+  expect(ratesOf(third as Reply)).toMatchObject({ limit: 2, remaining: 0 });
+});
+
+it('S5: a request that All methods rejects charges the route-specific limit nothing', async () => {
+  const statuses = (await askTimes(7, 'acc_2')).map((reply) => reply.status);
+  expect(statuses).toEqual([200, 200, 429, 429, 429, 429, 429]);
+  await pause(1_000);
+  expect((await ask('acc_2')).status).toBe(200);
+  const overRoute = await ask('acc_2');
+  expectProblem(overRoute, 429, 'api/too_many_requests');
+  expect(ratesOf(overRoute)).toMatchObject({ limit: 3, remaining: 0 });
+});
+
+it('S5: a request that the short window rejects charges the long one nothing', async () => {
+  const [first, ...rejected] = await askTimes(5, 'acc_3');
+  expect(ratesOf(first as Reply)).toMatchObject({ limit: 3, remaining: 2 });
+  for (const reply of rejected) expect(ratesOf(reply)).toMatchObject({ limit: 1, remaining: 0, retryAfter: 1 });
+  await pause(1_000);
+  expect(ratesOf(await ask('acc_3'))).toMatchObject({ limit: 3, remaining: 1 });
+});
+
+it("S6: without All methods the route limit's longest window is shown", async () => {
+  expect(ratesOf(await ask('acc_4'))).toEqual({ limit: 7, remaining: 6, reset: 3_600, retryAfter: undefined });
+});
+
+it('S6: no plan, no header', async () => {
+  const reply = await ask('acc_4', 'POST');
+  expect(reply.status).toBe(200);
+  expect(ratesOf(reply)).toEqual(NO_RATES);
+});
+
+it('S9: max 0 rejects always, and its reset is its whole duration', async () => {
+  for (const reply of await askTimes(3, 'acc_5')) {
+    expectProblem(reply, 429, 'api/too_many_requests');
+    expect(ratesOf(reply)).toEqual({ limit: 0, remaining: 0, reset: 60, retryAfter: 60 });
+  }
+});
+
+it('S1: each route has its own count against All methods, and accounts never share', async () => {
+  expect(ratesOf(await ask('acc_6'))).toMatchObject({ limit: 3, remaining: 2 });
+  expect(ratesOf(await ask('acc_6'))).toMatchObject({ remaining: 1 });
+  expect(ratesOf(await ask('acc_6', 'POST'))).toMatchObject({ limit: 3, remaining: 2 });
+  const byPath = await gateway.ask('GET', '/api/v1/accounts/acc_6/chats');
+  expect(ratesOf(byPath)).toMatchObject({ limit: 3, remaining: 2 });
+  const byHeader = await gateway.ask('POST', '/api/v1/messages', { 'x-account-id': 'acc_6' });
+  expect(ratesOf(byHeader)).toMatchObject({ limit: 3, remaining: 2 });
+});
+
+it('S7, S8: waiting retry-after passes, one second less does not', async () => {
+  expect((await ask('acc_7')).status).toBe(200);
+  const rejected = await ask('acc_7');
+  const at = performance.now();
+  const { retryAfter = 0, reset } = ratesOf(rejected);
+  expect({ status: rejected.status, retryAfter, reset }).toEqual({ status: 429, retryAfter: 2, reset: 2 });
+  await pause((retryAfter - 1) * 1_000 - (performance.now() - at));
+  const tooEarly = await ask('acc_7');
+  expect(ratesOf(tooEarly)).toMatchObject({ remaining: 0, reset: 1, retryAfter: 1 });
+  await pause(retryAfter * 1_000 - (performance.now() - at));
+  const passed = await ask('acc_7');
+  expect(passed.status).toBe(200);
+  expect(ratesOf(passed).retryAfter).toBeUndefined();
+});
+
+it('S4, S7: reset is rounded up, and the window never moves', async () => {
+  const first = await ask('acc_8');
+  const at = performance.now();
+  expect(ratesOf(first)).toMatchObject({ limit: 5, remaining: 4, reset: 2 });
+  await pause(800);
+  expect(ratesOf(await ask('acc_8'))).toMatchObject({ remaining: 3, reset: 1 });
+  await pause(1_510 - (performance.now() - at));
+  expect(ratesOf(await ask('acc_8'))).toMatchObject({ remaining: 4, reset: 2 });
+});
+
+it('S2, S3: windows are ordered by duration, however many and however written', async () => {
+  const [first, , third] = await askTimes(3, 'acc_9');
+  expect(ratesOf(first as Reply)).toMatchObject({ limit: 8, remaining: 7, reset: 40 * 86_400 });
+  expect(third?.status).toBe(429);
+  expect(ratesOf(third as Reply)).toMatchObject({ limit: 2, remaining: 0 });
+});
+
+it("answers: our headers stand on the upstream's 4xx and 5xx too, in place of its own", async () => {
+  const theirs = { 'x-ratelimit-limit': '9', 'X-RateLimit-Remaining': '8', 'x-ratelimit-reset': '7' };
+  for (const status of [200, 400, 404, 500, 503]) {
+    upstream.behave(answer({ status, headers: theirs }));
+    const reply = await ask('acc_1', 'POST');
+    expect(reply.status).toBe(status);
+    expect(ratesOf(reply)).toMatchObject({ limit: 1000, retryAfter: undefined });
+    expect(ratesOf(reply).remaining).toBeGreaterThan(900);
+  }
+  upstream.behave(answer());
+});
+
+it("answers: on an unlimited route the upstream's own pass", async () => {
+  upstream.behave(
+    answer({ headers: { 'x-ratelimit-limit': '9', 'x-ratelimit-remaining': '8', 'x-ratelimit-reset': '7' } }),
+  );
+  expect(ratesOf(await gateway.ask('GET', '/api/v1/open'))).toEqual({ ...NO_RATES, limit: 9, remaining: 8, reset: 7 });
+  upstream.behave(answer());
+});

@@ -1,0 +1,114 @@
+/** Issue 2, part 7: metrics without a label per account, a log with req_id and never a token. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configOf, freePort, type Gateway, serve, startGateway, TOKEN, writeConfig } from '../../support/gateway.ts';
+import { eventually, openRaw, send } from '../../support/raw-http.ts';
+import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+
+let upstream: Upstream;
+let gateway: Gateway;
+const requestIds: string[] = [];
+const SECRETS = [TOKEN, 'unknown-token-in-clear', 'query-secret-value', 'cookie-secret-value', 'bearer-secret-value'];
+const headers = { cookie: 'session=cookie-secret-value', authorization: 'Bearer bearer-secret-value' };
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway(configOf(upstream.url, { limits: { default: { allMethods: ['3/1m'] } } }));
+  const ask = async (...args: Parameters<Gateway['ask']>) => {
+    requestIds.push(String((await gateway.ask(...args)).headers['x-request-id']));
+  };
+  for (let i = 0; i < 5; i += 1) await ask('GET', '/api/v1/chats?account_id=acc_7&token=query-secret-value', headers);
+  await ask('GET', '/api/v1/accounts/acc_8/chats', headers);
+  await ask('GET', '/api/v1/chats?account_id=acc_7', { 'x-api-key': 'unknown-token-in-clear' });
+  await ask('GET', '/no/such/path/12345');
+  upstream.behave(answer({ status: 429 }));
+  await ask('GET', '/api/v1/open');
+  upstream.behave((_seen, response) => void response.socket?.destroy());
+  await ask('GET', '/api/v1/open');
+  upstream.behave(answer());
+});
+afterAll(() => gateway.stop());
+
+const scrape = () => send(gateway.adminPort, { path: '/metrics' });
+
+describe('GET /metrics on the admin listener', () => {
+  it('is Prometheus text: every sample belongs to a metric with a type', async () => {
+    const { status, headers: got, text } = await scrape();
+    expect({ status, type: got['content-type'] }).toEqual({ status: 200, type: expect.stringMatching(/^text\/plain/) });
+    const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
+    const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(samples.length).toBeGreaterThan(5);
+    for (const sample of samples) {
+      const name = /^[a-zA-Z_:][\w:]*/.exec(sample)?.[0] ?? '';
+      expect(types.has(name) || types.has(name.replace(/_(bucket|sum|count|total)$/, '')), sample).toBe(true);
+    }
+  });
+
+  it('counts decisions by route and outcome', async () => {
+    const { text } = await scrape();
+    const counter = /^# TYPE (\S*decision\S*) counter$/m.exec(text)?.[1] ?? 'no counter of decisions';
+    const counts = text
+      .split('\n')
+      .filter((line) => line.startsWith(`${counter}{`) && line.includes('"GET /api/v1/chats"'))
+      .map((line) => Number(line.split(' ').at(-1)));
+    expect(counts.reduce((a, b) => a + b, 0)).toBe(5);
+    expect(counts).toContain(2);
+    expect(counts).toContain(3);
+  });
+
+  it('has the latency of store and upstream', async () => {
+    const { text } = await scrape();
+    expect(text).toMatch(/^# TYPE \S*store\S* (histogram|summary)$/m);
+    expect(text).toMatch(/^# TYPE \S*upstream\S* (histogram|summary)$/m);
+  });
+
+  it('holds no account, no token, no key and no path that a client made up', async () => {
+    const { text } = await scrape();
+    for (const word of ['acc_7', 'acc_8', 'app_1', '/no/such/path', ...SECRETS]) expect(text).not.toContain(word);
+  });
+
+  it('is not on the main listener, and the admin listener forwards nothing', async () => {
+    expect((await gateway.ask('GET', '/metrics')).status).toBe(404);
+    const before = upstream.seen.length;
+    const reply = await send(gateway.adminPort, { path: '/api/v1/open', headers: { 'x-api-key': TOKEN } });
+    expect(reply.status).toBe(404);
+    expect(upstream.seen).toHaveLength(before);
+  });
+
+  it('malformed HTTP on the admin listener ends that connection alone', async () => {
+    const connection = await openRaw(gateway.adminPort);
+    connection.write('GARBAGE\r\n\r\n');
+    await connection.closed;
+    expect((await scrape()).status).toBe(200);
+  });
+
+  it('without `admin` in the config there is no such listener', async () => {
+    const port = await freePort();
+    const plain = await serve(['--config', writeConfig({ ...configOf(upstream.url), listen: { port } })], port);
+    expect((await plain.ask('GET', '/metrics')).status).toBe(404);
+    expect(plain.output()).not.toContain('8081');
+    expect((await plain.stop()).code).toBe(0);
+  });
+});
+
+describe('the request log', () => {
+  it('has a line with the req_id of every request', async () => {
+    await eventually(
+      () => {
+        const logged = new Set(gateway.log().map((line) => line.req_id));
+        return requestIds.every((id) => logged.has(id));
+      },
+      `lines for ${requestIds.join(' ')}`,
+    );
+  });
+
+  it('says which method and status', async () => {
+    const rejected = requestIds[4];
+    const lines = gateway.log().filter((line) => line.req_id === rejected);
+    expect(JSON.stringify(lines)).toContain('429');
+    expect(JSON.stringify(lines)).toContain('GET');
+  });
+
+  it('never holds a token, known or not, nor a secret of query, cookie or authorization', () => {
+    for (const secret of SECRETS) expect(gateway.output()).not.toContain(secret);
+  });
+});

@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs';
+import type { WindowStatus } from '../../src/core/decision.ts';
+import type { LimitInput } from '../../src/core/limit.ts';
+import type { AllMethodsScope, Plan } from '../../src/core/plan.ts';
+import type { ResetTarget } from '../../src/core/ports.ts';
+import type { Command, History } from '../../src/testing/arbitraries.ts';
+import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import { createModel, type ModelDecision } from '../../src/testing/model.ts';
+import { planFrom } from './plan.ts';
+
+/** What of a decision the model also has. */
+export interface Outcome {
+  readonly accepted: boolean;
+  readonly shown: WindowStatus | undefined;
+  readonly trace: readonly WindowStatus[];
+  readonly impossible: boolean;
+}
+
+/** What can live through a history beside the model. */
+export interface Subject<D extends Outcome = Outcome> {
+  consume(account: string, route: string, plan: Plan, cost: number): D;
+  peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
+  refund(decision: D): boolean;
+  reset(target: ResetTarget): void;
+}
+
+export interface ReplayOptions<D extends Outcome> {
+  readonly create: (clock: FakeClock) => Subject<D>;
+  /**
+   * Whether the subject still knows an instance that was over when the clock steps back into its life. A bounded store has swept it by
+   * then and may: there the clock steps back no further than to the last end that it has passed.
+   */
+  readonly remembersWhatIsOver: boolean;
+  /** Called with each pair of answers; throws where they differ. */
+  readonly compare: (actual: unknown, expected: unknown, step: string) => void;
+}
+
+const ACCOUNTS = ['a', 'b'];
+const ROUTES = ['r', 's'];
+
+/** Lets the subject and the model live through the same history, and compares all that they say. Returns the world as it is then. */
+export function replay<D extends Outcome>(history: History, options: ReplayOptions<D>): World<D> {
+  const world = new World(history, options);
+  for (const [step, command] of history.commands.entries()) world.run(command, `step ${step}: ${JSON.stringify(command)}`);
+  world.compareEverything();
+  return world;
+}
+
+export class World<D extends Outcome> {
+  readonly clock = createFakeClock(1_000_000);
+  readonly model = createModel(this.clock);
+  readonly subject: Subject<D>;
+  readonly decisions: { readonly actual: D; readonly expected: ModelDecision }[] = [];
+  readonly #plans: readonly Plan[];
+  readonly #options: ReplayOptions<D>;
+  readonly #planOf = new Map<string, Plan>();
+  readonly #ends: number[] = [];
+
+  constructor({ plans }: History, options: ReplayOptions<D>) {
+    this.#plans = plans;
+    this.#options = options;
+    this.subject = options.create(this.clock);
+  }
+
+  planOf(route: string): Plan {
+    return this.#planOf.get(route) ?? at(this.#plans, 0);
+  }
+
+  run(command: Command, step: string): void {
+    switch (command.type) {
+      case 'consume':
+        return this.#consume(command.account, command.route, command.cost, step);
+      case 'peek':
+        return this.#peek(command.account, command.route, this.planOf(command.route), step);
+      case 'refund':
+        return this.#refund(command.pick, step);
+      case 'adjust':
+        this.#planOf.set(command.route, at(this.#plans, command.pick));
+        return;
+      case 'reset':
+        this.subject.reset(command);
+        this.model.reset(command);
+        return;
+      case 'advance':
+        return this.clock.advance(command.ms);
+      case 'edge':
+        return this.#goToEdge(command.account, command.route, command.pick, command.offset);
+      case 'step-back':
+        return this.#stepBackTo(this.clock.now() - command.ms);
+    }
+  }
+
+  compareEverything(): void {
+    for (const account of ACCOUNTS) {
+      for (const route of ROUTES) {
+        for (const plan of this.#plans) this.#peek(account, route, plan, `at the end: ${account}, ${route}`);
+      }
+    }
+  }
+
+  #consume(account: string, route: string, cost: number, step: string): void {
+    const plan = this.planOf(route);
+    const actual = this.subject.consume(account, route, plan, cost);
+    const { charges, ...expected } = this.model.consume(account, route, plan, cost);
+    const { accepted, shown, trace, impossible } = actual;
+    this.#options.compare({ accepted, shown, trace, impossible }, expected, step);
+    this.decisions.push({ actual, expected: { ...expected, charges } });
+    for (const charge of charges) this.#ends.push(charge.startedAt + charge.durationMs);
+  }
+
+  #peek(account: string, route: string, plan: Plan, step: string): void {
+    const actual = this.subject.peek(account, route, plan);
+    this.#options.compare(actual, this.model.peek(account, route, plan), step);
+  }
+
+  #refund(pick: number, step: string): void {
+    if (this.decisions.length === 0) return;
+    const { actual, expected } = at(this.decisions, pick);
+    this.#options.compare(this.subject.refund(actual), this.model.refund(expected), step);
+  }
+
+  #goToEdge(account: string, route: string, pick: number, offset: number): void {
+    const windows = this.model.peek(account, route, this.planOf(route));
+    if (windows.length === 0) return;
+    const { durationMs, startedAt = this.clock.now() } = at(windows, pick);
+    this.clock.set(startedAt + durationMs + offset);
+  }
+
+  #stepBackTo(ms: number): void {
+    const passed = this.#options.remembersWhatIsOver ? [] : this.#ends.filter((end) => end <= this.clock.now());
+    this.clock.set(Math.max(ms, 0, ...passed));
+  }
+}
+
+/** The kept histories, in the order in which they were found. Times are short and names speak: they are read by people. */
+export function keptHistories(): { readonly name: string; readonly history: History }[] {
+  const file = new URL('../regressions.json', import.meta.url);
+  const kept = JSON.parse(readFileSync(file, 'utf8')) as readonly KeptHistory[];
+  return kept.map(({ name, plans, commands }) => ({
+    name,
+    history: { plans: plans.map(({ route = [], allMethods, scope }) => planFrom(route, allMethods, scope)), commands },
+  }));
+}
+
+interface KeptHistory {
+  readonly name: string;
+  readonly plans: readonly { readonly route?: LimitInput; readonly allMethods?: LimitInput; readonly scope?: AllMethodsScope }[];
+  readonly commands: readonly Command[];
+}
+
+function at<T>(list: readonly T[], index: number): T {
+  return list[index % list.length] as T;
+}

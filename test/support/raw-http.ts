@@ -1,0 +1,159 @@
+import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+
+/** A whole answer, or as much of it as came before the connection broke. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly text: string;
+  /** The connection broke before the answer's end. */
+  readonly broken: boolean;
+}
+
+export interface Ask {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+  /** Default: a connection of its own. */
+  readonly agent?: Agent;
+}
+
+/** One request over node:http, its target sent as it is written. Rejects where no answer begins. */
+export function send(port: number, ask: Ask): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', path, headers = {}, body, agent } = ask;
+    const outgoing = request({ host: '127.0.0.1', port, method, path, headers, agent: agent ?? false });
+    outgoing.on('error', reject);
+    outgoing.on('response', (answer) => {
+      const chunks: Buffer[] = [];
+      const done = () => {
+        const all = Buffer.concat(chunks);
+        const { statusCode = 0, headers: got, complete } = answer;
+        resolve({ status: statusCode, headers: got, body: all, text: all.toString('utf8'), broken: !complete });
+      };
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('error', () => {});
+      answer.on('close', done);
+    });
+    outgoing.end(body);
+  });
+}
+
+/** An agent with one connection that is kept. */
+export const oneConnection = (): Agent => new Agent({ keepAlive: true, maxSockets: 1 });
+
+/** Polls until `probe` yields something other than undefined or false. */
+export async function eventually<T>(
+  probe: () => T | Promise<T>,
+  what: string,
+  withinMs = 8_000,
+): Promise<Exclude<T, undefined | null | false>> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined && value !== null && value !== false) return value as Exclude<T, undefined | null | false>;
+    if (performance.now() > end) throw new Error(`Not within ${withinMs} ms: ${what}`);
+    await pause(15);
+  }
+}
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** An answer as it stood on the wire; its body is cut from the framing. */
+export interface RawReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+/** A socket that says exactly what the test says. */
+export interface RawConnection {
+  readonly socket: Socket;
+  write(bytes: string | Buffer): void;
+  received(): string;
+  /** Whole answers so far. */
+  replies(): RawReply[];
+  /** Waits for so many whole answers. */
+  waitFor(count: number): Promise<RawReply[]>;
+  /** Settles when the other side has closed. */
+  readonly closed: Promise<void>;
+  destroy(): void;
+}
+
+export function openRaw(port: number): Promise<RawConnection> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    const chunks: Buffer[] = [];
+    const received = () => Buffer.concat(chunks).toString('latin1');
+    const replies = () => parseReplies(received());
+    const closed = new Promise<void>((done) => {
+      socket.on('close', () => done());
+      socket.on('end', () => done());
+    });
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.once('error', reject);
+    socket.on('error', () => {});
+    socket.once('connect', () => {
+      resolve({
+        socket,
+        write: (bytes) => void socket.write(bytes),
+        received,
+        replies,
+        waitFor: async (count) => {
+          await eventually(() => replies().length >= count, `${count} answers, got: ${received()}`);
+          return replies();
+        },
+        closed,
+        destroy: () => void socket.destroy(),
+      });
+    });
+  });
+}
+
+/** The bytes of a request with `host` and what else is given; a body gets its length. */
+export function rawRequest(method: string, target: string, headers: Record<string, string> = {}, body = ''): string {
+  const fields = Object.entries({ host: 'gateway.test', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const length = body === '' ? '' : `content-length: ${Buffer.byteLength(body)}\r\n`;
+  return `${method} ${target} HTTP/1.1\r\n${fields.join('')}${length}\r\n${body}`;
+}
+
+/** As many whole answers (none of them to a HEAD) as the text holds. */
+function parseReplies(text: string): RawReply[] {
+  const replies: RawReply[] = [];
+  let rest = text;
+  for (;;) {
+    const headEnd = rest.indexOf('\r\n\r\n');
+    if (headEnd < 0) return replies;
+    const [statusLine = '', ...lines] = rest.slice(0, headEnd).split('\r\n');
+    const headers: Record<string, string> = {};
+    for (const line of lines) {
+      const colon = line.indexOf(':');
+      headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+    }
+    const body = cutBody(headers, rest.slice(headEnd + 4));
+    if (body === undefined) return replies;
+    const status = Number(statusLine.split(' ')[1]);
+    if (status >= 200) replies.push({ status, headers, text: Buffer.from(body.text, 'latin1').toString('utf8') });
+    rest = body.rest;
+  }
+}
+
+function cutBody(headers: Readonly<Record<string, string>>, text: string): { text: string; rest: string } | undefined {
+  if (headers['transfer-encoding'] !== 'chunked') {
+    const length = Number(headers['content-length'] ?? 0);
+    return text.length < length ? undefined : { text: text.slice(0, length), rest: text.slice(length) };
+  }
+  let body = '';
+  let rest = text;
+  for (;;) {
+    const lineEnd = rest.indexOf('\r\n');
+    if (lineEnd < 0) return undefined;
+    const size = Number.parseInt(rest.slice(0, lineEnd), 16);
+    if (rest.length < lineEnd + 2 + size + 2) return undefined;
+    body += rest.slice(lineEnd + 2, lineEnd + 2 + size);
+    rest = rest.slice(lineEnd + 2 + size + 2);
+    if (size === 0) return { text: body, rest };
+  }
+}
