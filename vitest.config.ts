@@ -9,6 +9,7 @@ export default defineConfig({
     coverage: {
       provider: 'v8',
       include: ['src/**'],
+      reportOnFailure: true,
       reporter: ['text-summary', 'json-summary', 'html'],
     },
   },

@@ -1,11 +1,10 @@
 import { readAccount } from './account-source.ts';
-import type { Accounts } from './accounts.ts';
-import { hasBody } from './answers.ts';
+import type { Account, Accounts } from './accounts.ts';
 import type { Exchange } from './exchange.ts';
-import type { Keys } from './keys.ts';
+import type { ApiKey, Keys } from './keys.ts';
 import { isRefusal, type Refusal, refuse } from './refusal.ts';
-import type { Routes } from './routes.ts';
-import { readTarget } from './target.ts';
+import type { RouteMatch, Routes } from './routes.ts';
+import { readTarget, type Target } from './target.ts';
 
 /** What the stages in front of the gate ask. */
 export interface AdmissionOptions {
@@ -25,7 +24,7 @@ export function createAdmission({ routes, keys, accounts, maxBodyBytes }: Admiss
     const { request } = exchange;
     const malformed = refusalOfHead(exchange);
     if (malformed !== undefined) return malformed;
-    const target = exchange.target ?? readTarget(request.url ?? '');
+    const target = readTarget(request.url ?? '');
     if (isRefusal(target)) return target;
     const match = routes.match(request.method ?? '', target.path);
     if (match === undefined) return refuse(404, 'errors/resource_not_found', 'There is no such route.');
@@ -33,17 +32,25 @@ export function createAdmission({ routes, keys, accounts, maxBodyBytes }: Admiss
     const token = request.headers['x-api-key'];
     const key = keys.authenticate(Array.isArray(token) ? token.join() : token);
     if (isRefusal(key)) return key;
-    if (match.route.source !== undefined) {
-      const id = readAccount(match.route.source, request, target, match);
-      if (isRefusal(id)) return id;
-      const account = accounts.access(id, key);
-      if (isRefusal(account)) return account;
-      exchange.account = account;
-    }
-    return hasBody(request.headers) && Number(request.headers['content-length'] ?? 0) > maxBodyBytes
-      ? tooLarge(maxBodyBytes)
-      : undefined;
+    const account = accountOf(exchange, target, match, key, accounts);
+    if (isRefusal(account)) return account;
+    exchange.account = account;
+    return Number(request.headers['content-length'] ?? 0) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined;
   };
+}
+
+/** Undefined where the route is not limited. */
+function accountOf(
+  { request }: Exchange,
+  target: Target,
+  match: RouteMatch,
+  key: ApiKey,
+  accounts: Accounts,
+): Account | Refusal | undefined {
+  const { source } = match.route;
+  if (source === undefined) return undefined;
+  const id = readAccount(source, request, target, match);
+  return isRefusal(id) ? id : accounts.access(id, key);
 }
 
 /** @param maxBodyBytes the bound, for the message */

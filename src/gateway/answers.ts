@@ -23,7 +23,8 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
   exchange.answered = true;
   const { request, response, id } = exchange;
   const linger = cut || isUnbounded(exchange);
-  if (linger) response.shouldKeepAlive = false;
+  // After something malformed, what follows on the connection may be part of it.
+  if (linger || status === 400) response.shouldKeepAlive = false;
   response.writeHead(status, { ...headers, 'x-request-id': id });
   if (!linger) {
     response.end(body);

@@ -56,8 +56,8 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
   } catch (error) {
-    // Node's own sentence goes on with advice about positional arguments.
-    throw new UsageError((error as Error).message.split('. ')[0]);
+    // Node's first sentence says it; what follows is advice for other cases.
+    throw new UsageError((error as Error).message.split(/\.\s/)[0]);
   }
 }
 

@@ -3,6 +3,7 @@ import { crossChecks } from './cross-checks.ts';
 import { ConfigError, type Fault, formatPath } from './faults.ts';
 import { readJson } from './json.ts';
 import { notYet } from './later.ts';
+import { isObject, record } from './raw.ts';
 import { type Config, configSchema } from './schema.ts';
 
 /** What flags say; each wins over the file. */
@@ -14,12 +15,12 @@ export interface Overrides {
 }
 
 /** Where a flag's value stands in the config. */
-const FLAG_OF: Readonly<Record<string, string>> = {
-  'listen.host': '--host',
-  'listen.port': '--port',
-  upstream: '--upstream',
-  store: '--store',
-};
+const FLAG_OF: ReadonlyMap<string, keyof Overrides> = new Map([
+  ['listen.host', 'host'],
+  ['listen.port', 'port'],
+  ['upstream', 'upstream'],
+  ['store', 'store'],
+]);
 
 /**
  * Reads a config file.
@@ -43,8 +44,8 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   const config = result.success ? (renamed(result.data, STAND_IN, PROTO) as Config) : undefined;
   const faults = [
     ...(result.error?.issues.flatMap((issue) => faultsOf(issue)) ?? []),
-    ...crossChecks(raw),
-    ...(config === undefined ? [] : notYet(config)),
+    ...crossChecks(record(raw)),
+    ...notYet(record(raw)),
   ];
   if (config === undefined || faults.length > 0)
     throw new ConfigError(
@@ -71,9 +72,9 @@ function overridden(file: object, { host, port, upstream, store }: Overrides): o
 
 /** A fault of a value that came from a flag is the flag's. */
 function ofFlag(fault: Fault, overrides: Overrides): Fault {
-  const flag = FLAG_OF[fault.path];
-  const given = flag !== undefined && overrides[flag.slice(2) as keyof Overrides] !== undefined;
-  return given ? { path: flag, reason: fault.reason } : fault;
+  const flag = FLAG_OF.get(fault.path);
+  const isGiven = flag !== undefined && overrides[flag] !== undefined;
+  return isGiven ? { path: `--${flag}`, reason: fault.reason } : fault;
 }
 
 /** One fault for each thing that is wrong: unknown keys each by itself, and of a union the alternative that was meant. */
@@ -88,7 +89,26 @@ function faultsOf(issue: z.core.$ZodIssue, above: readonly PropertyKey[] = []): 
     );
     if (meant !== undefined) return meant.flatMap((inner) => faultsOf(inner, path));
   }
-  return [{ path: place(path), reason: issue.message.replace(/^Invalid input: /, '') }];
+  return [{ path: place(path), reason: reasonOf(issue) }];
+}
+
+/** zod's own messages in this house's words; those of the schema stay. */
+function reasonOf(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'too_big':
+      return `must be at most ${issue.maximum}`;
+    case 'too_small':
+      return issue.origin === 'string' ? 'must not be empty' : `must be at least ${issue.minimum}`;
+    case 'invalid_type':
+      return issue.message
+        .replace(/^Invalid input: expected (.*), received undefined$/, 'is missing: a $1')
+        .replace(/^Invalid input: expected int, .*$/, 'must be a whole number')
+        .replace(/^Invalid input: expected (.*), received (.*)$/, 'must be of type $1, is $2');
+    case 'invalid_value':
+      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
+    default:
+      return issue.message;
+  }
 }
 
 function place(path: readonly PropertyKey[]): string {
@@ -106,8 +126,4 @@ function renamed(value: unknown, from: string, to: string): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, element]) => [key === from ? to : key, renamed(element, from, to)]),
   );
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -46,7 +46,7 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     const exchanges = bySocket.get(socket) ?? new Set();
     const incomplete = [...exchanges].find(({ request }) => !request.complete);
     if (!socket.writable) socket.destroy();
-    else if (incomplete?.answered) socket.destroy();
+    else if (incomplete?.answered) incomplete.request.socket.destroySoon();
     else if (incomplete !== undefined) refuseExchange(incomplete, refusal, true);
     else if (exchanges.size === 0) answerRaw(socket, refusal, reason);
     else

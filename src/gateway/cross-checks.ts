@@ -1,16 +1,14 @@
 import { parseLimit } from '../core/limit.ts';
 import { HEADER_NAME, isForbiddenAccountHeader } from './account-source.ts';
 import { type Fault, formatPath } from './faults.ts';
+import { list, type Raw, record } from './raw.ts';
 import { parametersOf, parseRoute, type RouteTemplate, shapeOf } from './route-template.ts';
-
-type Raw = Readonly<Record<string, unknown>>;
 
 /**
  * What one value alone cannot show: names that must be unique, or must exist elsewhere in the file.
  * Works on the raw file, so that these faults are listed even where others spoil the shape.
  */
-export function crossChecks(raw: unknown): Fault[] {
-  const file = record(raw);
+export function crossChecks(file: Raw): Fault[] {
   return [
     ...keyFaults(list(file.keys)),
     ...accountFaults(list(file.accounts)),
@@ -61,6 +59,9 @@ function routeFaults(routes: readonly unknown[]): Fault[] {
     if ('reason' in template) {
       faults.push({ path: `routes[${index}].route`, reason: template.reason });
       return undefined;
+    }
+    if (/^(GET|HEAD) \/healthz$/.test(route)) {
+      faults.push({ path: `routes[${index}].route`, reason: "/healthz is the gateway's own" });
     }
     const reason = typeof account === 'string' ? sourceFault(account, template) : undefined;
     if (reason !== undefined) faults.push({ path: `routes[${index}].account`, reason });
@@ -158,12 +159,4 @@ function repeated(values: readonly unknown[]): [number, number][] {
     else found.push([index, before]);
   }
   return found;
-}
-
-function record(value: unknown): Raw {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Raw) : {};
-}
-
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }

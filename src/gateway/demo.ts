@@ -64,7 +64,7 @@ function demoConfig(upstream: string, port: string | undefined): ConfigInput {
 function banner(address: Address, adminAddress: Address | undefined): string {
   const base = urlOf(address);
   const curl = (times: number, rest: string): string =>
-    `for i in $(seq ${times}); do curl -si -H 'X-API-KEY: ${KEYS.one}' ${rest} | grep -iE '^(HTTP|x-ratelimit|retry)'; echo; done`;
+    `for i in $(seq ${times}); do curl -si -H 'X-API-KEY: ${KEYS.one}' ${rest} | grep -iE '^(HTTP|x-ratelimit|retry)|too_many'; echo; done`;
   const metrics = adminAddress === undefined ? '' : `, metrics on ${urlOf(adminAddress)}/metrics`;
   return `
 headgate listening on ${base}${metrics}

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Account } from './accounts.ts';
 import type { Route } from './routes.ts';
-import type { Target } from './target.ts';
 
 /** How an exchange ended, for the log: what the limits said, or which of the gateway's stages answered. */
 export type Decided = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused';
@@ -16,7 +15,6 @@ export interface Exchange {
   readonly startedAt: number;
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
-  target: Target | undefined;
   route: Route | undefined;
   account: Account | undefined;
   decided: Decided;
@@ -39,7 +37,6 @@ export function createExchange(
     response,
     startedAt: performance.now(),
     expectsContinue,
-    target: undefined,
     route: undefined,
     account: undefined,
     decided: 'refused',

@@ -174,8 +174,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   /** The client must not take half an answer for a whole one; where only the end of the connection ends it, that takes a reset. */
   #breakOff(): void {
-    const { response } = this.exchange;
-    response.socket?.resetAndDestroy();
+    const { request, response } = this.exchange;
+    if (request.httpVersion === '1.0') response.socket?.resetAndDestroy();
     response.destroy();
   }
 }

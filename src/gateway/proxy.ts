@@ -11,7 +11,7 @@ export interface ProxyOptions extends ForwardingOptions {
 }
 
 /** Forwards requests to the upstream. */
-export interface Proxy {
+export interface UpstreamProxy {
   /** Answers the exchange, one way or another; never throws. */
   forward(exchange: Exchange, passage: Passage): void;
   /** Cuts every connection to the upstream. */
@@ -23,7 +23,7 @@ const MOST_TO_CONNECT_MS = 10_000;
 const SILENCE_MS = 300_000;
 
 /** A proxy over a pool of kept connections, one request at a time on each. undici sends nothing twice then: it has no retry of its own. */
-export function createProxy(options: ProxyOptions): Proxy {
+export function createProxy(options: ProxyOptions): UpstreamProxy {
   const { origin, pathname } = new URL(options.upstream);
   const base = pathname.replace(/\/$/, '');
   const pool = new Pool(origin, {

@@ -7,14 +7,14 @@ import { type Connections, watchConnections } from './connections.ts';
 import { createExchange, type Decided, type Exchange, isOpen } from './exchange.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
-import type { Proxy } from './proxy.ts';
+import type { UpstreamProxy } from './proxy.ts';
 import { type Refusal, refuse } from './refusal.ts';
 
 /** What the main listener is made of. */
 export interface ServerOptions {
   readonly admit: (exchange: Exchange) => Refusal | undefined;
   readonly gate: Gate<Exchange>;
-  readonly proxy: Proxy;
+  readonly proxy: UpstreamProxy;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Longest silence on a connection, in milliseconds. */

@@ -49,7 +49,7 @@ export function answerFields(raw: readonly string[], id: string, ours: HeaderFie
     const value = raw[i + 1] as string;
     const lower = name.toLowerCase();
     if (isHopByHop(lower) || named.has(lower) || lower === 'x-request-id') continue;
-    if (isLimited && (lower.startsWith('x-ratelimit-') || lower in ours)) continue;
+    if (isLimited && (lower.startsWith('x-ratelimit-') || Object.hasOwn(ours, lower))) continue;
     if (TOKEN.test(name) && VALUE.test(value)) fields.push(name, value);
   }
   for (const name in ours) fields.push(name, ours[name] as string);

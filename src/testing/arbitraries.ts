@@ -16,7 +16,13 @@ export type Command =
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
   | { readonly type: 'advance'; readonly ms: number }
   /** To `offset` ms after the end of the `pick`-th window that the pair sees active; without one, by the duration of the `pick`-th. */
-  | { readonly type: 'edge'; readonly account: string; readonly route: string; readonly pick: number; readonly offset: number }
+  | {
+      readonly type: 'edge';
+      readonly account: string;
+      readonly route: string;
+      readonly pick: number;
+      readonly offset: number;
+    }
   | { readonly type: 'step-back'; readonly ms: number };
 
 /** What happened to a store, from the start. Every route begins with the first plan. */
@@ -92,10 +98,7 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
     { arbitrary: fc.record({ type: fc.constant('refund' as const), pick }), weight: 5 },
     { arbitrary: fc.record({ type: fc.constant('adjust' as const), route, pick }), weight: 3 },
     {
-      arbitrary: fc.record(
-        { type: fc.constant('reset' as const), account, route },
-        { requiredKeys: ['type'] },
-      ),
+      arbitrary: fc.record({ type: fc.constant('reset' as const), account, route }, { requiredKeys: ['type'] }),
       weight: 1,
     },
     { arbitrary: fc.record({ type: fc.constant('advance' as const), ms: fc.nat(50) }), weight: 4 },
@@ -110,7 +113,10 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
       }),
       weight: 5,
     },
-    { arbitrary: fc.record({ type: fc.constant('step-back' as const), ms: fc.oneof(fc.nat(50), duration) }), weight: 1 },
+    {
+      arbitrary: fc.record({ type: fc.constant('step-back' as const), ms: fc.oneof(fc.nat(50), duration) }),
+      weight: 1,
+    },
   );
 
   return {

@@ -78,7 +78,9 @@ function live(history: History): void {
 }
 
 describe('evaluate and charge', () => {
-  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, wherever the clock goes`, { timeout: 60_000 }, () => {
+  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, wherever the clock goes`, {
+    timeout: 60_000,
+  }, () => {
     fc.assert(fc.property(createArbitraries(fc).history, live), { numRuns: HISTORIES });
   });
 

@@ -41,7 +41,8 @@ const ROUTES = ['r', 's'];
 /** Lets the subject and the model live through the same history, and compares all that they say. Returns the world as it is then. */
 export function replay<D extends Outcome>(history: History, options: ReplayOptions<D>): World<D> {
   const world = new World(history, options);
-  for (const [step, command] of history.commands.entries()) world.run(command, `step ${step}: ${JSON.stringify(command)}`);
+  for (const [step, command] of history.commands.entries())
+    world.run(command, `step ${step}: ${JSON.stringify(command)}`);
   world.compareEverything();
   return world;
 }
@@ -69,24 +70,29 @@ export class World<D extends Outcome> {
   run(command: Command, step: string): void {
     switch (command.type) {
       case 'consume':
-        return this.#consume(command.account, command.route, command.cost, step);
+        this.#consume(command.account, command.route, command.cost, step);
+        break;
       case 'peek':
-        return this.#peek(command.account, command.route, this.planOf(command.route), step);
+        this.#peek(command.account, command.route, this.planOf(command.route), step);
+        break;
       case 'refund':
-        return this.#refund(command.pick, step);
+        this.#refund(command.pick, step);
+        break;
       case 'adjust':
         this.#planOf.set(command.route, at(this.#plans, command.pick));
-        return;
+        break;
       case 'reset':
         this.subject.reset(command);
         this.model.reset(command);
-        return;
+        break;
       case 'advance':
-        return this.clock.advance(command.ms);
+        this.clock.advance(command.ms);
+        break;
       case 'edge':
-        return this.#goToEdge(command.account, command.route, command.pick, command.offset);
+        this.#goToEdge(command.account, command.route, command.pick, command.offset);
+        break;
       case 'step-back':
-        return this.#stepBackTo(this.clock.now() - command.ms);
+        this.#stepBackTo(this.clock.now() - command.ms);
     }
   }
 
@@ -144,7 +150,11 @@ export function keptHistories(): { readonly name: string; readonly history: Hist
 
 interface KeptHistory {
   readonly name: string;
-  readonly plans: readonly { readonly route?: LimitInput; readonly allMethods?: LimitInput; readonly scope?: AllMethodsScope }[];
+  readonly plans: readonly {
+    readonly route?: LimitInput;
+    readonly allMethods?: LimitInput;
+    readonly scope?: AllMethodsScope;
+  }[];
   readonly commands: readonly Command[];
 }
 

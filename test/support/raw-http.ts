@@ -24,7 +24,9 @@ export interface Ask {
 export function send(port: number, ask: Ask): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const { method = 'GET', path, headers = {}, body, agent } = ask;
-    const outgoing = request({ host: '127.0.0.1', port, method, path, headers, agent: agent ?? false });
+    // node:http itself gives the body of a DELETE no length.
+    const framed = body === undefined ? headers : { 'content-length': Buffer.byteLength(body), ...headers };
+    const outgoing = request({ host: '127.0.0.1', port, method, path, headers: framed, agent: agent ?? false });
     outgoing.on('error', reject);
     outgoing.on('response', (answer) => {
       const chunks: Buffer[] = [];

@@ -126,12 +126,12 @@ it('answers: the account header given twice is 422', async () => {
 
 it('answers: two X-API-KEY headers are no key', async () => {
   const reply = await gateway.ask('GET', CHATS, { 'x-api-key': [TOKEN, 'scoped'] });
-  expectProblem(reply, 401, 'errors/');
+  expectProblem(reply, 401, 'errors/invalid_credentials');
   expect(upstream.seen).toHaveLength(0);
 });
 
 it('answers: an empty X-API-KEY is 401', async () => {
-  expectProblem(await gateway.ask('GET', CHATS, { 'x-api-key': '' }), 401, 'errors/');
+  expectProblem(await gateway.ask('GET', CHATS, { 'x-api-key': '' }), 401, 'errors/missing_credentials');
 });
 
 it('answers: a body over maxBodyBytes is 413, and charges nothing', async () => {

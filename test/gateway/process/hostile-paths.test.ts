@@ -60,7 +60,7 @@ const refused = [
 describe('an encoded slash, a backslash or a dot segment: 400, never forwarded', () => {
   it.each(refused)('%s', async (target) => {
     const reply = await raw('GET', target);
-    expectProblem(reply, 400, 'errors/');
+    expectProblem(reply, 400, 'errors/malformed_request');
     expect(upstream.seen).toHaveLength(0);
   });
 });
@@ -97,7 +97,7 @@ const unknown: [method: string, target: string][] = [
 describe('another spelling or another method: 404, never forwarded', () => {
   it.each(unknown)('%s %s', async (method, target) => {
     const reply = await raw(method, target);
-    if (reply.status === 400) expectProblem(reply, 400, 'errors/');
+    if (reply.status === 400) expectProblem(reply, 400, 'errors/malformed_request');
     else expectProblem(reply, 404, 'errors/resource_not_found');
     expect(upstream.seen).toHaveLength(0);
   });
@@ -132,8 +132,11 @@ const doubtful = [
   '/api/v1/chats?account_id=acc_1&ACCOUNT_ID=acc_2',
 ];
 
+/** An unknown method aside: those targets are fine with GET. */
+const misspelt = unknown.filter(([method]) => method === 'GET').map(([, target]) => target);
+
 describe('whatever is asked, key and limit hold', () => {
-  it.each([...refused, ...unknown.map(([, target]) => target), ...doubtful])('GET %s', async (target) => {
+  it.each([...refused, ...misspelt, ...doubtful])('GET %s', async (target) => {
     const limited = await raw('GET', target);
     expect(limited.status).toBeGreaterThanOrEqual(400);
     expect(limited.status).toBeLessThan(500);

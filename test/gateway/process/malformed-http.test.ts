@@ -47,7 +47,7 @@ it.each(malformed)('400, the whole error object, then closed: %s', async (_title
   const replies = await connection.waitFor(1);
   await connection.closed;
   expect(replies).toHaveLength(1);
-  expectProblem(replies[0] as RawReply, 400, 'errors/');
+  expectProblem(replies[0] as RawReply, 400, 'errors/malformed_request');
   expect(connection.replies()).toHaveLength(1);
   expect(upstream.seen).toHaveLength(before);
 });
@@ -71,7 +71,7 @@ it('a chunk that is none: 400, then closed; the upstream never sees a whole requ
   connection.write('zz\r\nhello\r\n0\r\n\r\n');
   await connection.closed;
   const [reply] = connection.replies();
-  if (reply !== undefined) expectProblem(reply, 400, 'errors/');
+  if (reply !== undefined) expectProblem(reply, 400, 'errors/malformed_request');
   const last = upstream.seen.at(-1);
   if (last?.method === 'POST') expect(await last.whole).toBe(false);
 });
@@ -84,7 +84,7 @@ it('a good request before a bad one is answered first', async () => {
   await connection.closed;
   const [good, bad] = connection.replies();
   expect(good?.status).toBe(200);
-  expectProblem(bad as RawReply, 400, 'errors/');
+  expectProblem(bad as RawReply, 400, 'errors/malformed_request');
 });
 
 it('a smuggled second request is not one', async () => {

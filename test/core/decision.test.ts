@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { charge, Decision, evaluate, FITS, windowStatus } from '../../src/core/decision.ts';
+import type { PlanWindow } from '../../src/core/plan.ts';
+import { NEVER } from '../../src/core/window.ts';
+import { planFrom } from '../support/plan.ts';
+
+const NOW = 10_000;
+const plan = planFrom(['3/1s', '5/1m'], ['4/1s', '9/1h']);
+
+/** Counts of the plan's windows, all of instances that began a tenth of a second ago. */
+const started = (...counts: number[]): Float64Array => Float64Array.from(counts.flatMap((count) => [NOW - 100, count]));
+
+function decide(counters: Float64Array, cost: number): Decision {
+  const rejectedBy = evaluate(plan, counters, 0, cost, NOW);
+  if (rejectedBy === FITS) charge(plan, counters, 0, cost, NOW);
+  return new Decision('a', 'r', plan, cost, NOW, rejectedBy, counters.slice());
+}
+
+describe('evaluate and charge', () => {
+  it.each([
+    { counts: [2, 4, 3, 8], by: FITS },
+    { counts: [3, 5, 4, 9], by: 0 },
+    { counts: [2, 5, 4, 9], by: 1 },
+    { counts: [2, 4, 4, 9], by: 2 },
+    { counts: [2, 4, 3, 9], by: 3 },
+  ])('S2: with $counts counted, the first window without room is $by', ({ counts, by }) => {
+    expect(evaluate(plan, started(...counts), 0, 1, NOW)).toBe(by);
+  });
+
+  it('S5: evaluating changes nothing', () => {
+    for (const cost of [1, 9]) {
+      const counters = started(1, 1, 1, 1);
+      evaluate(plan, counters, 0, cost, NOW);
+      expect(counters).toEqual(started(1, 1, 1, 1));
+    }
+  });
+
+  it('S5: charging reaches every window, and says whether an instance began', () => {
+    const counters = started(1, 1, 1, 1);
+    expect(charge(plan, counters, 0, 2, NOW)).toBe(false);
+    expect(counters).toEqual(started(3, 3, 3, 3));
+    counters[4] = NEVER;
+    expect(charge(plan, counters, 0, 1, NOW)).toBe(true);
+    expect([...counters]).toEqual([NOW - 100, 4, NOW - 100, 4, NOW, 1, NOW - 100, 4]);
+  });
+
+  it('S1: a part of the plan is checked and charged where its counters stand', () => {
+    const counters = Float64Array.of(-7, NOW - 100, 4, NOW - 100, 8, -7);
+    expect(evaluate(plan, counters, 1, 1, NOW, 2, 4)).toBe(2);
+    expect(evaluate(plan, counters, 3, 1, NOW, 3)).toBe(FITS);
+    expect(evaluate(plan, counters, 1, 1, NOW, 2, 2)).toBe(FITS);
+    charge(plan, counters, 3, 1, NOW, 3);
+    expect([...counters]).toEqual([-7, NOW - 100, 4, NOW - 100, 9, -7]);
+  });
+
+  it('S6: without windows all fits', () => {
+    expect(evaluate(planFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(FITS);
+    expect(charge(planFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(false);
+  });
+});
+
+describe('decisions', () => {
+  it('S6, S7: an accepted one shows the last window of the plan, after the charge', () => {
+    const decision = decide(started(0, 0, 0, 0), 2);
+    expect(decision).toMatchObject({
+      accepted: true,
+      account: 'a',
+      route: 'r',
+      cost: 2,
+      decidedAt: NOW,
+      impossible: false,
+    });
+    expect(decision.shown).toEqual({
+      limit: 'all-methods',
+      max: 9,
+      remaining: 7,
+      resetMs: 3_599_900,
+      durationMs: 3_600_000,
+      startedAt: NOW - 100,
+    });
+    expect(decision.trace.map(({ remaining }) => remaining)).toEqual([1, 3, 2, 7]);
+  });
+
+  it('S6: without All methods the last window is the longest of the route', () => {
+    const own = planFrom(['3/1s', '5/1m']);
+    const counters = Float64Array.of(NOW, 1, NOW, 1);
+    expect(new Decision('a', 'r', own, 1, NOW, FITS, counters).shown).toMatchObject({ limit: 'route', max: 5 });
+  });
+
+  it('S2, S6: a rejected one shows the window that rejected, and traces none after it', () => {
+    const decision = decide(started(0, 5, 0, 0), 1);
+    expect([decision.accepted, decision.impossible]).toEqual([false, false]);
+    expect(decision.shown).toMatchObject({ limit: 'route', max: 5, remaining: 0, resetMs: 59_900 });
+    expect(decision.trace.map(({ max }) => max)).toEqual([3, 5]);
+    expect(decision.plan).toBe(plan);
+  });
+
+  it('S6: without a plan nothing is shown', () => {
+    const decision = new Decision('a', 'r', planFrom([]), 1, NOW, FITS, []);
+    expect([decision.accepted, decision.shown, decision.trace]).toEqual([true, undefined, []]);
+  });
+
+  it('S9: max 0 rejects, and its reset is its whole duration, with or without an instance', () => {
+    const zero = planFrom(['0/1s']);
+    for (const counters of [[NEVER, NEVER], [NOW - 100, 4], []]) {
+      const decision = new Decision('a', 'r', zero, 1, NOW, 0, counters);
+      expect(decision.shown).toMatchObject({ max: 0, remaining: 0, resetMs: 1000 });
+      expect(decision.impossible).toBe(true);
+    }
+  });
+
+  it('S11: a cost above the max of the window that rejects can never fit', () => {
+    expect(decide(started(0, 0, 0, 0), 4)).toMatchObject({ accepted: false, impossible: true });
+    expect(decide(started(1, 0, 0, 0), 3)).toMatchObject({ accepted: false, impossible: false });
+  });
+
+  it('S11: rejected without an instance, the whole window is free and its whole duration the reset', () => {
+    const { shown } = decide(
+      Float64Array.from({ length: 8 }, () => NEVER),
+      4,
+    );
+    expect(shown).toEqual({
+      limit: 'route',
+      max: 3,
+      remaining: 3,
+      resetMs: 1000,
+      durationMs: 1000,
+      startedAt: undefined,
+    });
+  });
+
+  it('S13: only an accepted decision can be refunded, and once', () => {
+    const [accepted, rejected] = [decide(started(0, 0, 0, 0), 1), decide(started(3, 0, 0, 0), 1)];
+    expect([accepted.takeRefund(), accepted.takeRefund(), rejected.takeRefund()]).toEqual([true, false, false]);
+  });
+
+  it('S17: a decision of a store is not degraded', () => {
+    expect(decide(started(0, 0, 0, 0), 1).degraded).toBe(false);
+  });
+
+  it('S19: each reading is a copy', () => {
+    const decision = decide(started(0, 0, 0, 0), 1);
+    Object.assign(decision.trace[0] as object, { remaining: 99 });
+    expect(decision.trace[0]?.remaining).toBe(2);
+  });
+
+  it('S19: as JSON it says all that can be read, and nothing of the store', () => {
+    const decision = decide(started(3, 0, 0, 0), 1);
+    const { trace, shown } = decision;
+    expect(JSON.parse(JSON.stringify(decision))).toEqual({
+      accepted: false,
+      degraded: false,
+      account: 'a',
+      route: 'r',
+      cost: 1,
+      decidedAt: NOW,
+      shown,
+      trace,
+      impossible: false,
+    });
+  });
+});
+
+describe('window status', () => {
+  const status = (max: number, counters: ArrayLike<number>): unknown =>
+    windowStatus({ limit: 'route', max, durationMs: 1000 } satisfies PlanWindow, counters, 0, NOW, 0);
+
+  it('S7: remaining is never negative, though the max was lowered below the count (S10)', () => {
+    expect(status(2, [NOW - 100, 5])).toMatchObject({ remaining: 0, resetMs: 900 });
+  });
+
+  it('S7: the reset is never 0 while the instance is active', () => {
+    expect(status(2, [NOW - 999, 1])).toMatchObject({ remaining: 1, resetMs: 1, startedAt: NOW - 999 });
+    expect(status(2, [NOW - 1000, 1])).toMatchObject({ remaining: 2, resetMs: 0, startedAt: undefined });
+  });
+
+  it('S14: peeked without an instance, nothing is to be waited for, max 0 included', () => {
+    expect(status(0, [])).toMatchObject({ remaining: 0, resetMs: 0, startedAt: undefined });
+    expect(status(0, [NOW, 1])).toMatchObject({ remaining: 0, resetMs: 1000, startedAt: NOW });
+  });
+});

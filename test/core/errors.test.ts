@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ClockError,
+  ClosedError,
+  CostError,
+  HeadgateError,
+  isHeadgateError,
+  LimitError,
+  OptionError,
+  StoreFullError,
+  StoreNotSynchronousError,
+  SubjectError,
+} from '../../src/core/errors.ts';
+
+const EACH = [
+  {
+    error: new LimitError('limits.x', -1, 'bad'),
+    name: 'LimitError',
+    code: 'invalid_limit',
+    message: 'limits.x: bad, got -1',
+  },
+  {
+    error: new OptionError('maxKeys', 0, 'bad'),
+    name: 'OptionError',
+    code: 'invalid_option',
+    message: 'maxKeys: bad, got 0',
+  },
+  {
+    error: new SubjectError('account', 5),
+    name: 'SubjectError',
+    code: 'invalid_subject',
+    message: 'account must be a string, got 5',
+  },
+  {
+    error: new CostError(0),
+    name: 'CostError',
+    code: 'invalid_cost',
+    message: 'cost must be an integer from 1 to 9007199254740991, got 0',
+  },
+  {
+    error: new ClockError(0.5),
+    name: 'ClockError',
+    code: 'invalid_clock',
+    message: 'clock.now() must return integer milliseconds, got 0.5',
+  },
+  { error: new StoreFullError(7), name: 'StoreFullError', code: 'store_full', message: /^the store holds 7 keys/ },
+  {
+    error: new StoreNotSynchronousError(),
+    name: 'StoreNotSynchronousError',
+    code: 'store_not_synchronous',
+    message: /createMemoryStore\(\)/,
+  },
+  { error: new ClosedError('limiter'), name: 'ClosedError', code: 'closed', message: /^limiter was closed/ },
+] as const;
+
+describe('errors', () => {
+  it.each(EACH)('$name says what it is, in a code, a name and a sentence', ({ error, name, code, message }) => {
+    expect(error).toBeInstanceOf(HeadgateError);
+    expect(error).toBeInstanceOf(Error);
+    expect(error).toMatchObject({ name, code });
+    expect(error.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
+  });
+
+  it('are told apart by code', () => {
+    for (const { error, code } of EACH) {
+      expect(isHeadgateError(error)).toBe(true);
+      expect(EACH.filter((other) => isHeadgateError(error, other.code)).map((other) => other.code)).toEqual([code]);
+    }
+  });
+
+  it('of another copy of the package are errors of ours, too', () => {
+    const other = Object.assign(new Error('elsewhere'), { code: 'closed', [Symbol.for('headgate.error')]: true });
+    expect([isHeadgateError(other), isHeadgateError(other, 'closed'), isHeadgateError(other, 'store_full')]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it.each([null, undefined, 5, 'closed', {}, new Error('x'), { code: 'closed' }])('%s is none of ours', (value) => {
+    expect(isHeadgateError(value)).toBe(false);
+    expect(isHeadgateError(value, 'closed')).toBe(false);
+  });
+
+  it('keep their cause', () => {
+    const cause = new Error('below');
+    expect(new HeadgateError('closed', 'above', { cause }).cause).toBe(cause);
+  });
+
+  it.each([
+    ['text', '"text"'],
+    ['a"\n', '"a\\"\\n"'],
+    ['x'.repeat(80), `"${'x'.repeat(80)}"`],
+    ['x'.repeat(81), `"${'x'.repeat(80)}…"`],
+    [() => 1, 'a function'],
+    [[1], 'an array'],
+    [{ secret: 'hunter2' }, 'an object'],
+    [null, 'null'],
+    [undefined, 'undefined'],
+    [5n, '5n'],
+    [Number.NaN, 'NaN'],
+    [Symbol('s'), 'Symbol(s)'],
+    [true, 'true'],
+  ])('S3: the value is named, briefly and without what it holds (%#)', (value, text) => {
+    const error = new OptionError('x', value, 'bad');
+    expect(error.message).toBe(`x: bad, got ${text}`);
+    expect(error.value).toBe(value);
+  });
+});

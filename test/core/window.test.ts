@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../src/core/window.ts';
+
+/** One window behind a foreign number, which nobody may touch. */
+function counters(startedAt: number, count: number): Counters {
+  return Float64Array.of(-7, startedAt, count, -7);
+}
+
+describe('windows', () => {
+  it('S4: an instance is over at its last millisecond plus one, not before', () => {
+    expect([99, 100, 149, 150, 151].map((now) => isOver(100, 50, now))).toEqual([false, false, false, true, true]);
+  });
+
+  it('S4: without an instance a window is over at any time', () => {
+    expect([-1e15, 0, 1e15].map((now) => isOver(NEVER, Number.MAX_SAFE_INTEGER, now))).toEqual([true, true, true]);
+  });
+
+  it('S15: a clock that steps back leaves the instance active', () => {
+    expect(isOver(100, 50, -1_000_000)).toBe(false);
+  });
+
+  it.each([
+    { count: 3, cost: 2, max: 5, room: true },
+    { count: 3, cost: 3, max: 5, room: false },
+    { count: 0, cost: 1, max: 0, room: false },
+    { count: 5, cost: 1, max: 3, room: false },
+    { count: Number.MAX_SAFE_INTEGER, cost: 1, max: Number.MAX_SAFE_INTEGER, room: false },
+    { count: 1, cost: Number.MAX_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER, room: false },
+  ])('S11: $cost more on $count of $max fits: $room', ({ count, cost, max, room }) => {
+    const state = counters(100, count);
+    expect(fits(state, 1, max, 50, cost, 120)).toBe(room);
+    expect(state).toEqual(counters(100, count));
+  });
+
+  it('S4: what an instance counted is no matter once it is over', () => {
+    expect([149, 150].map((now) => fits(counters(100, 5), 1, 5, 50, 5, now))).toEqual([false, true]);
+    expect(fits(counters(NEVER, NEVER), 1, 5, 50, 5, 0)).toBe(true);
+    expect(fits(counters(NEVER, NEVER), 1, 5, 50, 6, 0)).toBe(false);
+  });
+
+  it('S4: a later request counts without moving the instance', () => {
+    const state = counters(100, 3);
+    expect(add(state, 1, 50, 2, 149)).toBe(false);
+    expect(state).toEqual(counters(100, 5));
+  });
+
+  it('S4: a request when none is active starts one, with nothing left of the last', () => {
+    for (const state of [counters(100, 3), counters(NEVER, NEVER)]) {
+      expect(add(state, 1, 50, 2, 150)).toBe(true);
+      expect(state).toEqual(counters(150, 2));
+    }
+  });
+
+  it('S13: a refund takes its cost back, never below zero, and leaves the instance', () => {
+    const state = counters(100, 3);
+    expect(takeBack(state, 1, 50, 100, 2, 149)).toBe(true);
+    expect(state).toEqual(counters(100, 1));
+    expect(takeBack(state, 1, 50, 100, 2, 149)).toBe(true);
+    expect(state).toEqual(counters(100, 0));
+  });
+
+  it('S13: a refund finds neither another instance nor one that is over', () => {
+    const state = counters(100, 3);
+    expect(takeBack(state, 1, 50, 99, 2, 120)).toBe(false);
+    expect(takeBack(state, 1, 50, 100, 2, 150)).toBe(false);
+    expect(takeBack(state, 1, 50, NEVER, 2, 120)).toBe(false);
+    expect(state).toEqual(counters(100, 3));
+  });
+
+  it('a window is two numbers', () => {
+    expect(SLOTS_PER_WINDOW).toBe(2);
+  });
+});

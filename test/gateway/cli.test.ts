@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { runCli } from '../../src/gateway/cli.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'headgate-cli-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function run(...args: string[]): Promise<{ code: number | undefined; out: string; error: string }> {
+  const printed = { out: '', error: '' };
+  const code = await runCli(args, {
+    out: (text) => {
+      printed.out += text;
+    },
+    error: (text) => {
+      printed.error += text;
+    },
+  });
+  return { code, ...printed };
+}
+
+function file(config: object): string {
+  const path = join(folder, 'config.json');
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+describe('check', () => {
+  it('prints the effective limits of each provider and route, and of accounts with their own', async () => {
+    const config = file({
+      accounts: [
+        { id: 'acc_1', application: 'a', provider: 'mock' },
+        { id: 'acc \u001b[31m', application: 'a' },
+      ],
+      routes: [
+        { route: 'POST /x', account: 'query.a' },
+        { route: 'GET /y/{z}', account: 'path.z' },
+        { route: 'GET /free' },
+      ],
+      limits: {
+        default: { allMethods: ['60/1m'], routes: { 'POST /x': ['10/1m', '200/1d'] } },
+        providers: { linkedin: { allMethods: [] } },
+        accounts: { acc_1: { routes: { 'POST /x': [{ max: 2, durationMs: 10_000 }] } }, 'acc \u001b[31m': {} },
+      },
+    });
+    const { code, out, error } = await run('check', '--config', config);
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    expect(out.split('\n')).toEqual([
+      'PROVIDER     ROUTE       ROUTE LIMIT               ALL METHODS',
+      'linkedin     POST /x     10/1m, 200/1d             -',
+      'linkedin     GET /y/{z}  -                         -',
+      'linkedin     GET /free   not limited (no account)',
+      'mock         POST /x     10/1m, 200/1d             60/1m',
+      'mock         GET /y/{z}  -                         60/1m',
+      'mock         GET /free   not limited (no account)',
+      '(any other)  POST /x     10/1m, 200/1d             60/1m',
+      '(any other)  GET /y/{z}  -                         60/1m',
+      '(any other)  GET /free   not limited (no account)',
+      '',
+      'ACCOUNT           ROUTE       ROUTE LIMIT               ALL METHODS',
+      'acc_1             POST /x     2/10s                     60/1m',
+      'acc_1             GET /y/{z}  -                         60/1m',
+      'acc_1             GET /free   not limited (no account)',
+      '"acc \\u001b[31m"  POST /x     10/1m, 200/1d             60/1m',
+      '"acc \\u001b[31m"  GET /y/{z}  -                         60/1m',
+      '"acc \\u001b[31m"  GET /free   not limited (no account)',
+      '',
+    ]);
+  });
+
+  it('lists every fault: exit 2', async () => {
+    const { code, out, error } = await run('check', '--config', file({ wat: 1, headers: 5 }), '--port', 'x');
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(error).toMatch(/has 3 faults:\n {2}--port: .*\n {2}headers: .*\n {2}wat: .*\n$/);
+  });
+});
+
+describe('the command line', () => {
+  it('helps, and tells its version', async () => {
+    expect(await run('--help')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('headgate serve [--config FILE]'),
+    });
+    expect(await run('--version')).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+/) });
+  });
+
+  it.each([
+    [[], /a command is missing/],
+    [['frob'], /"frob" is no command/],
+    [['serve', 'more'], /"more" is too much/],
+    [['check'], /check needs --config FILE/],
+    [['serve', '--frob'], /Unknown option '--frob'/],
+    [['serve', '--port'], /'--port <value>' argument missing/],
+    [['serve', '--port', '-1'], /'--port' argument is ambiguous/],
+    [['check', '--config', '/nowhere/config.json'], /there is no such file/],
+    [['check', '--config', folder], /it cannot be read \(EISDIR\)/],
+    [['serve', '--store', 'redis://h'], /--store: a store in Redis comes with a later version/],
+  ])('%j: one clear sentence, exit 2', async (args, message) => {
+    const { code, out, error } = await run(...args);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(error).toMatch(message);
+  });
+});

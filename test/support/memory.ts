@@ -1,0 +1,8 @@
+import { createMemoryStore, type MemoryStore } from '../../src/stores/memory/store.ts';
+import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+
+/** A memory store in a world whose time stands still at a million. */
+export function memoryStoreAt1e6(maxKeys = 1000): { readonly clock: FakeClock; readonly store: MemoryStore } {
+  const clock = createFakeClock(1_000_000);
+  return { clock, store: createMemoryStore({ clock, maxKeys }) };
+}
