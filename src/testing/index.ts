@@ -1,2 +1,9 @@
+export {
+  type Arbitraries,
+  type ArbitrariesOptions,
+  type Command,
+  createArbitraries,
+  type History,
+} from './arbitraries.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
-export { createModel } from './model.ts';
+export { createModel, type Model, type ModelDecision } from './model.ts';
