@@ -8,6 +8,7 @@ export default defineConfig([
       memory: 'src/stores/memory/store.ts',
       http: 'src/http/index.ts',
       node: 'src/adapters/node.ts',
+      redis: 'src/stores/redis/store.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],
@@ -15,6 +16,7 @@ export default defineConfig([
     outDir: 'dist',
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
     treeshake: true,
+    loader: { '.lua': 'text' },
   },
   gateway,
 ]);

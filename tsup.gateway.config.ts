@@ -11,6 +11,7 @@ const gateway: Options = {
   platform: 'node',
   outDir: 'dist',
   noExternal: [/.*/],
+  loader: { '.lua': 'text' },
   banner: { js: '#!/usr/bin/env node' },
   define: { HEADGATE_VERSION: JSON.stringify(version) },
 };

@@ -12,6 +12,7 @@ export {
   OptionError,
   StoreFullError,
   StoreNotSynchronousError,
+  StoreTimeoutError,
   SubjectError,
 } from './core/errors.ts';
 export {

@@ -6,6 +6,7 @@ export type HeadgateErrorCode =
   | 'invalid_cost'
   | 'invalid_clock'
   | 'store_full'
+  | 'store_timeout'
   | 'store_not_synchronous'
   | 'closed';
 
@@ -80,6 +81,13 @@ export class StoreFullError extends HeadgateError {
       'store_full',
       `the store holds ${maxKeys} keys, all with active windows: raise maxKeys (S18 forbids to forget one)`,
     );
+  }
+}
+
+/** A store did not answer in time. Whether anything was charged is unknown: the command may still land. */
+export class StoreTimeoutError extends HeadgateError {
+  constructor(readonly deadlineMs: number) {
+    super('store_timeout', `the store did not answer within ${deadlineMs} ms`);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Decision } from '../core/decision.ts';
-import { isHeadgateError, OptionError } from '../core/errors.ts';
+import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, type ProblemMediaType, problemReply } from '../http/problem.ts';
@@ -44,6 +44,8 @@ export interface GateOptions<Request> {
 const FIELDS: readonly RateLimitFields[] = ['x-ratelimit', 'ietf', 'both', 'none'];
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 const RESOLVERS = ['account', 'route', 'provider', 'cost', 'cached'] as const;
+/** Errors of headgate's own that mean: the store could not decide. */
+const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout'];
 const NO_HEADERS: HeaderFields = Object.freeze({});
 
 /**
@@ -157,7 +159,7 @@ class StagedGate<Request> implements Gate<Request> {
     requestId = this.#idFor(requestId, true);
     this.#events.emit({ type: 'failure', requestId, stage, error });
     // A store that cannot decide is not there; everything else is a fault of the program's.
-    const storeIsAway = stage === 'limits' && (!isHeadgateError(error) || error.code === 'store_full');
+    const storeIsAway = stage === 'limits' && (!isHeadgateError(error) || STORE_CODES.includes(error.code));
     return storeIsAway
       ? this.#answer(
           503,

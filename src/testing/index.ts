@@ -6,4 +6,5 @@ export {
   type History,
 } from './arbitraries.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
+export { type LimitStoreSubject, limitStoreSuite, type SuiteRunner } from './limit-store-suite.ts';
 export { createModel, type Model, type ModelDecision } from './model.ts';

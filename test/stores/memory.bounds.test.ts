@@ -139,6 +139,14 @@ describe('memory store: bounds', () => {
     for (const timer of timers) expect(timer).not.toHaveBeenCalled();
   });
 
+  it('S4: keys that are over leave every part of a large store', () => {
+    const { clock, store } = setUp(300_000);
+    for (let i = 0; i < 1000; i++) store.consume(`a${i}`, 'r', plan, 1);
+    clock.advance(60_000);
+    for (let i = 0; i < 3000; i++) store.consume(`b${i}`, 'r', plan, 1);
+    expect(store.stats()).toMatchObject({ keys: 3000, swept: 1000 });
+  });
+
   it('S4: keys that are over leave also where no window begins, and where all belong to one account', () => {
     const { clock, store } = setUp();
     const year = planFrom(['1000000/365d']);

@@ -69,6 +69,18 @@ describe('names in the memory store', () => {
     }
   });
 
+  it('S1: nor where that route counts All methods by itself, or is reset', () => {
+    const [shared, apart] = [planFrom([], ['9/1m'], 'account'), planFrom([], ['9/1m'])];
+    for (const route of NAMES) {
+      const store = createMemoryStore({ clock: createFakeClock(), maxKeys: 16 });
+      store.consume('a', 'r', shared, 9);
+      expect(store.consume('a', route, apart, 9).accepted).toBe(true);
+      store.reset({ account: 'a', route });
+      store.reset({ route });
+      expect(store.peek('a', 'r', shared)).toMatchObject([{ remaining: 0 }]);
+    }
+  });
+
   it('S14: a reset of one pair, of one account or of one route reaches no other', () => {
     const plan = planFrom(['1/1m']);
     for (const target of [

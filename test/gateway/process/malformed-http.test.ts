@@ -1,7 +1,7 @@
 /** contract.md, "Requests": malformed HTTP is 400 with the whole error object, then the connection closes; the process lives. */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
-import { openRaw, type RawReply, rawRequest } from '../../support/raw-http.ts';
+import { openRaw, pause, type RawReply, rawRequest } from '../../support/raw-http.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
 let upstream: Upstream;
@@ -97,6 +97,34 @@ it('a smuggled second request is not one', async () => {
   await connection.closed;
   expect(connection.replies().map((reply) => reply.status)).toEqual([400]);
   expect(upstream.seen).toHaveLength(before);
+});
+
+const inBody = rawRequest('GET', '/api/v1/open', { 'x-api-key': TOKEN });
+
+it.each([
+  ['without a key', 401, '/api/v1/open', { 'content-length': String(inBody.length) }],
+  ['to no route', 404, '/nowhere', { 'x-api-key': TOKEN, 'content-length': String(inBody.length) }],
+  ['too large', 413, '/api/v1/open', { 'x-api-key': TOKEN, 'content-length': '999999999' }],
+])('the unread body of a refused request is never taken for a request: %s', async (_title, status, target, headers) => {
+  const before = upstream.seen.length;
+  const connection = await openRaw(gateway.port);
+  connection.write(rawRequest('POST', target, headers));
+  const [reply] = await Promise.race([connection.waitFor(1), pause(200).then(() => connection.replies())]);
+  connection.write(inBody);
+  const [first] = reply === undefined ? await connection.waitFor(1) : [reply];
+  expect(first?.status).toBe(status);
+  await Promise.race([connection.closed, pause(150)]);
+  expect(connection.replies()).toHaveLength(1);
+  expect(upstream.seen).toHaveLength(before);
+  connection.destroy();
+});
+
+it('HTTP/1.0 without a host is served, and closed', async () => {
+  const connection = await openRaw(gateway.port);
+  connection.write(`GET /api/v1/open HTTP/1.0\r\nx-api-key: ${TOKEN}\r\n\r\n`);
+  await connection.closed;
+  expect(connection.received()).toMatch(/^HTTP\/1\.[01] 200 /);
+  expect(connection.received().toLowerCase()).not.toContain('transfer-encoding');
 });
 
 it('CONNECT is never forwarded', async () => {

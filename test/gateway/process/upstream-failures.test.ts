@@ -100,6 +100,30 @@ describe('broken', () => {
   });
 
   it.each([
+    ['a 101 that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+    ['a head over every bound', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(1_000_000)}\r\n\r\n`],
+    ['a head that stops', 'HTTP/1.1 200 OK\r\nx-half: '],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
+  ])('an answer that is none, %s: 503, and the process lives', async (_title, bytes) => {
+    upstream.behave(async (seen, response) => {
+      await seen.whole;
+      response.socket?.end(bytes);
+    });
+    expectProblem(await gateway.ask('POST', '/api/v1/open'), 503, 'errors/network_down');
+    expect(upstream.seen).toHaveLength(1);
+    expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
+  });
+
+  it('informational answers (103) go before the answer, and are not it', async () => {
+    upstream.behave(async (seen, response) => {
+      await seen.whole;
+      response.writeEarlyHints({ link: '</a.css>; rel=preload' });
+      response.end('the answer');
+    });
+    expect(await gateway.ask('GET', '/api/v1/open')).toMatchObject({ status: 200, text: 'the answer' });
+  });
+
+  it.each([
     ['with a length', { 'content-length': '100' }],
     ['chunked', {}],
   ])("in mid-answer, %s: the client's answer breaks off", async (_title, headers) => {

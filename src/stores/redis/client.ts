@@ -1,0 +1,100 @@
+/** What the store asks of ioredis 5 or 6, and of its Cluster. Structural: no client is imported. */
+export interface IoredisClient {
+  evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
+  eval(source: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
+  scan(cursor: string, ...options: ['MATCH', string, 'COUNT', string]): Promise<[cursor: string, keys: string[]]>;
+  unlink(key: string): Promise<unknown>;
+}
+
+/** The nodes of ioredis' Cluster. */
+export interface IoredisCluster {
+  nodes(role: 'master'): IoredisClient[];
+}
+
+interface NodeRedisArguments {
+  readonly keys: string[];
+  readonly arguments: string[];
+}
+
+/** What the store asks of node-redis 5 or 6. */
+export interface NodeRedisClient {
+  evalSha(sha1: string, options: NodeRedisArguments): Promise<unknown>;
+  eval(source: string, options: NodeRedisArguments): Promise<unknown>;
+  unlink(key: string): Promise<unknown>;
+  scan?(
+    cursor: string,
+    options: { MATCH: string; COUNT: number },
+  ): Promise<{ cursor: string | number; keys: string[] }>;
+}
+
+/** The nodes of node-redis' cluster. */
+export interface NodeRedisCluster {
+  readonly masters: readonly object[];
+  nodeClient(node: object): Promise<NodeRedisClient> | NodeRedisClient;
+}
+
+/** A connected client. The store never connects, closes or configures it. */
+export type RedisClient = IoredisClient | NodeRedisClient;
+
+/** The few commands of the store, in one shape for every client. */
+export interface Commands {
+  evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  unlink(key: string): Promise<unknown>;
+  /** Keys that match, of every master, a page at a time. */
+  scan(pattern: string): AsyncIterable<readonly string[]>;
+}
+
+const PAGE = 1_000;
+
+/** Tells clients apart by a method that they have: a constructor's name is gone after minifying, and wrong for a subclass. */
+export function commandsOf(client: RedisClient): Commands | undefined {
+  if (hasMethod(client, 'evalsha')) return ofIoredis(client as IoredisClient);
+  if (hasMethod(client, 'evalSha')) return ofNodeRedis(client as NodeRedisClient);
+  return undefined;
+}
+
+function ofIoredis(client: IoredisClient): Commands {
+  return {
+    evalsha: (sha1, keys, args) => client.evalsha(sha1, keys.length, ...keys, ...args),
+    eval: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
+    unlink: (key) => client.unlink(key),
+    async *scan(pattern) {
+      const nodes = hasMethod(client, 'nodes') ? (client as unknown as IoredisCluster).nodes('master') : [client];
+      for (const node of nodes) {
+        let cursor = '0';
+        do {
+          const [next, keys] = await node.scan(cursor, 'MATCH', pattern, 'COUNT', String(PAGE));
+          cursor = next;
+          yield keys;
+        } while (cursor !== '0');
+      }
+    },
+  };
+}
+
+function ofNodeRedis(client: NodeRedisClient): Commands {
+  return {
+    evalsha: (sha1, keys, args) => client.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
+    eval: (source, keys, args) => client.eval(source, { keys: [...keys], arguments: [...args] }),
+    unlink: (key) => client.unlink(key),
+    async *scan(pattern) {
+      const cluster = client as unknown as NodeRedisCluster;
+      const nodes = hasMethod(client, 'nodeClient')
+        ? await Promise.all(cluster.masters.map((node) => cluster.nodeClient(node)))
+        : [client];
+      for (const node of nodes) {
+        let cursor = '0';
+        do {
+          const page = await (node as Required<NodeRedisClient>).scan(cursor, { MATCH: pattern, COUNT: PAGE });
+          cursor = String(page.cursor);
+          yield page.keys;
+        } while (cursor !== '0');
+      }
+    },
+  };
+}
+
+function hasMethod(value: unknown, name: string): boolean {
+  return typeof (value as Record<string, unknown> | undefined)?.[name] === 'function';
+}

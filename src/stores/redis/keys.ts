@@ -1,0 +1,43 @@
+/** Names the records of one prefix. Two different pairs never have one name, and an account's records always share a hash slot. */
+export interface KeyNames {
+  /** The record of an (account, route); without a route, the one that the account's routes share. */
+  record(account: string, route?: string): string;
+  /** A pattern for SCAN that matches records of an account, of a route, or of all; the names are to be checked with {@link KeyNames.parse}. */
+  pattern(account?: string): string;
+  /** The escaped account and route of a record's name; undefined for a name that is none of ours. */
+  parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
+  escape(text: string): string;
+}
+
+/** `headgate:{acc_1}:r:POST /api/v1/emails`: the account stands in braces, since a cluster places a key by what is in them. */
+export function createKeyNames(prefix: string): KeyNames {
+  const start = `${prefix}:{`;
+  return {
+    record(account, route) {
+      const tag = `${start}${escape(account)}}`;
+      return route === undefined ? `${tag}:a` : `${tag}:r:${escape(route)}`;
+    },
+    pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escape(account))}}:*`,
+    parse(key) {
+      const end = key.indexOf('}:', start.length);
+      if (!key.startsWith(start) || end === -1) return undefined;
+      const kind = key.slice(end + 2);
+      if (kind !== 'a' && !kind.startsWith('r:')) return undefined;
+      return { account: key.slice(start.length, end), route: kind === 'a' ? undefined : kind.slice(2) };
+    },
+    escape,
+  };
+}
+
+/**
+ * A closing brace would end the hash tag early, an empty tag would be none, and a lone surrogate would reach the server as the same
+ * replacement character as any other: all three are written so that no other text is written alike.
+ */
+function escape(text: string): string {
+  if (text === '') return '%';
+  return text.replace(/[%}]|\p{Surrogate}/gu, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function glob(text: string): string {
+  return text.replace(/[*?[\]\\^]/g, '\\$&');
+}

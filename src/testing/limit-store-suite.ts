@@ -1,0 +1,230 @@
+import type FastCheck from 'fast-check';
+import type { Decision, WindowStatus } from '../core/decision.ts';
+import { parseLimit } from '../core/limit.ts';
+import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
+import type { LimitStore } from '../core/ports.ts';
+import { type Command, createArbitraries, type History } from './arbitraries.ts';
+import { createFakeClock, type FakeClock } from './fake-clock.ts';
+import { createModel, type Model, type ModelDecision } from './model.ts';
+
+/** What the suite needs of a test runner: vitest, jest, mocha and node:test have them all. */
+export interface SuiteRunner {
+  describe(name: string, define: () => void): void;
+  it(name: string, run: () => Promise<void>, timeoutMs?: number): void;
+}
+
+/** The store to be judged. */
+export interface LimitStoreSubject {
+  readonly name: string;
+  /** A new, empty store that tells time by `clock`. Called for every history. */
+  create(clock: FakeClock): LimitStore | Promise<LimitStore>;
+  /** Lets go of it. */
+  destroy?(store: LimitStore): void | Promise<void>;
+  /**
+   * Random histories to live through.
+   * @default 500
+   */
+  readonly histories?: number;
+}
+
+/**
+ * Judges a store of yours by the naive model and by the rules: for one history every store must decide alike.
+ * @example
+ * ```ts
+ * limitStoreSuite({ describe, it }, fc, { name: 'mine', create: (clock) => createMyStore({ clock }) });
+ * ```
+ */
+export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCheck, subject: LimitStoreSubject): void {
+  const { name, histories = 500 } = subject;
+  const withStore = async (run: (store: LimitStore, clock: FakeClock) => Promise<void>): Promise<void> => {
+    const clock = createFakeClock(1_000_000_000_000);
+    const store = await subject.create(clock);
+    try {
+      await run(store, clock);
+    } finally {
+      await subject.destroy?.(store);
+    }
+  };
+
+  describe(`${name} as a limit store`, () => {
+    it(`decides as the naive model in ${histories} random histories`, () => {
+      const property = fc.asyncProperty(createArbitraries(fc).history, (history) =>
+        withStore((store, clock) => new Replay(store, clock, history).run()),
+      );
+      return fc.assert(property, { numRuns: histories });
+    }, 300_000);
+
+    it('S1, S4: equal requests at once are decided as if they had come one by one', () =>
+      withStore(async (store) => {
+        const decisions = await Promise.all(
+          Array.from({ length: 10 }, () => store.consume('a', 'r', plan(['7/1m'], ['9/1d']), 1)),
+        );
+        equal(
+          decisions.map(({ accepted }) => accepted),
+          [...Array(7).fill(true), ...Array(3).fill(false)],
+        );
+        equal(
+          decisions.map(({ shown }) => shown?.remaining),
+          [8, 7, 6, 5, 4, 3, 2, 0, 0, 0],
+        );
+      }));
+
+    it('S5: a rejected request charges nothing, in no window', () =>
+      withStore(async (store) => {
+        const tight = plan(['5/1m'], ['2/1d']);
+        for (let i = 0; i < 5; i++) await store.consume('a', 'r', tight, 1);
+        equal(
+          (await store.peek('a', 'r', tight)).map(({ remaining }) => remaining),
+          [3, 0],
+        );
+      }));
+
+    it('S13: a refund after the window is over takes nothing from the next', () =>
+      withStore(async (store, clock) => {
+        const minute = plan([], ['3/1m']);
+        const old = await store.consume('a', 'r', minute, 2);
+        clock.advance(60_000);
+        await store.consume('a', 'r', minute, 1);
+        equal(await store.refund(old), false);
+        equal((await store.peek('a', 'r', minute))[0]?.remaining, 2);
+      }));
+
+    it(
+      'accounts and routes of any kind never meet',
+      () =>
+        withStore(async (store) => {
+          const once = plan([], ['1/1d']);
+          const names = [
+            '',
+            '%',
+            '{',
+            '}',
+            '{}',
+            'a}',
+            'a:r',
+            ':',
+            '__proto__',
+            'ü',
+            '\ud800',
+            '\udfff',
+            '*',
+            'a\u0000',
+            '%0025',
+            'x'.repeat(65_536),
+          ];
+          for (const account of names)
+            for (const route of names) equal((await store.consume(account, route, once, 1)).accepted, true);
+          for (const account of names)
+            for (const route of names) equal((await store.consume(account, route, once, 1)).accepted, false);
+        }),
+      60_000,
+    );
+  });
+}
+
+function plan(route: string[], allMethods: string[], scope?: AllMethodsScope): Plan {
+  return createPlan(parseLimit(route), parseLimit(allMethods), scope);
+}
+
+/** A store and the model, living through one history. */
+class Replay {
+  readonly #store: LimitStore;
+  readonly #clock: FakeClock;
+  readonly #model: Model;
+  readonly #history: History;
+  readonly #planOf = new Map<string, Plan>();
+  readonly #decisions: { readonly actual: Decision; readonly expected: ModelDecision }[] = [];
+  #latest: number;
+
+  constructor(store: LimitStore, clock: FakeClock, history: History) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#model = createModel(clock);
+    this.#history = history;
+    this.#latest = clock.now();
+  }
+
+  async run(): Promise<void> {
+    for (const [step, command] of this.#history.commands.entries()) {
+      try {
+        await this.#step(command);
+      } catch (error) {
+        throw new Error(`step ${step}, ${JSON.stringify(command)}`, { cause: error });
+      }
+    }
+  }
+
+  async #step(command: Command): Promise<void> {
+    switch (command.type) {
+      case 'consume':
+        return this.#consume(command.account, command.route, command.cost);
+      case 'peek':
+        return this.#peek(command.account, command.route);
+      case 'refund':
+        return this.#refund(command.pick);
+      case 'adjust':
+        this.#planOf.set(command.route, at(this.#history.plans, command.pick));
+        return;
+      case 'reset':
+        await this.#store.reset(command);
+        return this.#model.reset(command);
+      case 'advance':
+        return this.#moveTo(this.#clock.now() + command.ms);
+      case 'edge':
+        return this.#moveToEdge(command.account, command.route, command.pick, command.offset);
+      case 'step-back':
+        // A store may have let go of what was over: time does not come back to it.
+        return;
+    }
+  }
+
+  async #consume(account: string, route: string, cost: number): Promise<void> {
+    const actual = await this.#store.consume(account, route, this.#plan(route), cost);
+    const expected = this.#model.consume(account, route, this.#plan(route), cost);
+    const { accepted, shown, trace, impossible } = actual;
+    equal({ accepted, shown, trace, impossible }, pick(expected));
+    this.#decisions.push({ actual, expected });
+  }
+
+  async #peek(account: string, route: string): Promise<void> {
+    const actual: readonly WindowStatus[] = await this.#store.peek(account, route, this.#plan(route));
+    equal(actual, this.#model.peek(account, route, this.#plan(route)));
+  }
+
+  async #refund(which: number): Promise<void> {
+    if (this.#decisions.length === 0) return;
+    const { actual, expected } = at(this.#decisions, which);
+    equal(await this.#store.refund(actual), this.#model.refund(expected));
+  }
+
+  #moveToEdge(account: string, route: string, which: number, offset: number): void {
+    const windows = this.#model.peek(account, route, this.#plan(route));
+    if (windows.length === 0) return;
+    const { durationMs, startedAt = this.#clock.now() } = at(windows, which);
+    this.#moveTo(startedAt + durationMs + offset);
+  }
+
+  #moveTo(ms: number): void {
+    this.#latest = Math.max(this.#latest, ms);
+    this.#clock.set(this.#latest);
+  }
+
+  #plan(route: string): Plan {
+    return this.#planOf.get(route) ?? at(this.#history.plans, 0);
+  }
+}
+
+function pick({ accepted, shown, trace, impossible }: ModelDecision): object {
+  return { accepted, shown, trace, impossible };
+}
+
+function at<T>(values: readonly T[], index: number): T {
+  return values[index % values.length] as T;
+}
+
+/** Equal as JSON, with undefined told from absence: needs no runner's assertions. */
+function equal(actual: unknown, expected: unknown): void {
+  const show = (value: unknown): string =>
+    JSON.stringify(value, (_, part) => (part === undefined ? 'undefined' : part));
+  if (show(actual) !== show(expected)) throw new Error(`the store says ${show(actual)}, the model ${show(expected)}`);
+}

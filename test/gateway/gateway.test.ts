@@ -1,0 +1,174 @@
+/** contract.md: config, /healthz, draining; semantics.md: what a request of a limited route shows. */
+import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/gateway/config.ts';
+import { startGateway } from '../../src/gateway/gateway.ts';
+import { ListenError } from '../../src/gateway/listen.ts';
+import { configOf, expectProblem, NO_RATES, ratesOf, TOKEN } from '../support/gateway.ts';
+import { openLog, startInProcess, startMute } from '../support/in-process.ts';
+import { listen } from '../support/listen.ts';
+import { eventually, openRaw, rawRequest, send } from '../support/raw-http.ts';
+import { answer, held, startUpstream } from '../support/upstream.ts';
+
+const CHATS = '/api/v1/chats?account_id=acc_1';
+
+describe('a gateway', () => {
+  it('S6, S8: shows the window on what it forwards, and answers 429 itself once it is used up', async () => {
+    const upstream = await startUpstream();
+    const gateway = await startInProcess(configOf(upstream.url, { limits: { default: { allMethods: ['2/1m'] } } }));
+    expect(ratesOf(await gateway.ask('GET', CHATS))).toEqual({
+      limit: 2,
+      remaining: 1,
+      reset: 60,
+      retryAfter: undefined,
+    });
+    await gateway.ask('GET', CHATS);
+    const rejected = await gateway.ask('GET', CHATS);
+    expectProblem(rejected, 429, 'api/too_many_requests');
+    const { reset, retryAfter } = ratesOf(rejected);
+    expect(retryAfter).toBe(reset);
+    expect(upstream.seen).toHaveLength(2);
+    expect((await gateway.ask('GET', '/api/v1/chats?account_id=acc_2')).status).toBe(200);
+    const decisions = await gateway.metrics();
+    expect(decisions).toContain(
+      'headgate_decisions_total{route="GET /api/v1/chats",limit="all-methods",outcome="rejected"} 1',
+    );
+    expect(decisions).toContain('headgate_upstream_seconds_count{route="GET /api/v1/chats"} 3');
+    expect(decisions).toMatch(/^headgate_memory_store_keys 2$/m);
+    // Nine accounts on four limited routes: room for every pair (S18).
+    expect(decisions).toMatch(/^headgate_memory_store_max_keys 36$/m);
+  });
+
+  it("config: `headers` chooses the fields; a layer's limit is the provider's", async () => {
+    const upstream = await startUpstream();
+    const limits = { default: { allMethods: ['9/1m'] }, providers: { mock: { allMethods: ['5/1m'] } } };
+    const ietf = await startInProcess(configOf(upstream.url, { headers: 'ietf', limits }));
+    const { headers } = await ietf.ask('GET', CHATS);
+    expect(headers['ratelimit-policy']).toBe('"all-methods-1m";q=5;w=60');
+    expect(headers['x-ratelimit-limit']).toBeUndefined();
+  });
+
+  it('answers: on an unlimited route the rate-limit headers of the upstream pass', async () => {
+    const upstream = await startUpstream(answer({ headers: { 'x-ratelimit-limit': '7', 'retry-after': '3' } }));
+    const gateway = await startInProcess(configOf(upstream.url));
+    expect(ratesOf(await gateway.ask('GET', '/api/v1/open'))).toMatchObject({ limit: 7, retryAfter: 3 });
+  });
+
+  it('log: one line for each request, with its req_id and the decision, and no secret', async () => {
+    const upstream = await startUpstream();
+    const gateway = await startInProcess(configOf(upstream.url, { limits: { default: { allMethods: ['1/1m'] } } }));
+    const ids: unknown[] = [];
+    for (const path of [CHATS, CHATS, '/api/v1/open', '/nowhere?secret=1', '/healthz']) {
+      ids.push((await gateway.ask('GET', path)).headers['x-request-id']);
+    }
+    await eventually(() => gateway.lines().length === 4, 'four lines');
+    const told = gateway.lines().map(({ req_id, route, status, decision }) => [req_id, route, status, decision]);
+    expect(told).toEqual([
+      [ids[0], 'GET /api/v1/chats', 200, 'accepted'],
+      [ids[1], 'GET /api/v1/chats', 429, 'rejected'],
+      [ids[2], 'GET /api/v1/open', 200, 'unlimited'],
+      [ids[3], null, 404, 'refused'],
+    ]);
+    expect(JSON.stringify(gateway.lines())).not.toMatch(new RegExp(`${TOKEN}|secret|acc_1`));
+    expect(await gateway.metrics()).toContain('headgate_requests_total{route="GET /healthz",status="200"} 1');
+  });
+
+  it('config: without `admin` there is no such listener', async () => {
+    const gateway = await startInProcess({ ...configOf('http://127.0.0.1:1'), admin: undefined });
+    expect(gateway.gateway.adminAddress).toBeUndefined();
+    expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
+  });
+
+  it.each(['listen', 'admin'])(
+    'a port of `%s` that is taken: ListenError, and nothing is left open',
+    async (section) => {
+      const taken = await listen((_, response) => void response.end());
+      const free = await listen(() => {});
+      await free.close();
+      const other = section === 'listen' ? 'admin' : 'listen';
+      const config = { [section]: { port: taken.port }, [other]: { port: free.port } };
+      const failed = startGateway(checkConfig(config, 'test'), openLog().log);
+      await expect(failed).rejects.toThrow(ListenError);
+      await expect(failed).rejects.toThrow(/in use \(EADDRINUSE\): choose another with (--port|admin\.port)/);
+      await expect(send(free.port, { path: '/' })).rejects.toThrow('ECONNREFUSED');
+      await taken.close();
+    },
+  );
+});
+
+describe('draining', () => {
+  it('running requests finish; on kept connections new ones and /healthz get 503; nothing else is forwarded', async () => {
+    const hold = held();
+    const upstream = await startUpstream(hold.behaviour);
+    const gateway = await startInProcess(configOf(upstream.url));
+    const kept = await openRaw(gateway.port);
+    const half = await openRaw(gateway.port);
+    half.write('GET /healthz HTTP/1.1\r\n');
+    kept.write(rawRequest('GET', CHATS, { 'x-api-key': TOKEN }));
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    kept.write(rawRequest('GET', '/api/v1/open', { 'x-api-key': TOKEN }));
+    await eventually(() => upstream.seen.length === 2, 'the second one');
+    const stopped = gateway.stop();
+    half.write('host: a\r\n\r\n');
+    const [health] = await half.waitFor(1);
+    expect(health).toMatchObject({ status: 503, text: '{"status":"draining"}' });
+    kept.write(rawRequest('GET', '/api/v1/open', { 'x-api-key': TOKEN }));
+    await expect(send(gateway.port, { path: '/healthz' })).rejects.toThrow('ECONNREFUSED');
+    hold.release();
+    expect(await stopped).toBe(0);
+    await kept.closed;
+    const [first, second, ...more] = kept.replies();
+    expect([first?.status, second?.status]).toEqual([200, 200]);
+    for (const late of more) expect(late.status).toBe(503);
+    expect(upstream.seen).toHaveLength(2);
+    half.destroy();
+  });
+
+  it('a request whose head comes while it drains gets the whole 503, and its connection ends', async () => {
+    const hold = held();
+    const upstream = await startUpstream(hold.behaviour);
+    const gateway = await startInProcess(configOf(upstream.url));
+    const running = gateway.ask('GET', '/api/v1/open');
+    const half = await openRaw(gateway.port);
+    half.write('GET /api/v1/open HTTP/1.1\r\nhost: a\r\n');
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    const stopped = gateway.stop();
+    half.write(`x-api-key: ${TOKEN}\r\n\r\n`);
+    const [reply] = await half.waitFor(1);
+    await half.closed;
+    const refused = reply as { status: number; headers: Record<string, string>; text: string };
+    expectProblem(refused, 503, 'errors/service_unavailable');
+    expect(ratesOf(refused)).toEqual(NO_RATES);
+    expect(upstream.seen).toHaveLength(1);
+    hold.release();
+    expect((await running).status).toBe(200);
+    expect(await stopped).toBe(0);
+  });
+
+  it('drainMs is the bound: what hangs is cut off, and counted', async () => {
+    const hold = held();
+    const upstream = await startUpstream(hold.behaviour);
+    const gateway = await startInProcess(configOf(upstream.url, { drainMs: 60 }));
+    const hanging = Promise.allSettled([gateway.ask('GET', CHATS), gateway.ask('GET', '/api/v1/open')]);
+    await eventually(() => hold.waiting() === 2, 'both at the upstream');
+    expect(await gateway.stop()).toBe(2);
+    expect((await hanging).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await eventually(() => gateway.lines().length === 2, 'their lines in the log');
+    for (const line of gateway.lines()) expect(line).toMatchObject({ status: 499, aborted: true });
+    hold.release();
+  });
+
+  it('what breaks inside the gate stands in the log under its req_id, and in the metrics', async () => {
+    const mute = await startMute();
+    const gateway = await startInProcess(configOf(`https://127.0.0.1:${mute.port}`, { drainMs: 0 }));
+    const hanging = gateway.ask('GET', CHATS).catch(() => 'broken');
+    await eventually(() => mute.connections() === 1, 'the connection to the upstream');
+    expect(await gateway.stop()).toBe(1);
+    expect(await hanging).toBe('broken');
+    // The refund comes when the limiter is closed already.
+    const [failure] = await eventually(() => {
+      const found = gateway.lines().filter(({ msg }) => msg === 'gate failure');
+      return found.length > 0 && found;
+    }, 'the failure in the log');
+    expect(failure).toMatchObject({ stage: 'refund', req_id: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+  });
+});

@@ -1,0 +1,104 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { createServer, type Server as TcpServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { checkConfig } from '../../src/gateway/config.ts';
+import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
+import { createLog, type Log } from '../../src/gateway/log.ts';
+import { TOKEN } from './gateway.ts';
+import { type Ask, type Reply, send } from './raw-http.ts';
+
+/** A log in a file. */
+export interface LogFile {
+  readonly log: Log;
+  /** Every line so far. */
+  lines(): Record<string, unknown>[];
+  text(): string;
+}
+
+/** A gateway in this very process, where coverage sees it. */
+export interface InProcess {
+  readonly gateway: Gateway;
+  readonly port: number;
+  readonly adminPort: number;
+  lines(): Record<string, unknown>[];
+  /** A request with the standard key; `'x-api-key': undefined` leaves it out. */
+  ask(method: string, path: string, headers?: OutgoingHttpHeaders, more?: Partial<Ask>): Promise<Reply>;
+  metrics(): Promise<string>;
+  /** Stops it, once; how many requests were cut off. */
+  stop(): Promise<number>;
+}
+
+const scratch = mkdtempSync(join(tmpdir(), 'headgate-in-process-'));
+const cleanups: (() => unknown)[] = [];
+let files = 0;
+
+afterAll(async () => {
+  await Promise.all(cleanups.splice(0).map((clean) => clean()));
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+export function openLog(): LogFile {
+  files += 1;
+  const file = join(scratch, `log-${files}.jsonl`);
+  const fd = openSync(file, 'a');
+  const log = createLog(fd);
+  cleanups.push(() => closeSync(fd));
+  const text = () => {
+    log.flush();
+    return readFileSync(file, 'utf8');
+  };
+  const lines = () =>
+    text()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { log, lines, text };
+}
+
+/** On free ports, whatever the config says of them; without an admin listener where it says `admin: undefined`. */
+export async function startInProcess(config: Record<string, unknown>): Promise<InProcess> {
+  const anyPort = { host: '127.0.0.1', port: 0 };
+  const { log, lines } = openLog();
+  const gateway = await startGateway(checkConfig({ listen: anyPort, admin: anyPort, ...config }, 'test'), log);
+  const { port } = gateway.address;
+  const adminPort = gateway.adminAddress?.port ?? 0;
+  let stopped: Promise<number> | undefined;
+  const stop = () => {
+    stopped ??= gateway.stop();
+    return stopped;
+  };
+  cleanups.unshift(stop);
+  return {
+    gateway,
+    port,
+    adminPort,
+    lines,
+    ask: (method, path, headers = {}, more = {}) => {
+      const all = Object.entries({ 'x-api-key': TOKEN, ...headers }).filter(([, value]) => value !== undefined);
+      return send(port, { method, path, headers: Object.fromEntries(all), ...more });
+    },
+    metrics: async () => (await send(adminPort, { path: '/metrics' })).text,
+    stop,
+  };
+}
+
+/** Takes connections and never says a word: with `https://` in front of it, a handshake that has no end. */
+export async function startMute(): Promise<{ readonly port: number; connections(): number; close(): Promise<void> }> {
+  let count = 0;
+  const sockets = new Set<{ destroy(): void }>();
+  const server: TcpServer = createServer((socket) => {
+    count += 1;
+    sockets.add(socket);
+    socket.on('error', () => {}).resume();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise<void>((resolve) => server.close(() => resolve()));
+  };
+  cleanups.push(close);
+  return { port: (server.address() as { port: number }).port, connections: () => count, close };
+}
