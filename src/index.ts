@@ -13,6 +13,7 @@ export {
   StoreFullError,
   StoreNotSynchronousError,
   StoreTimeoutError,
+  StoreUnavailableError,
   SubjectError,
 } from './core/errors.ts';
 export {

@@ -60,9 +60,6 @@ export function charge(
   return started;
 }
 
-/** Why there is a decision at all without a store's word (S17). */
-export type DegradedReason = 'store_unavailable';
-
 /**
  * Accepted or rejected, and by what. Immutable (S19); `shown` and `trace` are made when they are read, from numbers copied at the decision.
  * Refund it with `limiter.refund(decision)`.
@@ -75,6 +72,8 @@ export class Decision {
   readonly cost: number;
   /** When it was decided, on the store's clock, in milliseconds. */
   readonly decidedAt: number;
+  /** True where the store could not be asked in time and the failure policy decided: no header is made of it (S17). */
+  readonly degraded: boolean;
   readonly #plan: Plan;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
@@ -92,21 +91,18 @@ export class Decision {
     decidedAt: number,
     rejectedBy: number,
     counters: ArrayLike<number>,
+    degraded = false,
   ) {
     this.accepted = rejectedBy === FITS;
     this.account = account;
     this.route = route;
     this.cost = cost;
     this.decidedAt = decidedAt;
+    this.degraded = degraded;
     this.#plan = plan;
     this.#rejectedBy = rejectedBy;
     this.#counters = counters;
     this.#refundable = this.accepted;
-  }
-
-  /** True where the store could not be asked in time and the failure policy decided: there is nothing to show then (S17). */
-  get degraded(): boolean {
-    return false;
   }
 
   /** The one window that headers show: the last of the plan, or the one that rejected; undefined without a plan (S6). */
@@ -136,6 +132,12 @@ export class Decision {
     const first = this.#refundable;
     this.#refundable = false;
     return first;
+  }
+
+  /** The same decision, marked as the failure policy's. */
+  asDegraded(): Decision {
+    const { account, route, cost, decidedAt } = this;
+    return new Decision(account, route, this.#plan, cost, decidedAt, this.#rejectedBy, this.#counters, true);
   }
 
   toJSON(): object {

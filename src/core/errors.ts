@@ -7,6 +7,7 @@ export type HeadgateErrorCode =
   | 'invalid_clock'
   | 'store_full'
   | 'store_timeout'
+  | 'store_unavailable'
   | 'store_not_synchronous'
   | 'closed';
 
@@ -74,12 +75,12 @@ export class ClockError extends HeadgateError {
   }
 }
 
-/** A bounded store had no room for one more key, since every key it holds has an active window (S18). Nothing was charged. */
+/** A bounded store had no room for one more key, and found none that was over (S18). Nothing was charged. */
 export class StoreFullError extends HeadgateError {
   constructor(readonly maxKeys: number) {
     super(
       'store_full',
-      `the store holds ${maxKeys} keys, all with active windows: raise maxKeys (S18 forbids to forget one)`,
+      `the store holds ${maxKeys} keys, and those it looked at have active windows: raise maxKeys (S18 forbids to forget one)`,
     );
   }
 }
@@ -88,6 +89,17 @@ export class StoreFullError extends HeadgateError {
 export class StoreTimeoutError extends HeadgateError {
   constructor(readonly deadlineMs: number) {
     super('store_timeout', `the store did not answer within ${deadlineMs} ms`);
+  }
+}
+
+/** A store is known to be away, or failed; `cause` says how. Nothing was charged, or that is unknown where `cause` is a timeout. */
+export class StoreUnavailableError extends HeadgateError {
+  constructor(cause: unknown) {
+    super(
+      'store_unavailable',
+      `the store could not decide: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }
 

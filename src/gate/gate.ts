@@ -45,7 +45,7 @@ const FIELDS: readonly RateLimitFields[] = ['x-ratelimit', 'ietf', 'both', 'none
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 const RESOLVERS = ['account', 'route', 'provider', 'cost', 'cached'] as const;
 /** Errors of headgate's own that mean: the store could not decide. */
-const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout'];
+const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
 const NO_HEADERS: HeaderFields = Object.freeze({});
 
 /**

@@ -75,11 +75,16 @@ export class Records {
     return this.#layouts[this.#layoutId(address)] as readonly PlanWindow[];
   }
 
+  /** @throws OptionError where no record can hold as many windows */
+  check({ windows }: Part): void {
+    if (windows.length <= MAX_WINDOWS) return;
+    throw new OptionError('plan', windows.length, `a record holds at most ${MAX_WINDOWS} windows`);
+  }
+
   /** Adds the pair's record, without any instance yet. The pair must have none. */
   add(account: string, route: RecordName, part: Part): number {
+    this.check(part);
     const { windows } = part;
-    if (windows.length > MAX_WINDOWS)
-      throw new OptionError('plan', windows.length, `a record holds at most ${MAX_WINDOWS} windows`);
     const address = this.slab.allocate(windows.length);
     const routeId = this.#routes.acquire(route);
     const layoutId = this.#layoutNames.acquire(part.layout);

@@ -147,7 +147,7 @@ class Store implements MemoryStore {
     const counters = blank(plan);
     const rejectedBy = evaluate(plan, counters, 0, cost, now);
     if (rejectedBy === FITS && plan.windows.length > 0) {
-      this.#makeRoom(1, now);
+      this.#makeRoom(() => 1, now);
       charge(plan, counters, 0, cost, now);
       this.#fill(this.#records.add(account, route, own), counters, 0, own);
       this.#started(account, now);
@@ -173,7 +173,10 @@ class Store implements MemoryStore {
     for (const { part, address } of places) if (address !== NOWHERE) this.#collect(address, counters, part);
     const rejectedBy = evaluate(plan, counters, 0, cost, now);
     if (rejectedBy === FITS) {
-      this.#makeRoom(places.filter(({ address }) => address === NOWHERE).length, now);
+      // Counted anew after a sweep, which may take a record of this very account that was over.
+      const missing = () =>
+        places.filter(({ name, part }) => this.#locate(account, name, part, now) === NOWHERE).length;
+      this.#makeRoom(missing, now);
       const started = charge(plan, counters, 0, cost, now);
       for (const { name, part } of places) {
         // Found anew: making room may have swept a record that was over.
@@ -209,6 +212,7 @@ class Store implements MemoryStore {
     );
     const wanted = partOf([...part.windows, ...leftover]);
     if (this.#records.find(account, route, wanted) === address) return address;
+    this.#records.check(wanted);
     this.#records.remove(account, route);
     const moved = this.#records.add(account, route, wanted);
     const counters = slab.chunk(moved);
@@ -271,11 +275,11 @@ class Store implements MemoryStore {
     this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
   }
 
-  /** Throws unless `keys` more fit (S18). */
-  #makeRoom(keys: number, now: number): void {
-    if (this.#records.size + keys <= this.#maxKeys) return;
+  /** Throws unless the keys that are needed fit (S18). */
+  #makeRoom(needed: () => number, now: number): void {
+    if (this.#records.size + needed() <= this.#maxKeys) return;
     this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
-    if (this.#records.size + keys <= this.#maxKeys) return;
+    if (this.#records.size + needed() <= this.#maxKeys) return;
     this.#refused++;
     throw new StoreFullError(this.#maxKeys);
   }

@@ -4,6 +4,8 @@ export interface IoredisClient {
   eval(source: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
   scan(cursor: string, ...options: ['MATCH', string, 'COUNT', string]): Promise<[cursor: string, keys: string[]]>;
   unlink(key: string): Promise<unknown>;
+  /** `ready`, or `wait` for one that connects with its first command. */
+  readonly status?: string;
 }
 
 /** The nodes of ioredis' Cluster. */
@@ -21,6 +23,7 @@ export interface NodeRedisClient {
   evalSha(sha1: string, options: NodeRedisArguments): Promise<unknown>;
   eval(source: string, options: NodeRedisArguments): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
+  readonly isReady?: boolean;
   scan?(
     cursor: string,
     options: { MATCH: string; COUNT: number },
@@ -38,6 +41,8 @@ export type RedisClient = IoredisClient | NodeRedisClient;
 
 /** The few commands of the store, in one shape for every client. */
 export interface Commands {
+  /** Whether a command would be sent now rather than queued. */
+  isReady(): boolean;
   evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
@@ -56,6 +61,7 @@ export function commandsOf(client: RedisClient): Commands | undefined {
 
 function ofIoredis(client: IoredisClient): Commands {
   return {
+    isReady: () => client.status === undefined || client.status === 'ready' || client.status === 'wait',
     evalsha: (sha1, keys, args) => client.evalsha(sha1, keys.length, ...keys, ...args),
     eval: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
     unlink: (key) => client.unlink(key),
@@ -75,6 +81,7 @@ function ofIoredis(client: IoredisClient): Commands {
 
 function ofNodeRedis(client: NodeRedisClient): Commands {
   return {
+    isReady: () => client.isReady !== false,
     evalsha: (sha1, keys, args) => client.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
     eval: (source, keys, args) => client.eval(source, { keys: [...keys], arguments: [...args] }),
     unlink: (key) => client.unlink(key),

@@ -14,10 +14,10 @@ export function createKeyNames(prefix: string): KeyNames {
   const start = `${prefix}:{`;
   return {
     record(account, route) {
-      const tag = `${start}${escape(account)}}`;
-      return route === undefined ? `${tag}:a` : `${tag}:r:${escape(route)}`;
+      const tag = `${start}${escapeName(account)}}`;
+      return route === undefined ? `${tag}:a` : `${tag}:r:${escapeName(route)}`;
     },
-    pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escape(account))}}:*`,
+    pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escapeName(account))}}:*`,
     parse(key) {
       const end = key.indexOf('}:', start.length);
       if (!key.startsWith(start) || end === -1) return undefined;
@@ -25,7 +25,7 @@ export function createKeyNames(prefix: string): KeyNames {
       if (kind !== 'a' && !kind.startsWith('r:')) return undefined;
       return { account: key.slice(start.length, end), route: kind === 'a' ? undefined : kind.slice(2) };
     },
-    escape,
+    escape: escapeName,
   };
 }
 
@@ -33,7 +33,7 @@ export function createKeyNames(prefix: string): KeyNames {
  * A closing brace would end the hash tag early, an empty tag would be none, and a lone surrogate would reach the server as the same
  * replacement character as any other: all three are written so that no other text is written alike.
  */
-function escape(text: string): string {
+function escapeName(text: string): string {
   if (text === '') return '%';
   return text.replace(/[%}]|\p{Surrogate}/gu, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

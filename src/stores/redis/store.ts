@@ -1,11 +1,13 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { OptionError, StoreTimeoutError } from '../../core/errors.ts';
+import { OptionError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Denials } from './denials.ts';
+import { createFailover, type Failover, type OnStoreFailure } from './failover.ts';
+import { Guard } from './guard.ts';
 import { createKeyNames, type KeyNames } from './keys.ts';
 import consumeSource from './lua/consume.lua';
 import refundSource from './lua/refund.lua';
@@ -20,11 +22,17 @@ export interface RedisStoreOptions {
    */
   readonly prefix?: string;
   /**
-   * Longest wait for one answer, in milliseconds. Past it the call throws `StoreTimeoutError`; the command may still land, which
-   * `stats().late` counts.
+   * Longest wait for one answer, in milliseconds. Past it `onStoreFailure` decides; the command may still land, which `stats().late` counts.
    * @default 250
    */
   readonly deadlineMs?: number;
+  /**
+   * Who decides while Redis is slow, gone, or refuses.
+   * @default 'local'
+   */
+  readonly onStoreFailure?: OnStoreFailure;
+  /** Hears of every call that failed, for a log. */
+  readonly onError?: ((error: unknown) => void) | undefined;
   /**
    * A rejection is certain until its window ends, and answered here without asking again, for at most this many milliseconds: the price is
    * that a limit raised, reset or refunded by another process is noticed that much later. 0 switches it off.
@@ -53,6 +61,10 @@ export interface RedisStoreStats {
   /** Calls given up at their deadline, and those of them whose command was answered after all. */
   readonly timeouts: number;
   readonly late: number;
+  /** Decisions of `onStoreFailure`. */
+  readonly degraded: number;
+  /** `open`: Redis is taken for away, and asked again twice a second. */
+  readonly breaker: 'closed' | 'open' | 'half-open';
 }
 
 /** A {@link LimitStore} in Redis or Redis Cluster, shared by any number of processes. */
@@ -69,6 +81,8 @@ interface Batch {
   readonly waiting: { resolve(decision: Decision): void; reject(error: unknown): void }[];
 }
 
+const POLICIES: readonly OnStoreFailure[] = ['local', 'admit', 'refuse'];
+
 const consumeScript = createScript(consumeSource);
 const refundScript = createScript(refundSource);
 
@@ -80,34 +94,56 @@ const refundScript = createScript(refundSource);
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   const commands = commandsOf(client);
   if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
-  const { prefix = 'headgate', deadlineMs = 250, denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000, clock } = options;
-  if (typeof prefix !== 'string' || /[{}]/.test(prefix))
+  const { prefix = 'headgate', deadlineMs = 250, denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
+  const { onStoreFailure = 'local', onError, clock } = options;
+  if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
     throw new OptionError('prefix', prefix, 'must be a string without braces');
+  }
   checkInteger('deadlineMs', deadlineMs, 1);
   checkInteger('denyCacheMaxMs', denyCacheMaxMs, 0);
   checkInteger('denyCacheMaxKeys', denyCacheMaxKeys, 1);
-  const denials = new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys });
-  return new Store(commands, createKeyNames(prefix), deadlineMs, denials, clock);
+  if (!POLICIES.includes(onStoreFailure)) {
+    throw new OptionError('onStoreFailure', onStoreFailure, `must be one of ${POLICIES.join(', ')}`);
+  }
+  return new Store({
+    commands,
+    names: createKeyNames(prefix),
+    guard: new Guard({ deadlineMs, isReady: commands.isReady, onError }),
+    failover: createFailover(onStoreFailure),
+    denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
+    clock,
+  });
+}
+
+/** What a store is made of. */
+interface Parts {
+  readonly commands: Commands;
+  readonly names: KeyNames;
+  readonly guard: Guard;
+  readonly failover: Failover;
+  readonly denials: Denials;
+  readonly clock: Clock | undefined;
 }
 
 class Store implements RedisStore {
   readonly synchronous = false;
   readonly #commands: Commands;
   readonly #names: KeyNames;
-  readonly #deadlineMs: number;
+  readonly #guard: Guard;
+  readonly #failover: Failover;
   readonly #denials: Denials;
   readonly #clock: Clock | undefined;
   /** Of this turn of the event loop, by record; then by plan and cost, in the order in which they came. */
   #batches = new Map<string, Batch[]>();
   #calls = 0;
   #coalesced = 0;
-  #timeouts = 0;
-  #late = 0;
+  #degraded = 0;
 
-  constructor(commands: Commands, names: KeyNames, deadlineMs: number, denials: Denials, clock: Clock | undefined) {
+  constructor({ commands, names, guard, failover, denials, clock }: Parts) {
     this.#commands = commands;
     this.#names = names;
-    this.#deadlineMs = deadlineMs;
+    this.#guard = guard;
+    this.#failover = failover;
     this.#denials = denials;
     this.#clock = clock;
   }
@@ -129,6 +165,7 @@ class Store implements RedisStore {
   }
 
   async refund(decision: Decision): Promise<boolean> {
+    if (decision.degraded) return this.#failover.refund(decision);
     if (!decision.takeRefund()) return false;
     const { account, route, plan, cost, trace } = decision;
     this.#denials.forget(this.#names.record(account, route));
@@ -139,7 +176,7 @@ class Store implements RedisStore {
       String(startedAt),
     ]);
     const args = [this.#now(), String(cost), String(ownWindows(plan)), ...windows];
-    const reply = await this.#bounded(refundScript.run(this.#commands, this.#keys(account, route, plan), args));
+    const reply = await this.#guard.run(() => refundScript.run(this.#commands, this.#keys(account, route, plan), args));
     return readRefundReply(reply) > 0;
   }
 
@@ -148,7 +185,7 @@ class Store implements RedisStore {
     if (account !== undefined && route !== undefined) {
       const name = this.#names.record(account, route);
       this.#denials.forget(name);
-      await this.#bounded(this.#commands.unlink(name));
+      await this.#guard.run(() => this.#commands.unlink(name));
       return;
     }
     this.#denials.clear();
@@ -170,8 +207,10 @@ class Store implements RedisStore {
       calls: this.#calls,
       coalesced: this.#coalesced,
       localRejections: this.#denials.hits,
-      timeouts: this.#timeouts,
-      late: this.#late,
+      timeouts: this.#guard.timeouts,
+      late: this.#guard.late,
+      degraded: this.#degraded,
+      breaker: this.#guard.state,
     };
   }
 
@@ -211,7 +250,14 @@ class Store implements RedisStore {
         resolve(decision);
       }
     } catch (error) {
-      for (const { reject } of waiting) reject(error);
+      for (const { resolve, reject } of waiting) {
+        try {
+          resolve(this.#failover.decide(account, route, plan, cost, error));
+          this.#degraded++;
+        } catch (refusal) {
+          reject(refusal);
+        }
+      }
     }
   }
 
@@ -223,7 +269,9 @@ class Store implements RedisStore {
     ]);
     const args = [this.#now(), String(cost), String(count), String(ownWindows(plan)), ...windows];
     this.#calls++;
-    const reply = await this.#bounded(consumeScript.run(this.#commands, this.#keys(account, route, plan), args));
+    const reply = await this.#guard.run(() =>
+      consumeScript.run(this.#commands, this.#keys(account, route, plan), args),
+    );
     return readConsumeReply(reply, plan.windows.length);
   }
 
@@ -235,26 +283,6 @@ class Store implements RedisStore {
   /** '' asks for the server's own clock. */
   #now(): string {
     return this.#clock === undefined ? '' : String(this.#clock.now());
-  }
-
-  /** Waits no longer than the deadline. What is given up may still land: it is counted when it does. */
-  #bounded<T>(answer: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      let givenUp = false;
-      const timer = setTimeout(() => {
-        givenUp = true;
-        this.#timeouts++;
-        reject(new StoreTimeoutError(this.#deadlineMs));
-      }, this.#deadlineMs);
-      const settled =
-        <V>(go: (value: V) => void) =>
-        (value: V): void => {
-          clearTimeout(timer);
-          if (givenUp) this.#late++;
-          else go(value);
-        };
-      answer.then(settled(resolve), settled(reject));
-    });
   }
 }
 
