@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 /** Packages that a room may use at run time; everything else, frameworks included, as types only. Node's own modules: see below. */
 const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache', 'cockatiel'],
-  gateway: ['find-my-way', 'pino', 'prom-client', 'undici', 'zod'],
+  gateway: ['find-my-way', 'ioredis', 'pino', 'prom-client', 'undici', 'zod'],
 };
 
 /** Places that may use Node's modules; the others run wherever JavaScript does. */

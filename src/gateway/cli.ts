@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Overrides, parseConfig } from './config.ts';
+import { examine, findingsTable } from './doctor.ts';
 import { ConfigError } from './faults.ts';
 import { limitsTable } from './limits-table.ts';
 import { ListenError } from './listen.ts';
@@ -45,6 +46,12 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
       if (config === undefined) throw new UsageError('check needs --config FILE');
       return print(terminal, limitsTable(config));
     }
+    if (command === 'doctor') {
+      if (config === undefined) throw new UsageError('doctor needs --config FILE');
+      const findings = await examine(config);
+      print(terminal, findingsTable(findings));
+      return findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
+    }
     await serve(config, overrides);
     return undefined;
   } catch (error) {
@@ -61,14 +68,19 @@ function parse(args: readonly string[]) {
   }
 }
 
-function commandOf(positionals: readonly string[]): 'serve' | 'check' {
+const COMMANDS = ['serve', 'check', 'doctor'] as const;
+type Command = (typeof COMMANDS)[number];
+
+function commandOf(positionals: readonly string[]): Command {
   const [command, extra] = positionals;
-  if (command === undefined) throw new UsageError('a command is missing: serve or check');
-  if (command !== 'serve' && command !== 'check') {
-    throw new UsageError(`${JSON.stringify(command)} is no command: serve or check`);
-  }
+  if (command === undefined) throw new UsageError('a command is missing: serve, check or doctor');
+  if (!isCommand(command)) throw new UsageError(`${JSON.stringify(command)} is no command: serve, check or doctor`);
   if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} is too much: ${command} takes options only`);
   return command;
+}
+
+function isCommand(text: string): text is Command {
+  return (COMMANDS as readonly string[]).includes(text);
 }
 
 function readConfig(file: string, overrides: Overrides): Config {

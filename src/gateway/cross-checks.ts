@@ -3,6 +3,7 @@ import { HEADER_NAME, isForbiddenAccountHeader } from './account-source.ts';
 import { type Fault, formatPath } from './faults.ts';
 import { list, type Raw, record } from './raw.ts';
 import { parametersOf, parseRoute, type RouteTemplate, shapeOf } from './route-template.ts';
+import { parseStoreUrl } from './store-url.ts';
 
 /**
  * What one value alone cannot show: names that must be unique, or must exist elsewhere in the file.
@@ -15,7 +16,19 @@ export function crossChecks(file: Raw): Fault[] {
     ...routeFaults(list(file.routes)),
     ...limitFaults(record(file.limits), idsOf(file), routesOf(file)),
     ...upstreamFaults(file.upstream),
+    ...storeFaults(file.store),
     ...sameAddress(record(file.listen), file.admin === undefined ? undefined : record(file.admin)),
+  ];
+}
+
+/** Not echoed: such a URL may hold a password. */
+function storeFaults(store: unknown): Fault[] {
+  if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return [];
+  return [
+    {
+      path: 'store',
+      reason: 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port',
+    },
   ];
 }
 

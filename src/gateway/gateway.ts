@@ -1,6 +1,5 @@
 import type { Server } from 'node:http';
 import { createGate } from '../gate/gate.ts';
-import { createMemoryStore } from '../stores/memory/store.ts';
 import { createAccounts } from './accounts.ts';
 import { createAdminServer } from './admin.ts';
 import { createAdmission } from './admission.ts';
@@ -14,6 +13,7 @@ import { createProxy } from './proxy.ts';
 import { createRoutes } from './routes.ts';
 import type { Config } from './schema.ts';
 import { createGatewayServer } from './server.ts';
+import { openStore } from './store.ts';
 
 /** A gateway that runs. */
 export interface Gateway {
@@ -30,9 +30,9 @@ const MAX_TIMER_MS = 2_147_483_647;
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
-  const store = createMemoryStore({ maxKeys: keysNeeded(config) });
-  const metrics = createMetrics(() => store.stats());
-  const limiter = limiterOf(config, metrics.measured(store));
+  const store = await openStore(config, log);
+  const metrics = createMetrics(store.figures);
+  const limiter = limiterOf(config, metrics.measured(store.limits));
   const gate = createGate<Exchange>({
     limiter,
     account: ({ account }) => account?.id,
@@ -62,12 +62,14 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     proxy,
     log,
     metrics,
+    health: () => store.health(),
     silenceMs: Math.min(MAX_TIMER_MS, Math.max(300_000, config.upstreamTimeoutMs + 60_000)),
   });
   const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     await Promise.all([proxy.close(), limiter.close()]);
+    store.close();
   };
   try {
     const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
@@ -88,12 +90,6 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await close();
     throw error;
   }
-}
-
-/** Only accounts and routes of the config ever reach the store: with room for all of them it is never full (S18). */
-function keysNeeded({ accounts, routes }: Config): number {
-  const limited = routes.filter(({ account }) => account !== undefined).length;
-  return Math.min(16_000_000, Math.max(1, accounts.length * limited));
 }
 
 function elapsed(ms: number): Promise<void> {

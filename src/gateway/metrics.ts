@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { LimitStore } from '../core/ports.ts';
 import type { GateEvent } from '../gate/events.ts';
-import type { MemoryStoreStats } from '../stores/memory/store.ts';
+import type { StoreFigure } from './store.ts';
 
 /** What is counted for `/metrics`. No label ever holds an account, a token or a path that is no route of the config. */
 export interface Metrics {
@@ -18,8 +18,8 @@ export interface Metrics {
 const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
 const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** @param stats of the memory store */
-export function createMetrics(stats: () => MemoryStoreStats): Metrics {
+/** @param figures of the store */
+export function createMetrics(figures: readonly StoreFigure[]): Metrics {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];
   collectDefaultMetrics({ register: registry });
@@ -59,13 +59,13 @@ export function createMetrics(stats: () => MemoryStoreStats): Metrics {
     buckets: SLOW,
     registers,
   });
-  for (const [field, help] of STATS) {
+  for (const { name, help, value } of figures) {
     new Gauge({
-      name: `headgate_memory_store_${field.toLowerCase().replace('maxkeys', 'max_keys')}`,
+      name: `headgate_${name}`,
       help,
       registers,
       collect() {
-        this.set(stats()[field]);
+        this.set(value());
       },
     });
   }
@@ -95,13 +95,6 @@ export function createMetrics(stats: () => MemoryStoreStats): Metrics {
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
 }
-
-const STATS: readonly (readonly [keyof MemoryStoreStats, string])[] = [
-  ['keys', 'Pairs of account and route that are kept'],
-  ['maxKeys', 'Most pairs that are kept'],
-  ['refused', 'Decisions that were refused since every kept pair has an active window (S18)'],
-  ['swept', 'Pairs that were forgotten after their windows were over'],
-];
 
 type Observe = (operation: string, seconds: number) => void;
 

@@ -19,6 +19,8 @@ export interface ServerOptions {
   readonly metrics: Metrics;
   /** Longest silence on a connection, in milliseconds. */
   readonly silenceMs: number;
+  /** Of the store; asked by `/healthz`. */
+  readonly health: () => Promise<'ok' | 'degraded'>;
 }
 
 /** The main listener. */
@@ -37,7 +39,7 @@ const CLIENT_GONE = 499;
 
 /** Takes requests through the stages; whatever breaks on the way is answered 500, and the process goes on. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { admit, gate, proxy, log, metrics } = options;
+  const { admit, gate, proxy, log, metrics, health } = options;
   let draining = false;
   const server = createServer({
     headersTimeout: HEADERS_MS,
@@ -65,9 +67,9 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     else void entry.abandon();
   };
   const run = (exchange: Exchange): void => {
-    const health = healthOf(exchange, draining);
-    if (health !== undefined) {
-      sendReply(exchange, health);
+    if (isHealthCheck(exchange)) {
+      if (draining) sendReply(exchange, healthReply('draining'));
+      else void health().then((status) => sendReply(exchange, healthReply(status)));
       return;
     }
     const refusal = draining ? DRAINING : admit(exchange);
@@ -139,11 +141,10 @@ function isHealthCheck({ request }: Exchange): boolean {
   return (method === 'GET' || method === 'HEAD') && (url === '/healthz' || url.startsWith('/healthz?'));
 }
 
-function healthOf(exchange: Exchange, draining: boolean): Reply | undefined {
-  if (!isHealthCheck(exchange)) return undefined;
-  const body = JSON.stringify({ status: draining ? 'draining' : 'ok' });
+function healthReply(status: 'ok' | 'degraded' | 'draining'): Reply {
+  const body = JSON.stringify({ status });
   return {
-    status: draining ? 503 : 200,
+    status: status === 'draining' ? 503 : 200,
     headers: {
       'content-type': 'application/json',
       'content-length': String(body.length),

@@ -19,10 +19,11 @@ export interface Failover {
 
 const NO_PLAN = createPlan([], []);
 
-export function createFailover(policy: OnStoreFailure): Failover {
+/** @param localMaxKeys bound of the memory of `local` */
+export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): Failover {
   switch (policy) {
     case 'local': {
-      const store = createMemoryStore();
+      const store = createMemoryStore(localMaxKeys === undefined ? {} : { maxKeys: localMaxKeys });
       return {
         decide: (account, route, plan, cost) => store.consume(account, route, plan, cost).asDegraded(),
         refund: (decision) => store.refund(decision),

@@ -31,6 +31,11 @@ export interface RedisStoreOptions {
    * @default 'local'
    */
   readonly onStoreFailure?: OnStoreFailure;
+  /**
+   * With `local`: most (account, route) pairs that this process's memory holds meanwhile.
+   * @default 65_536
+   */
+  readonly localMaxKeys?: number;
   /** Hears of every call that failed, for a log. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
@@ -95,7 +100,7 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
   const commands = commandsOf(client);
   if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
   const { prefix = 'headgate', deadlineMs = 250, denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
-  const { onStoreFailure = 'local', onError, clock } = options;
+  const { onStoreFailure = 'local', localMaxKeys, onError, clock } = options;
   if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
     throw new OptionError('prefix', prefix, 'must be a string without braces');
   }
@@ -109,7 +114,7 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
     commands,
     names: createKeyNames(prefix),
     guard: new Guard({ deadlineMs, isReady: commands.isReady, onError }),
-    failover: createFailover(onStoreFailure),
+    failover: createFailover(onStoreFailure, localMaxKeys),
     denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
     clock,
   });

@@ -1,0 +1,63 @@
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import type { StoreUrl } from './store-url.ts';
+
+/** A store URL that names a server. */
+export type RedisUrl = Exclude<StoreUrl, { kind: 'memory' }>;
+
+const CONNECT_MS = 2_000;
+const LONGEST_RETRY_MS = 1_000;
+
+/**
+ * A client that never keeps a command for later and never sends one twice: a check that was given up must not land after the outage, and one
+ * that may have been counted must not be counted again. It connects, and connects again, for as long as it lives.
+ * @param onError hears of connections that fail
+ */
+export function createRedisClient(url: RedisUrl, onError: (error: Error) => void): Redis | Cluster {
+  const retryStrategy = (times: number): number => Math.min(LONGEST_RETRY_MS, times * 50);
+  const options = {
+    ...(url.username === undefined ? {} : { username: url.username }),
+    ...(url.password === undefined ? {} : { password: url.password }),
+    connectTimeout: CONNECT_MS,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy,
+  } satisfies RedisOptions;
+  const client =
+    url.kind === 'redis'
+      ? new Redis({ ...options, ...url.node, db: url.db, ...(url.tls ? { tls: {} } : {}) })
+      : new Cluster([...url.nodes], {
+          redisOptions: options,
+          enableOfflineQueue: false,
+          clusterRetryStrategy: retryStrategy,
+          // Only MOVED and ASK are followed, which say that nothing was done.
+          retryDelayOnFailover: 0,
+          retryDelayOnClusterDown: 0,
+          slotsRefreshTimeout: CONNECT_MS,
+        });
+  client.on('error', onError);
+  return client;
+}
+
+/** Resolves when the client is connected, or after `ms`; says which. */
+export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
+  if (client.status === 'ready') return true;
+  return within(ms, new Promise((resolve) => client.once('ready', resolve)));
+}
+
+/** Whether the server answers now, within `ms`. */
+export async function answers(client: Redis | Cluster, ms: number): Promise<boolean> {
+  return client.status === 'ready' && within(ms, client.ping());
+}
+
+/** Whether a promise is fulfilled within `ms`. */
+function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    const settle = (fulfilled: boolean) => (): void => {
+      clearTimeout(timer);
+      resolve(fulfilled);
+    };
+    promise.then(settle(true), settle(false));
+  });
+}
