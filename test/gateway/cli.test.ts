@@ -95,7 +95,7 @@ describe('the command line', () => {
     [['serve', '--port', '-1'], /'--port' argument is ambiguous/],
     [['check', '--config', '/nowhere/config.json'], /there is no such file/],
     [['check', '--config', folder], /it cannot be read \(EISDIR\)/],
-    [['serve', '--store', 'redis://h'], /--store: a store in Redis comes with a later version/],
+    [['serve', '--store', 'redis:h'], /--store: must be memory, redis:/],
   ])('%j: one clear sentence, exit 2', async (args, message) => {
     const { code, out, error } = await run(...args);
     expect({ code, out }).toEqual({ code: 2, out: '' });

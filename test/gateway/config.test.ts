@@ -117,7 +117,7 @@ describe('faults', () => {
   });
 
   it('of a key never show the token', () => {
-    const faults = faultsOf({ keys: [{ application: 'a', token: 'secret with spaces' }], store: 'redis://u:secret@h' });
+    const faults = faultsOf({ keys: [{ application: 'a', token: 'secret with spaces' }], store: 'redis:/u:secret@h' });
     expect(faults).toHaveLength(2);
     expect(faults.join()).not.toContain('secret');
   });
@@ -195,16 +195,40 @@ describe('faults', () => {
       { route: 'POST /b', idempotent: { onOrphan: 'reject' } },
       { route: 'POST /c', idempotent: false },
     ];
-    const faults = faultsOf({ routes, store: 'redis-cluster://h:1,h:2', wat: 1 });
+    const faults = faultsOf({ routes, wat: 1 });
     expect(faults.map((fault) => fault.split(':')[0])).toEqual([
       'wat',
       'routes[0].account',
       'routes[0].idempotent',
       'routes[1].idempotent',
-      'store',
     ]);
     expect(faults.slice(1).every((fault) => fault.includes('comes with a later version'))).toBe(true);
-    expect(faultsOf({ store: 'postgres://x' })).toEqual(['store: is no store that headgate knows; use "memory"']);
+  });
+});
+
+describe('store', () => {
+  it.each([
+    'memory',
+    'redis://h',
+    'redis://u:p%40@h:1/2',
+    'redis://:p@h:1',
+    'rediss://[::1]:6379/0',
+    'redis-cluster://a:1,b:2',
+    'redis-cluster://u:p@a,b',
+  ])('%s is one', (store) => expect(faultsOf({ store })).toEqual([]));
+
+  it.each([
+    'postgres://x',
+    'redis://',
+    'redis://h:99999',
+    'redis://a:1,b:2',
+    'redis://h/x',
+    'redis://%zz@h',
+    'redis-cluster://a:1/2',
+    'redis-cluster://a:1,',
+    '',
+  ])('%j is none', (store) => {
+    expect(faultsOf({ store })).toEqual([expect.stringMatching(/^store: must be memory, redis:/)]);
   });
 });
 
@@ -217,10 +241,10 @@ describe('flags', () => {
   });
 
   it('have faults under their own names', () => {
-    expect(faultsOf({}, { port: '70000', upstream: 'x', store: 'redis://x' })).toEqual([
+    expect(faultsOf({}, { port: '70000', upstream: 'x', store: 'redis://x,y' })).toEqual([
       '--port: must be at most 65535',
       '--upstream: must be a URL with http:// or https://',
-      '--store: a store in Redis comes with a later version; use "memory"',
+      '--store: must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port',
     ]);
     expect(faultsOf({}, { port: '8e3' })).toEqual(['--port: must be of type number, is string']);
     expect(faultsOf({ listen: { port: -1 } }, { host: 'h' })).toEqual(['listen.port: must be at least 0']);

@@ -9,8 +9,6 @@ const refused: [title: string, config: Config, where: RegExp][] = [
   ['an account in the body', route({ account: 'body.account_id' }), /routes\W+0\W+account/],
   ['an idempotent route', route({ idempotent: true }), /routes\W+0\W+idempotent/],
   ['an idempotent route with options', route({ idempotent: { onOrphan: 'reject' } }), /routes\W+0\W+idempotent/],
-  ['a Redis store', configOf('http://127.0.0.1:9', { store: 'redis://127.0.0.1:6379/0' }), /store/],
-  ['a Redis Cluster store', configOf('http://127.0.0.1:9', { store: 'redis-cluster://a:1,b:2' }), /store/],
 ];
 
 describe.each(['serve', 'check'])('%s: exit 2', (command) => {
@@ -18,10 +16,4 @@ describe.each(['serve', 'check'])('%s: exit 2', (command) => {
     const { code, all } = await runHeadgate([command, '--config', writeConfig(config)]);
     expect({ code, all }).toEqual({ code: 2, all: expect.stringMatching(where) });
   });
-});
-
-it('serve --store redis://… : exit 2, and no password in the fault', async () => {
-  const { code, all } = await runHeadgate(['serve', '--store', 'redis://user:s3cret@127.0.0.1:6379/0']);
-  expect({ code, all }).toEqual({ code: 2, all: expect.stringMatching(/store/) });
-  expect(all).not.toContain('s3cret');
 });

@@ -1,0 +1,19 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+
+/** Bundles a TypeScript file of `test/support`, all that it imports included, so that a child process can run it. */
+export async function bundle(file: string): Promise<string> {
+  const outfile = join(mkdtempSync(join(tmpdir(), 'headgate-bundle-')), 'main.cjs');
+  await build({
+    entryPoints: [join(import.meta.dirname, file)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    loader: { '.lua': 'text' },
+    logLevel: 'error',
+  });
+  return outfile;
+}

@@ -1,0 +1,48 @@
+import { Cluster, Redis } from 'ioredis';
+import { parseLimit } from '../../src/core/limit.ts';
+import { createPlan } from '../../src/core/plan.ts';
+import { createRedisStore } from '../../src/stores/redis/store.ts';
+
+/** What a child process is to do: `checks` on one key, `inFlight` at a time. */
+export interface WorkerOrder {
+  readonly ports: readonly number[];
+  readonly cluster: boolean;
+  readonly prefix: string;
+  readonly limit: string;
+  readonly checks: number;
+  readonly inFlight: number;
+}
+
+/** What it saw, as one line of JSON. It ends by itself, or it has left something open. */
+export interface WorkerReport {
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly degraded: number;
+  readonly unhandled: number;
+}
+
+const order: WorkerOrder = JSON.parse(process.argv[2] as string);
+const nodes = order.ports.map((port) => ({ host: '127.0.0.1', port }));
+const client = order.cluster ? new Cluster(nodes) : new Redis({ host: '127.0.0.1', port: order.ports[0] as number });
+const store = createRedisStore(client, { prefix: order.prefix, deadlineMs: 10_000, denyCacheMaxMs: 0 });
+const plan = createPlan([], parseLimit([order.limit]));
+
+const seen = { accepted: 0, rejected: 0, degraded: 0, unhandled: 0 };
+process.on('unhandledRejection', () => seen.unhandled++);
+let left = order.checks;
+
+async function check(): Promise<void> {
+  while (left-- > 0) {
+    const { accepted, degraded } = await store.consume('acc', 'route', plan, 1);
+    seen[accepted ? 'accepted' : 'rejected']++;
+    if (degraded) seen.degraded++;
+  }
+}
+
+async function main(): Promise<void> {
+  await Promise.all(Array.from({ length: order.inFlight }, check));
+  client.disconnect();
+  process.stdout.write(JSON.stringify(seen));
+}
+
+void main();
