@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import ts from 'typescript';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
 /** Inside the package, so that `headgate/…` is the built package itself, found through its own exports. */
@@ -66,7 +66,8 @@ describe('examples in README and docs', () => {
       const printed = execFileSync(process.execPath, [`${name}.mjs`], {
         cwd: FOLDER,
         encoding: 'utf8',
-        timeout: 20_000,
+        timeout: 60_000,
+        env: { ...process.env, REDIS_PORT: String(inject('redis').port) },
       });
       if (output !== undefined) expect(printed).toBe(output);
     },

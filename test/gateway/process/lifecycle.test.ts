@@ -66,6 +66,30 @@ describe('SIGTERM', () => {
     expect((await gateway.exited).code).toBe(0);
   });
 
+  it('requests that come behind a running one, or whose head was half there, are not forwarded any more', async () => {
+    const hold = held();
+    const upstream = await startUpstream(hold.behaviour);
+    const gateway = await startGateway(configOf(upstream.url));
+    const busy = await openRaw(gateway.port);
+    const halves = [await openRaw(gateway.port), await openRaw(gateway.port)] as const;
+    const health = rawRequest('GET', '/healthz');
+    const open = rawRequest('GET', '/api/v1/open', { 'x-api-key': TOKEN });
+    busy.write(open);
+    for (const [i, text] of [open, health].entries()) halves[i]?.write(text.slice(0, 20));
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    gateway.signal('SIGTERM');
+    await eventually(() => refused(gateway.port), 'new requests refused');
+    busy.write(open + health);
+    for (const [i, text] of [open, health].entries()) halves[i]?.write(text.slice(20));
+    for (const half of halves) await Promise.race([half.waitFor(1), half.closed]).catch(() => {});
+    hold.release();
+    expect(await gateway.exited).toEqual({ code: 0, signal: null });
+    expect(busy.replies()[0]?.status).toBe(200);
+    for (const reply of [...busy.replies().slice(1), ...halves.flatMap((half) => half.replies())])
+      expect(reply.status).toBe(503);
+    expect(upstream.seen).toHaveLength(1);
+  });
+
   it('idle kept connections hold nobody', async () => {
     const upstream = await startUpstream();
     const gateway = await startGateway(configOf(upstream.url, { drainMs: 20_000 }));

@@ -37,6 +37,8 @@ const malformed: [title: string, bytes: string][] = [
   ['a negative length', `${POST}${FIELDS}content-length: -1\r\n\r\n`],
   ['two lengths', `${POST}${FIELDS}content-length: 4\r\ncontent-length: 5\r\n\r\nbody!`],
   ['length and chunks at once', `${POST}${FIELDS}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`],
+  ['a coding besides chunked', `${POST}${FIELDS}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`],
+  ['two hosts', `${OPEN}${FIELDS}host: b\r\n\r\n`],
   ['an encoding after chunked', `${POST}${FIELDS}transfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
 ];
 
