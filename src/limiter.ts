@@ -1,9 +1,9 @@
 import type { Decision, WindowStatus } from './core/decision.ts';
 import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from './core/errors.ts';
 import type { LimitInput } from './core/limit.ts';
+import { checkOptions } from './core/options.ts';
 import type { Plan } from './core/plan.ts';
 import type { LimitStore, ResetTarget } from './core/ports.ts';
-import { refuseUnknown } from './limits.ts';
 import { type AdjustTarget, type Limits, Plans, type Subject } from './plans.ts';
 
 /** Options of {@link createLimiter}. */
@@ -64,7 +64,7 @@ export interface Limiter {
  * @throws LimitError, OptionError naming the place of what is wrong
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  refuseUnknown(options, ['store', 'limits'], 'options');
+  checkOptions(options, ['store', 'limits'], 'options');
   const { store, limits } = options;
   for (const method of ['consume', 'peek', 'refund', 'reset'] as const) {
     if (typeof store?.[method] !== 'function')
@@ -112,9 +112,9 @@ class StoreLimiter implements Limiter {
 
   async reset(target: ResetTarget): Promise<void> {
     this.#checkOpen();
-    refuseUnknown(target, ['account', 'route'], 'target');
-    for (const field of ['account', 'route'] as const)
-      if (target[field] !== undefined) checkString(field, target[field]);
+    checkOptions(target, ['account', 'route'], 'target');
+    // Given but undefined would silently mean all of them.
+    for (const field of ['account', 'route'] as const) if (field in target) checkString(field, target[field]);
     await this.#store.reset(target);
   }
 
@@ -126,6 +126,7 @@ class StoreLimiter implements Limiter {
     this.#checkOpen();
     checkString('account', subject.account);
     checkString('route', subject.route);
+    if (subject.provider !== undefined) checkString('provider', subject.provider);
     return this.#plans.of(subject);
   }
 

@@ -1,5 +1,6 @@
 import { OptionError } from './core/errors.ts';
 import { type Limit, type LimitInput, parseLimit } from './core/limit.ts';
+import { checkOptions, isPlainObject } from './core/options.ts';
 import { type AllMethodsScope, createPlan, type Plan } from './core/plan.ts';
 
 /** All methods, with where it counts. */
@@ -27,10 +28,10 @@ export interface LayeredLimits {
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 
-/** A checked limit of All methods. */
+/** A checked limit of All methods. Without a scope of its own it counts where the layer below does: what adjusts a limit does not move it. */
 interface AllMethods {
   readonly windows: Limit;
-  readonly scope: AllMethodsScope;
+  readonly scope: AllMethodsScope | undefined;
 }
 
 /**
@@ -44,9 +45,9 @@ export class Layer {
 
   /** @throws LimitError, OptionError naming the place under `place` */
   constructor(set: LimitSet = {}, place = 'limits') {
-    if (!isRecord(set)) throw new OptionError(place, set, 'must be an object with allMethods, routes or both');
-    refuseUnknown(set, ['allMethods', 'routes'], place);
-    if (set.routes !== undefined && !isRecord(set.routes)) {
+    if (!isPlainObject(set)) throw new OptionError(place, set, 'must be an object with allMethods, routes or both');
+    checkOptions(set, ['allMethods', 'routes'], place);
+    if (set.routes !== undefined && !isPlainObject(set.routes)) {
       throw new OptionError(`${place}.routes`, set.routes, 'must be an object of limits by route');
     }
     this.#routes = new Map(
@@ -75,8 +76,8 @@ export class Layer {
 
   /** A new limit, or undefined for what the layer was made with (S10). The scope stays. */
   adjustAllMethods(windows: Limit | undefined): void {
-    const scope = this.#allMethods?.scope ?? this.#initial.allMethods?.scope ?? 'route';
-    this.#allMethods = windows === undefined ? this.#initial.allMethods : { windows, scope };
+    const { allMethods } = this.#initial;
+    this.#allMethods = windows === undefined ? allMethods : { windows, scope: allMethods?.scope };
   }
 
   adjustRoute(route: string, limit: Limit | undefined): void {
@@ -90,29 +91,14 @@ export class Layer {
 export function planOf(layers: readonly Layer[], route: string): Plan {
   const routeLimit = firstDefined(layers, (layer) => layer.route(route));
   const allMethods = firstDefined(layers, (layer) => layer.allMethods);
-  return createPlan(routeLimit ?? [], allMethods?.windows ?? [], allMethods?.scope);
-}
-
-export function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** A misspelt option is a fault, never a silent nothing. */
-export function refuseUnknown(options: object, known: readonly string[], place: string): void {
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new OptionError(
-      `${place}.${unknown}`,
-      (options as Record<string, unknown>)[unknown],
-      `is no option; known are ${known.join(', ')}`,
-    );
-  }
+  const scope = firstDefined(layers, (layer) => layer.allMethods?.scope);
+  return createPlan(routeLimit ?? [], allMethods?.windows ?? [], scope);
 }
 
 function parseAllMethods(input: LimitInput | ScopedLimitInput, place: string): AllMethods {
   if (Array.isArray(input)) return { windows: parseLimit(input, place), scope: 'route' };
-  if (!isRecord(input)) throw new OptionError(place, input, 'must be an array of windows, or { windows, scope }');
-  refuseUnknown(input, ['windows', 'scope'], place);
+  if (!isPlainObject(input)) throw new OptionError(place, input, 'must be an array of windows, or { windows, scope }');
+  checkOptions(input, ['windows', 'scope'], place);
   const { windows, scope = 'route' } = input as unknown as ScopedLimitInput;
   if (scope !== 'route' && scope !== 'account')
     throw new OptionError(`${place}.scope`, scope, "must be 'route' or 'account'");

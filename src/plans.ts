@@ -1,7 +1,8 @@
 import { OptionError } from './core/errors.ts';
 import { type LimitInput, parseLimit } from './core/limit.ts';
+import { checkOptions, isPlainObject } from './core/options.ts';
 import type { Plan } from './core/plan.ts';
-import { isRecord, Layer, type LayeredLimits, type LimitSet, planOf, refuseUnknown } from './limits.ts';
+import { Layer, type LayeredLimits, type LimitSet, planOf } from './limits.ts';
 
 /** What a request is limited by. */
 export interface Subject {
@@ -40,12 +41,12 @@ export class Plans {
       this.#default = layerOfFunction(limits);
       return;
     }
-    if (!isRecord(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
+    if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
     if (!('default' in limits || 'providers' in limits || 'accounts' in limits)) {
       this.#default = new Layer(limits as LimitSet, place);
       return;
     }
-    refuseUnknown(limits, ['default', 'providers', 'accounts'], place);
+    checkOptions(limits, ['default', 'providers', 'accounts'], place);
     const { default: everybody, providers, accounts } = limits as LayeredLimits;
     this.#default = new Layer(everybody, `${place}.default`);
     readLayers(providers, `${place}.providers`, this.#providers);
@@ -64,7 +65,7 @@ export class Plans {
 
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
-    refuseUnknown(target, ['account', 'provider', 'route'], 'target');
+    checkOptions(target, ['account', 'provider', 'route'], 'target');
     const limit = windows === 'recommended' ? undefined : parseLimit(windows, placeOf(target));
     const layer = this.#layerOf(target);
     if (target.route === undefined) layer.adjustAllMethods(limit);
@@ -139,7 +140,7 @@ function layerOfFunction(limits: (subject: Subject) => LimitSet): (subject: Subj
   const layers = new WeakMap<LimitSet, Layer>();
   return (subject) => {
     const set = limits(subject);
-    if (!isRecord(set))
+    if (!isPlainObject(set))
       throw new OptionError('limits(subject)', set, 'must return an object with allMethods, routes or both');
     let layer = layers.get(set);
     if (layer === undefined) {
@@ -156,7 +157,7 @@ function readLayers(
   into: Map<string, Layer>,
 ): void {
   if (sets === undefined) return;
-  if (!isRecord(sets)) throw new OptionError(place, sets, 'must be an object of limits by name');
+  if (!isPlainObject(sets)) throw new OptionError(place, sets, 'must be an object of limits by name');
   for (const [name, set] of Object.entries(sets)) into.set(name, new Layer(set, `${place}[${JSON.stringify(name)}]`));
 }
 

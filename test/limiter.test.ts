@@ -115,6 +115,17 @@ describe('S10: adjusting', () => {
     expect((await limiter.peek(request))[0]).toMatchObject({ max: 20, remaining: 15 });
   });
 
+  it('leaves the scope where it was', () => {
+    const { limiter } = limiterOf({ allMethods: { windows: ['3/1m'], scope: 'account' } });
+    limiter.adjust({ account: 'a' }, ['4/1m']);
+    const accepted = Array.from(
+      { length: 10 },
+      (_, i) => limiter.consumeSync({ account: 'a', route: `r${i % 5}` }).accepted,
+    );
+    expect(accepted.filter(Boolean)).toHaveLength(4);
+    expect(limiter.plan({ account: 'a', route: 'r' }).allMethodsScope).toBe('account');
+  });
+
   it('adjusts one account, one route, the default; and takes each back', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
     const max = (account: string, route = 'r') => limiter.plan({ account, route }).windows.map((window) => window.max);
@@ -153,6 +164,9 @@ describe('bad input', () => {
     [{ allMethods: { windows: ['1/1m'], scope: 'world' } }, /limits\.allMethods\.scope: must be/],
     [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: is no option/],
     [null, /limits: must be an object or a function/],
+    [new Map([['allMethods', ['1/1m']]]), /limits: must be an object or a function/],
+    [Promise.resolve({ allMethods: ['0/1m'] }), /limits: must be an object or a function/],
+    [{ accounts: new Map() }, /limits\.accounts: must be an object/],
     [{ default: 7 }, /limits\.default: must be an object/],
   ])('S3: %j names itself and its place', (limits, message) => {
     expect(() => limiterOf(limits as never)).toThrow(message);
@@ -162,6 +176,10 @@ describe('bad input', () => {
     const store = createMemoryStore();
     expect(() => createLimiter({ store: {} as LimitStore, limits: {} })).toThrow(/store: must have consume/);
     expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: is no option/);
+    expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: is no option/);
+    expect(() => limiterOf((async () => ({})) as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(
+      /limits\(subject\)/,
+    );
     expect(() => limiterOf(() => 5 as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(/limits\(subject\)/);
   });
 
@@ -180,6 +198,11 @@ describe('bad input', () => {
     await expect(limiter.consume({ account: bad as string, route: 'r' })).rejects.toThrow(/account must be a string/);
     await expect(limiter.consume({ account: 'a', route: bad as string })).rejects.toThrow(/route must be a string/);
     expect(() => limiter.consumeSync({ account: bad as string, route: 'r' })).toThrow(/account must be a string/);
+    await expect(limiter.reset({ account: bad as string })).rejects.toThrow(/account must be a string/);
+    if (bad === undefined) return;
+    await expect(limiter.consume({ account: 'a', route: 'r', provider: bad as string })).rejects.toThrow(
+      /provider must be/,
+    );
   });
 
   it('says what to use where a store answers later', async () => {

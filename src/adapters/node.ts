@@ -82,7 +82,10 @@ function capture(response: Response, passage: Passage): void {
   const writeHead = response.writeHead as (status: number, ...rest: unknown[]) => ServerResponse;
   const capturing = (status: number, first?: string | HeadersInput, second?: HeadersInput) => {
     response.writeHead = writeHead;
-    const { headers, stripRateLimit } = passage.settle({ status, cached: response[FROM_CACHE] === true });
+    const { headers, stripRateLimit } = passage.settle({
+      status: Number(status),
+      cached: response[FROM_CACHE] === true,
+    });
     const given = typeof first === 'string' ? second : (first ?? second);
     if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
     const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
@@ -103,7 +106,7 @@ function withFields(
   given: OutgoingHttpHeaders = {},
 ): OutgoingHttpHeaders {
   const all: OutgoingHttpHeaders = {};
-  for (const name in given)
+  for (const name of Object.keys(given))
     if (replaced.length === 0 || !replaced.includes(name.toLowerCase())) all[name] = given[name];
   for (const name in ours) all[name] = ours[name];
   return all;

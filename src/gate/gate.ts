@@ -1,5 +1,6 @@
 import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
+import { checkOptions } from '../core/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, type ProblemMediaType, problemReply } from '../http/problem.ts';
@@ -242,9 +243,12 @@ function ask<Request, Value>(
   try {
     const value = resolver(request);
     if (!isPromise(value)) return value;
-    return value.catch((error: unknown) => {
+    const told = value.catch((error: unknown) => {
       throw new StageError(stage, error);
     });
+    // Another resolver may throw before anybody waits for this one; its rejection must not take the process down.
+    told.catch(() => {});
+    return told;
   } catch (error) {
     throw new StageError(stage, error);
   }
@@ -256,9 +260,7 @@ function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
 
 function check<Request>(options: GateOptions<Request>): void {
   const known = ['limiter', ...RESOLVERS, 'headers', 'problemMediaType', 'onEvent'];
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw new OptionError(unknown, Reflect.get(options, unknown), `is no option; known are ${known.join(', ')}`);
+  checkOptions(options, known, 'options');
   const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json', onEvent } = options;
   if (typeof limiter?.consume !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returns');

@@ -34,6 +34,13 @@ export function readAccount(
   target: Target,
   match: RouteMatch,
 ): string | Refusal {
+  if (source.place === 'header' && isHidden(source.name, request)) {
+    return refuse(
+      400,
+      'errors/malformed_request',
+      `The header ${source.name} must reach the upstream as it was judged.`,
+    );
+  }
   const values = valuesOf(source, request, target, match);
   const [account] = values;
   const place = `${source.place === 'path' ? 'path parameter' : source.place} ${source.name}`;
@@ -69,6 +76,18 @@ export function queryValues(query: string, name: string): (string | null)[] {
     if (pair !== '' && decodedName === name) values.push(equals === -1 ? '' : decode(pair.slice(equals + 1)));
   }
   return values;
+}
+
+/**
+ * Whether the upstream would see another account than was judged: the header named in Connection is taken off on the way, and one spelt with
+ * underscores is the same header to many servers.
+ */
+function isHidden(name: string, { headers }: IncomingMessage): boolean {
+  const connection = (headers.connection ?? '').toLowerCase().split(',');
+  const alike = Object.keys(headers).some(
+    (other) => other !== name && other.replaceAll('_', '-') === name.replaceAll('_', '-'),
+  );
+  return alike || connection.some((token) => token.trim() === name);
 }
 
 /** From the raw list: Node joins most headers that come twice, and drops others. */

@@ -17,12 +17,16 @@ export function createAdminServer(metrics: Metrics): Server {
 async function answer(metrics: Metrics, method: string | undefined, url: string): Promise<Reply> {
   const id = crypto.randomUUID();
   if (method !== 'GET' || url.split('?', 1)[0] !== '/metrics') {
-    return problemReply(createProblem(404, 'errors/resource_not_found', 'There is only GET /metrics.', id));
+    return problemReply(createProblem(404, 'errors/resource_not_found', 'There is only GET /metrics.', id), {
+      'x-request-id': id,
+    });
   }
   try {
     const { contentType, text } = await metrics.render();
     return { status: 200, headers: { 'content-type': contentType, 'cache-control': 'no-store' }, body: text };
   } catch {
-    return problemReply(createProblem(500, 'errors/unexpected_error', 'The metrics could not be collected.', id));
+    return problemReply(createProblem(500, 'errors/unexpected_error', 'The metrics could not be collected.', id), {
+      'x-request-id': id,
+    });
   }
 }

@@ -24,7 +24,10 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
   const { request, response, id } = exchange;
   const linger = cut || isUnbounded(exchange);
   // After something malformed, what follows on the connection may be part of it.
-  if (linger || status === 400) response.shouldKeepAlive = false;
+  if (linger || status === 400) {
+    exchange.last = true;
+    response.shouldKeepAlive = false;
+  }
   response.writeHead(status, { ...headers, 'x-request-id': id });
   if (!linger) {
     response.end(body);

@@ -9,7 +9,10 @@ import { type Refusal, refuse } from './refusal.ts';
 export interface Connections {
   /** Exchanges that run now. */
   readonly running: number;
-  add(exchange: Exchange): void;
+  /** Returns false for one that comes behind the last answer of its connection: nobody will see what it is answered. */
+  add(exchange: Exchange): boolean;
+  /** Whether nothing runs on this connection. */
+  isQuiet(socket: Duplex): boolean;
   /** Resolves when nothing runs. */
   idle(): Promise<void>;
 }
@@ -53,9 +56,20 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
       for (const last of [...exchanges].slice(-1))
         last.response.once('close', () => answerRaw(socket, refusal, reason));
   });
+  server.on('connection', (socket) => {
+    socket.once('close', () => {
+      // Node tells only the answer whose turn it is that the connection has gone; those that wait behind it are told here.
+      for (const { response } of [...(bySocket.get(socket) ?? [])])
+        if (response.socket === null) response.emit('close');
+    });
+  });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
-    answerRaw(socket, refuse(400, 'errors/malformed_request', 'The gateway is no tunnel.'), 'CONNECT');
+    const answer = (): void =>
+      answerRaw(socket, refuse(400, 'errors/malformed_request', 'The gateway is no tunnel.'), 'CONNECT');
+    const last = [...(bySocket.get(socket) ?? [])].at(-1);
+    if (last === undefined) answer();
+    else last.response.once('close', answer);
   });
 
   return {
@@ -65,6 +79,7 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     add(exchange) {
       const { socket } = exchange.request;
       const exchanges = bySocket.get(socket) ?? new Set();
+      if ([...exchanges].some(({ last }) => last)) return false;
       bySocket.set(socket, exchanges.add(exchange));
       running++;
       exchange.response.once('close', () => {
@@ -74,7 +89,9 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
         for (const resolve of waiting) resolve();
         waiting = [];
       });
+      return true;
     },
+    isQuiet: (socket) => (bySocket.get(socket)?.size ?? 0) === 0,
     idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
   };
 }

@@ -20,6 +20,8 @@ export interface Exchange {
   decided: Decided;
   /** Ours or the upstream's answer has begun; nobody else may answer. */
   answered: boolean;
+  /** The connection ends with this answer: what the client has sent behind it is not to be looked at. */
+  last: boolean;
   /** Stops what runs for this exchange, where something does. */
   release: (() => void) | undefined;
 }
@@ -41,6 +43,7 @@ export function createExchange(
     account: undefined,
     decided: 'refused',
     answered: false,
+    last: false,
     release: undefined,
   };
 }

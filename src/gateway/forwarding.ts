@@ -11,6 +11,8 @@ import { answerFields } from './upstream-fields.ts';
 const MOST_DISCARDED = 65_536;
 const DISCARD_MS = 2_000;
 
+const BODYLESS: readonly number[] = [204, 304];
+
 /** What a forwarding needs to know besides the exchange. */
 export interface ForwardingOptions {
   /** Longest wait for the head of the answer, in milliseconds. */
@@ -84,8 +86,11 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       this.#stop();
       return;
     }
-    const raw = (controller.rawHeaders as Buffer[]).map((field) => field.toString('latin1'));
-    const isLimited = passage.decision?.shown !== undefined;
+    const received = (controller.rawHeaders as Buffer[]).map((field) => field.toString('latin1'));
+    // Must not stand on a 204 (RFC 9110, section 8.6).
+    const raw = status === 204 ? without('content-length', received) : received;
+    const { decision } = passage;
+    const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(raw, exchange.id, headers, isLimited);
     const reason = /^[\x20-\x7e]+$/.test(statusMessage ?? '') ? statusMessage : undefined;
     exchange.response.writeHead(status, reason, fields);
@@ -124,6 +129,11 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   #fail(error: Error & { code?: string }): void {
+    // These have no body, whatever length they state (RFC 9110, section 8.6): undici takes the stated length for a missing body.
+    if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && BODYLESS.includes(this.exchange.response.statusCode)) {
+      this.onResponseEnd();
+      return;
+    }
     if (this.#settled || this.#discarded !== undefined) {
       this.#stop();
       return;
@@ -178,4 +188,9 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     if (request.httpVersion === '1.0') response.socket?.resetAndDestroy();
     response.destroy();
   }
+}
+
+/** Names and values in one flat list, less those of one name. */
+function without(name: string, raw: readonly string[]): string[] {
+  return raw.filter((_, i) => raw[i - (i % 2)]?.toLowerCase() !== name);
 }

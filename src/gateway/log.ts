@@ -6,13 +6,17 @@ export interface Log {
   readonly logger: Logger;
   /** One line for one answered request. Holds no token, no header value, no path but the route's template, and nothing of a query. */
   request(exchange: Exchange, status: number): void;
-  /** Writes what is still kept; before the process exits. */
-  flush(): void;
+  /** Writes what is still kept and ends the log, before the process exits; a reader that has stalled does not hold it. */
+  close(): Promise<void>;
 }
+
+/** Bytes of lines kept for a reader that is slow; past it lines are dropped, since the gateway must live. */
+const MOST_KEPT = 16_777_216;
+const CLOSE_MS = 500;
 
 /** @param fd file descriptor, 1 for stdout */
 export function createLog(fd = 1): Log {
-  const sink = destination({ fd, sync: false });
+  const sink = destination({ fd, sync: false, maxLength: MOST_KEPT });
   // A reader of the log that goes away must not take the gateway with it.
   sink.on('error', () => {});
   const logger = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, sink);
@@ -33,12 +37,18 @@ export function createLog(fd = 1): Log {
         'request',
       );
     },
-    flush() {
-      try {
-        sink.flushSync();
-      } catch {
-        // Nobody reads any more.
-      }
-    },
+    close: () =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          // Else pino would write the rest at the exit, and wait for the reader for ever.
+          sink.destroy();
+          resolve();
+        }, CLOSE_MS);
+        sink.once('close', () => {
+          clearTimeout(timer);
+          resolve();
+        });
+        sink.end();
+      }),
   };
 }

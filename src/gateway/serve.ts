@@ -38,12 +38,9 @@ function announce({ address, adminAddress }: Gateway, config: Config, demo: Demo
 
 function stopOnSignals(gateway: Gateway, demo: Demo | undefined, log: Log): void {
   let stopping = false;
-  const exit = (code: number): never => {
-    log.flush();
-    process.exit(code);
-  };
+  const exit = (code: number): void => void log.close().then(() => process.exit(code));
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopping) exit(1);
+    if (stopping) process.exit(1);
     stopping = true;
     log.logger.info({ signal }, 'draining');
     void gateway.stop().then(

@@ -87,7 +87,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   };
   const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
     const exchange = createExchange(newId(), request, response, expectsContinue);
-    connections.add(exchange);
+    if (!connections.add(exchange)) return;
     // Errors of a connection show as the close of the response.
     request.on('error', () => {});
     response.on('error', () => {});
@@ -97,7 +97,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       const isHealth = exchange.route === undefined && isHealthCheck(exchange);
       metrics.onRequest(isHealth ? HEALTH : exchange.route?.name, status);
       if (!isHealth) log.request(exchange, status);
-      if (draining) request.socket.end();
+      if (draining && connections.isQuiet(request.socket)) request.socket.end();
     });
     try {
       run(exchange);

@@ -144,6 +144,17 @@ describe('what breaks', () => {
     expect(await remaining(limiter)).toBe(2);
   });
 
+  it('several at once leave no unhandled rejection', async () => {
+    const unhandled: unknown[] = [];
+    const listen = (error: unknown) => unhandled.push(error);
+    process.on('unhandledRejection', listen);
+    const { gate } = gateOf({ account: () => Promise.reject(new Error('later')), route: boom });
+    expect(problem(await gate.enter(REQUEST)).status).toBe(500);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    process.off('unhandledRejection', listen);
+    expect(unhandled).toEqual([]);
+  });
+
   it('S17, S18: a store that cannot decide is a 503 without any rate-limit field, never a 429', async () => {
     const full = Object.assign(createMemoryStore(), {
       consume: () => {

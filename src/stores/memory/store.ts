@@ -1,6 +1,7 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { ClockError, OptionError, StoreFullError } from '../../core/errors.ts';
+import { checkOptions } from '../../core/options.ts';
 import type { Plan, PlanWindow } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { type Counters, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
@@ -60,6 +61,7 @@ const SHARED = Symbol('every route');
  * @throws OptionError
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  checkOptions(options, ['maxKeys', 'clock'], 'options');
   const { maxKeys = DEFAULT_MAX_KEYS, clock = monotonicClock } = options;
   if (!Number.isSafeInteger(maxKeys) || maxKeys < 1 || maxKeys > MOST_KEYS) {
     throw new OptionError('maxKeys', maxKeys, `must be an integer from 1 to ${MOST_KEYS}`);
@@ -115,8 +117,8 @@ class Store implements MemoryStore {
   }
 
   refund(decision: Decision): boolean {
-    if (!decision.takeRefund()) return false;
     const now = this.#now();
+    if (!decision.takeRefund()) return false;
     const { own, shared } = this.#parts(decision.plan);
     const fromOwn = this.#refundPart(decision, decision.route, own, now);
     const fromShared = shared !== undefined && this.#refundPart(decision, SHARED, shared, now);
