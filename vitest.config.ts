@@ -18,6 +18,7 @@ export default defineConfig({
       provider: 'v8',
       include: ['src/**'],
       reportOnFailure: true,
+      thresholds: { branches: 90, lines: 90, 'src/core/**': { branches: 100, lines: 100 } },
       reporter: ['text-summary', 'json-summary', 'html'],
     },
   },
