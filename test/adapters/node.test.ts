@@ -66,6 +66,45 @@ describe('headgate in front of node:http', () => {
     }
   });
 
+  it('S6: is added to a head that the handler writes with a reason alone, with pairs, or with undefined in between', async () => {
+    const { gate } = parts(['100/1m']);
+    const pairs = [
+      ['x-own', '1'],
+      ['X-RateLimit-Limit', '7'],
+      ['set-cookie', 'a'],
+      ['set-cookie', 'b'],
+      ['set-cookie', 'c'],
+    ];
+    const url = await serve(
+      withHeadgate(gate, (request, response) => {
+        if (request.url === '/reason') return void response.writeHead(201, 'Well done').end();
+        if (request.url === '/pairs') return void response.writeHead(202, pairs as never).end();
+        response.writeHead(203, undefined, { 'x-own': '1', 'x-ratelimit-limit': '7' }).end();
+      }),
+    );
+    const seen: Record<string, Response> = {};
+    for (const path of ['/reason', '/pairs', '/undefined']) seen[path] = await fetch(url + path, { headers });
+    for (const response of Object.values(seen)) {
+      expect(fieldsOf(response)).toEqual({
+        'x-ratelimit-limit': '100',
+        'x-ratelimit-remaining': '99',
+        'x-ratelimit-reset': '60',
+      });
+    }
+    expect([seen['/reason']?.status, seen['/reason']?.statusText]).toEqual([201, 'Well done']);
+    expect([seen['/pairs']?.status, seen['/pairs']?.headers.get('x-own')]).toEqual([202, '1']);
+    expect(seen['/pairs']?.headers.getSetCookie()).toEqual(['a', 'b', 'c']);
+    expect([seen['/undefined']?.status, seen['/undefined']?.headers.get('x-own')]).toEqual([203, '1']);
+  });
+
+  it('an unlimited request: what the handler says of limits is left alone', async () => {
+    const { gate } = parts(['100/1m']);
+    const url = await serve(
+      withHeadgate(gate, (_, response) => void response.writeHead(200, { 'X-RateLimit-Limit': '7' }).end()),
+    );
+    expect(fieldsOf(await fetch(url))).toEqual({ 'x-ratelimit-limit': '7' });
+  });
+
   it('answers 429 by itself; the handler does not run', async () => {
     let ran = 0;
     const { gate } = parts(['1/1m']);

@@ -69,6 +69,29 @@ describe('check', () => {
     ]);
   });
 
+  it('a name beyond ASCII is told in ASCII; an account without a provider and without limits of its own has none', async () => {
+    const config = file({
+      accounts: [
+        { id: 'jos\u00e9', application: 'a' },
+        { id: 'quiet', application: 'a' },
+      ],
+      routes: [{ route: 'GET /x', account: 'query.a' }],
+      limits: { accounts: { jos\u00e9: { allMethods: ['1/1s'] } } },
+    });
+    const { code, out } = await run('check', '--config', config);
+    expect({ code, lines: out.split('\n') }).toEqual({
+      code: 0,
+      lines: [
+        'PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS',
+        '(any other)  GET /x  -            -',
+        '',
+        'ACCOUNT       ROUTE   ROUTE LIMIT  ALL METHODS',
+        '"jos\\u00e9"  GET /x  -            1/1s',
+        '',
+      ],
+    });
+  });
+
   it('lists every fault: exit 2', async () => {
     const { code, out, error } = await run('check', '--config', file({ wat: 1, headers: 5 }), '--port', 'x');
     expect({ code, out }).toEqual({ code: 2, out: '' });

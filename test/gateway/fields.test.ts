@@ -58,6 +58,20 @@ describe('of the forwarded request', () => {
   });
 });
 
+it('of a request whose connection has gone, and that has no Host, tell only what is known', () => {
+  const rawHeaders = ['X-Forwarded-Host', '', 'X-Forwarded-For', '1.1.1.1'];
+  const request = { rawHeaders, headers: {}, socket: { remoteAddress: undefined } };
+  const exchange = createExchange('id-1', request as unknown as IncomingMessage, {} as never, false);
+  expect(requestFields(exchange)).toEqual([
+    'x-forwarded-for',
+    '1.1.1.1',
+    'x-forwarded-proto',
+    'http',
+    'x-request-id',
+    'id-1',
+  ]);
+});
+
 describe('of the answer', () => {
   const raw = [
     'Set-Cookie',

@@ -52,3 +52,12 @@ it('S6: no plan, no field', () => {
   const limiter = createLimiter({ store: createMemoryStore(), limits: {} });
   expect(rateLimitFields(limiter.consumeSync({ account: 'a', route: 'r' }), 'both')).toEqual({});
 });
+
+it('S17: a degraded decision shows nothing, accepted or rejected', () => {
+  const { accepted, rejected } = twoDecisions();
+  for (const { shown, accepted: isAccepted } of [accepted, rejected]) {
+    const degraded = { accepted: isAccepted, shown, trace: [], degraded: true } as unknown as typeof accepted;
+    expect(rateLimitFields(degraded)).toEqual({});
+    expect(rateLimitFields(degraded, 'both')).toEqual({});
+  }
+});

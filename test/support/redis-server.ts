@@ -60,7 +60,11 @@ export async function startRedis(...options: string[]): Promise<RedisServer> {
 }
 
 /** Waits until `condition` holds; an error of it counts as "not yet". */
-export async function until(condition: () => boolean | Promise<boolean>, what: string, withinMs = 20_000): Promise<void> {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  withinMs = 20_000,
+): Promise<void> {
   const deadline = performance.now() + withinMs;
   for (;;) {
     if (await condition()) return;

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
@@ -40,6 +41,8 @@ async function check(): Promise<void> {
 }
 
 async function main(): Promise<void> {
+  // Until then the store would let its failure policy decide.
+  if (client.status !== 'ready') await once(client, 'ready');
   await Promise.all(Array.from({ length: order.inFlight }, check));
   client.disconnect();
   process.stdout.write(JSON.stringify(seen));

@@ -79,12 +79,17 @@ export class Guard {
           clearTimeout(timer);
           if (!givenUp) go(value);
         };
-      send().then((value) => {
+      start(send).then((value) => {
         if (givenUp) this.#late++;
         settled(resolve)(value);
       }, settled(reject));
     });
   }
+}
+
+/** A client that throws rather than rejects is treated alike. */
+async function start<T>(send: () => Promise<T>): Promise<T> {
+  return send();
 }
 
 function isRecordFault(error: unknown): boolean {

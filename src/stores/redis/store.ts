@@ -1,6 +1,7 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { OptionError } from '../../core/errors.ts';
+import { checkOptions } from '../../core/options.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
@@ -86,6 +87,16 @@ interface Batch {
   readonly waiting: { resolve(decision: Decision): void; reject(error: unknown): void }[];
 }
 
+const OPTIONS = [
+  'prefix',
+  'deadlineMs',
+  'onStoreFailure',
+  'localMaxKeys',
+  'onError',
+  'denyCacheMaxMs',
+  'denyCacheMaxKeys',
+  'clock',
+];
 const POLICIES: readonly OnStoreFailure[] = ['local', 'admit', 'refuse'];
 
 const consumeScript = createScript(consumeSource);
@@ -97,6 +108,7 @@ const refundScript = createScript(refundSource);
  * @throws OptionError
  */
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
+  checkOptions(options, OPTIONS, 'options');
   const commands = commandsOf(client);
   if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
   const { prefix = 'headgate', deadlineMs = 250, denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
@@ -173,38 +185,62 @@ class Store implements RedisStore {
     if (decision.degraded) return this.#failover.refund(decision);
     if (!decision.takeRefund()) return false;
     const { account, route, plan, cost, trace } = decision;
-    this.#denials.forget(this.#names.record(account, route));
-    if (plan.allMethodsScope === 'account') this.#denials.clear();
     const windows = trace.flatMap(({ limit, durationMs, startedAt }) => [
       letter(limit),
       String(durationMs),
       String(startedAt),
     ]);
     const args = [this.#now(), String(cost), String(ownWindows(plan)), ...windows];
-    const reply = await this.#guard.run(() => refundScript.run(this.#commands, this.#keys(account, route, plan), args));
-    return readRefundReply(reply) > 0;
+    const keys = this.#keys(account, route, plan);
+    const name = plan.allMethodsScope === 'account' ? undefined : this.#names.record(account, route);
+    return this.#changing(name, () =>
+      this.#guard.run(async () => readRefundReply(await refundScript.run(this.#commands, keys, args)) > 0),
+    );
   }
 
   async reset(target: ResetTarget): Promise<void> {
     const { account, route } = target;
     if (account !== undefined && route !== undefined) {
       const name = this.#names.record(account, route);
-      this.#denials.forget(name);
-      await this.#guard.run(() => this.#commands.unlink(name));
+      await this.#changing(name, () => this.#guard.run(() => this.#commands.unlink(name)));
       return;
     }
-    this.#denials.clear();
-    const wanted = { account: account && this.#names.escape(account), route: route && this.#names.escape(route) };
-    for await (const page of this.#commands.scan(this.#names.pattern(account))) {
+    await this.#changing(undefined, () => this.#resetMany(target));
+  }
+
+  async #resetMany({ account, route }: ResetTarget): Promise<void> {
+    const wanted = { account: this.#escaped(account), route: this.#escaped(route) };
+    const pages = this.#commands.scan(this.#names.pattern(account))[Symbol.asyncIterator]();
+    for (;;) {
+      const { done, value: page } = await this.#guard.run(() => pages.next());
+      if (done) return;
       const ours = page.filter((key) => {
         const record = this.#names.parse(key);
         if (record === undefined) return false;
         return (wanted.account ?? record.account) === record.account && (wanted.route ?? record.route) === record.route;
       });
       // One by one, since keys of several slots cannot go in one command of a cluster; they are still written together.
-      await Promise.all(ours.map((key) => this.#commands.unlink(key)));
+      await this.#guard.run(() => Promise.all(ours.map((key) => this.#commands.unlink(key))));
     }
-    this.#denials.clear();
+  }
+
+  /** Rejections are forgotten before, and after once more: an answer to a check that overtook the change is out of date. */
+  async #changing<T>(name: string | undefined, change: () => Promise<T>): Promise<T> {
+    this.#forget(name);
+    try {
+      return await change();
+    } finally {
+      this.#forget(name);
+    }
+  }
+
+  #forget(name: string | undefined): void {
+    if (name === undefined) this.#denials.clear(monotonicClock.now());
+    else this.#denials.forget(name, monotonicClock.now());
+  }
+
+  #escaped(name: string | undefined): string | undefined {
+    return name === undefined ? undefined : this.#names.escape(name);
   }
 
   stats(): RedisStoreStats {
@@ -245,13 +281,14 @@ class Store implements RedisStore {
     this.#coalesced += waiting.length - 1;
     try {
       const { now, counters } = await this.#ask(account, route, plan, cost, waiting.length);
+      const heardAt = monotonicClock.now();
       for (const { resolve } of waiting) {
         // The rule itself deals them out, one after the other, from where the script began.
         const rejectedBy = evaluate(plan, counters, 0, cost, now);
         if (rejectedBy === FITS) charge(plan, counters, 0, cost, now);
         const seen = counters.slice();
         const decision = new Decision(account, route, plan, cost, now, rejectedBy, seen);
-        if (rejectedBy !== FITS) this.#denials.remember(name, decision, rejectedBy, seen, sentAt);
+        if (rejectedBy !== FITS) this.#denials.remember(name, decision, rejectedBy, seen, sentAt, heardAt);
         resolve(decision);
       }
     } catch (error) {
@@ -274,10 +311,11 @@ class Store implements RedisStore {
     ]);
     const args = [this.#now(), String(cost), String(count), String(ownWindows(plan)), ...windows];
     this.#calls++;
-    const reply = await this.#guard.run(() =>
-      consumeScript.run(this.#commands, this.#keys(account, route, plan), args),
+    const keys = this.#keys(account, route, plan);
+    // An answer that makes no sense is a failure like any other.
+    return this.#guard.run(async () =>
+      readConsumeReply(await consumeScript.run(this.#commands, keys, args), plan.windows.length),
     );
-    return readConsumeReply(reply, plan.windows.length);
   }
 
   #keys(account: string, route: string, plan: Plan): string[] {

@@ -17,6 +17,7 @@
 
 local WINDOW = 'c1ddd'
 local WINDOW_SIZE = 25
+local LARGEST = 9007199254740991
 
 local now, keep = ARGV[1], 1
 if now == '' then
@@ -32,19 +33,24 @@ local fitting = tonumber(ARGV[3])
 local own = tonumber(ARGV[4])
 local planned = (#ARGV - 4) / 3
 
--- The packed record, or '' without one.
+-- The packed record, or '' without one. The fault of a record names it, and is no fault of the server's.
+local function fault(key)
+  return redis.error_reply('HEADGATE the record ' .. key .. ' is not one of headgate\'s')
+end
 local function read(key)
-  local packed = redis.call('GET', key) or ''
-  if #packed % WINDOW_SIZE ~= 0 then
-    return nil, redis.error_reply('HEADGATE the record ' .. key .. ' is not one of headgate\'s')
+  local packed = redis.pcall('GET', key) or ''
+  if type(packed) == 'table' then
+    if string.find(packed.err, '^WRONGTYPE') then return nil, fault(key) end
+    return nil, packed
   end
+  if #packed % WINDOW_SIZE ~= 0 then return nil, fault(key) end
   return packed
 end
 
 local records = {}
 for i = 1, #KEYS do
-  local packed, fault = read(KEYS[i])
-  if fault then return fault end
+  local packed, problem = read(KEYS[i])
+  if problem then return problem end
   records[i] = packed
 end
 
@@ -58,6 +64,8 @@ local function find(packed, limit, duration, at)
   for place = 1, #packed, WINDOW_SIZE do
     l, d, s, c = struct.unpack(WINDOW, packed, place)
     if l == limit and d == duration then return s, c end
+    -- Garbage of a fitting length would be kept, with an expiry that makes no sense.
+    if (l ~= 'r' and l ~= 'a') or not (d >= 1 and d <= LARGEST and s >= -LARGEST and s <= LARGEST) then return nil, nil, true end
   end
 end
 
@@ -67,7 +75,8 @@ for i = 1, planned do
   local limit, max, duration = ARGV[2 + i * 3], tonumber(ARGV[3 + i * 3]), tonumber(ARGV[4 + i * 3])
   local packed, at = records[1], (i - 1) * WINDOW_SIZE + 1
   if i > own then packed, at = records[2], (i - own - 1) * WINDOW_SIZE + 1 end
-  local start, count = find(packed, limit, duration, at)
+  local start, count, broken = find(packed, limit, duration, at)
+  if broken then return fault(KEYS[i > own and 2 or 1]) end
   if start and now < start + duration then
     reply[i * 2], reply[i * 2 + 1] = string.format('%.0f', start), string.format('%.0f', count)
   else

@@ -21,8 +21,10 @@ local own = tonumber(ARGV[3])
 local refunded = 0
 
 for key = 1, #KEYS do
-  local packed = redis.call('GET', KEYS[key]) or ''
-  if #packed % WINDOW_SIZE ~= 0 then
+  local packed = redis.pcall('GET', KEYS[key]) or ''
+  local other = type(packed) == 'table'
+  if other and not string.find(packed.err, '^WRONGTYPE') then return packed end
+  if other or #packed % WINDOW_SIZE ~= 0 then
     return redis.error_reply('HEADGATE the record ' .. KEYS[key] .. ' is not one of headgate\'s')
   end
   for place = 1, #packed, WINDOW_SIZE do

@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPlan } from '../../../src/core/plan.ts';
+import { createMemoryStore } from '../../../src/stores/memory/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createArbitraries } from '../../../src/testing/arbitraries.ts';
+import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+
+// A server of its own, since its commands are counted while other files use theirs.
+let server: RedisServer;
+let client: Redis;
+beforeAll(async () => {
+  server = await startRedis();
+  client = new Redis({ port: server.port, host: '127.0.0.1' });
+  await client.ping();
+});
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+
+const PAIRS = [
+  ['a', 'r'],
+  ['a', 's'],
+  ['b', 'r'],
+] as const;
+
+/** Checks of one turn: which pair, which plan, what cost. */
+const checks = fc.array(fc.record({ pair: fc.nat(2), plan: fc.nat(30), cost: fc.integer({ min: 1, max: 2 }) }), {
+  minLength: 1,
+  maxLength: 40,
+});
+const { plan } = createArbitraries(fc);
+const turns = fc.record({
+  plans: fc.array(plan, { minLength: 1, maxLength: 2 }),
+  turns: fc.array(fc.record({ checks, wait: fc.nat(2_000) }), { minLength: 1, maxLength: 4 }),
+});
+
+let stores = 0;
+const newPrefix = (): string => `turn-${process.pid}-${stores++}`;
+
+/** How many EVALSHA and EVAL a server has run. */
+async function scriptsRun(): Promise<number> {
+  const stats = await client.info('commandstats');
+  return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+describe('checks of one turn of the event loop', () => {
+  it('are decided as one by one in memory, whatever their pairs, plans and costs', async () => {
+    const property = fc.asyncProperty(turns, async ({ plans, turns }) => {
+      const clock = createFakeClock(1_000_000_000_000);
+      const memory = createMemoryStore({ clock });
+      const redis = createRedisStore(client, { clock, prefix: newPrefix(), deadlineMs: 10_000 });
+      for (const { checks, wait } of turns) {
+        const asked = checks.map(({ pair, plan, cost }) => ({
+          of: PAIRS[pair] as (typeof PAIRS)[number],
+          plan: plans[plan % plans.length] as (typeof plans)[number],
+          cost,
+        }));
+        // Of records that share a counter (scope 'account'), those of one pair travel together, in the order of each pair's first check.
+        const inOrder = PAIRS.flatMap((pair) => asked.filter(({ of }) => of === pair));
+        const actual = await Promise.all(inOrder.map(({ of, plan, cost }) => redis.consume(of[0], of[1], plan, cost)));
+        const expected = inOrder.map(({ of, plan, cost }) => memory.consume(of[0], of[1], plan, cost));
+        expect(actual.map((decision) => comparable(decision))).toEqual(
+          expected.map((decision) => comparable(decision)),
+        );
+        clock.advance(wait);
+      }
+    });
+    await fc.assert(property, { numRuns: 300 });
+  }, 60_000);
+
+  it('of one pair, plan and cost in a row make one call, and every other run one of its own', async () => {
+    const own = new Redis({ port: server.port, host: '127.0.0.1' });
+    try {
+      await own.ping();
+      const store = createRedisStore(own, { prefix: newPrefix(), deadlineMs: 10_000, denyCacheMaxMs: 0 });
+      const one = createPlan([], [{ max: 5, durationMs: 60_000 }]);
+      const two = createPlan([], [{ max: 7, durationMs: 60_000 }]);
+      await store.consume('warm', 'up', one, 1);
+      const before = await scriptsRun();
+      const callsBefore = store.stats().calls;
+      const ask = (times: number, account: string, plan: typeof one, cost: number): unknown[] =>
+        Array.from({ length: times }, () => store.consume(account, 'r', plan, cost));
+      await Promise.all([
+        ...ask(50, 'a', one, 1),
+        ...ask(20, 'b', one, 1),
+        // Joins the first run: nothing of the same pair came between.
+        ...ask(10, 'a', one, 1),
+        ...ask(3, 'a', one, 2),
+        ...ask(3, 'a', two, 2),
+        ...ask(1, 'a', one, 1),
+      ]);
+      expect(store.stats()).toMatchObject({ calls: callsBefore + 5, coalesced: 87 - 5, degraded: 0 });
+      expect((await scriptsRun()) - before).toBe(5);
+    } finally {
+      own.disconnect();
+    }
+  });
+
+  it('cost one round trip, however many windows the plan has (S20)', async () => {
+    const store = createRedisStore(client, { prefix: newPrefix(), deadlineMs: 10_000 });
+    const durations = [1_000, 60_000, 3_600_000, 86_400_000];
+    const limit = durations.map((durationMs) => ({ max: 10, durationMs }));
+    const before = await scriptsRun();
+    expect((await store.consume('a', 'r', createPlan(limit, limit), 1)).trace).toHaveLength(8);
+    expect((await scriptsRun()) - before).toBe(1);
+  });
+});
+
+function comparable({
+  accepted,
+  decidedAt,
+  degraded,
+  shown,
+  trace,
+}: Awaited<ReturnType<ReturnType<typeof createRedisStore>['consume']>>): object {
+  // A decision of an empty plan was not the store's: it has no time of it.
+  return { accepted, degraded, shown, trace, decidedAt: trace.length === 0 ? 0 : decidedAt };
+}

@@ -1,0 +1,165 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { Decision } from '../../../src/core/decision.ts';
+import { parseLimit } from '../../../src/core/limit.ts';
+import { createPlan, type Plan } from '../../../src/core/plan.ts';
+import { Denials } from '../../../src/stores/redis/denials.ts';
+import { createRedisStore, type RedisStore } from '../../../src/stores/redis/store.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+const { port } = inject('redis');
+const client = new Redis({ port, host: '127.0.0.1' });
+beforeAll(() => client.ping());
+afterAll(() => client.disconnect());
+
+let stores = 0;
+const newPrefix = (): string => `denials-${process.pid}-${stores++}`;
+const newStore = (prefix = newPrefix(), denyCacheMaxMs = 60_000): RedisStore =>
+  createRedisStore(client, { prefix, denyCacheMaxMs, deadlineMs: 10_000 });
+const planOf = (...windows: string[]): Plan => createPlan([], parseLimit(windows));
+const consume = (store: RedisStore, plan: Plan, cost = 1): Promise<Decision> | Decision =>
+  store.consume('acc', 'route', plan, cost);
+
+/** A store whose only request has been spent, and which has been told so. */
+async function denied(store: RedisStore, plan: Plan): Promise<{ spent: Decision }> {
+  const spent = await consume(store, plan);
+  expect(spent.accepted).toBe(true);
+  expect((await consume(store, plan)).accepted).toBe(false);
+  expect(store.stats().localRejections).toBe(0);
+  expect((await consume(store, plan)).accepted).toBe(false);
+  expect(store.stats().localRejections).toBe(1);
+  return { spent };
+}
+
+describe('certain rejections', () => {
+  it('S20: stay here, with no call made', async () => {
+    const store = newStore();
+    const plan = planOf('1/1h');
+    await denied(store, plan);
+    const { calls } = store.stats();
+    for (let i = 0; i < 100; i++) expect(consume(store, plan)).toBeInstanceOf(Decision);
+    expect(store.stats()).toMatchObject({ calls, localRejections: 101, degraded: 0 });
+  });
+
+  it('S7: show a reset that falls, and let the request through when it is over', async () => {
+    const store = newStore();
+    const plan = planOf('1/600ms');
+    await denied(store, plan);
+    const first = (await consume(store, plan)).shown?.resetMs as number;
+    await sleep(200);
+    const second = (await consume(store, plan)).shown?.resetMs as number;
+    expect(first - second).toBeGreaterThan(150);
+    expect(second).toBeGreaterThan(0);
+    await sleep(second + 1);
+    expect((await consume(store, plan)).accepted).toBe(true);
+  });
+
+  it('S7: wait as long as they say and the window is over, also behind a slow wire', async () => {
+    const proxy = await startTcpProxy(port);
+    const slow = new Redis({ port: proxy.port, host: '127.0.0.1' });
+    try {
+      await once(slow, 'ready');
+      const store = createRedisStore(slow, { prefix: newPrefix(), denyCacheMaxMs: 60_000, deadlineMs: 10_000 });
+      const plan = planOf('1/1h');
+      await consume(store, plan);
+      proxy.delayRequestsMs = 300;
+      await consume(store, plan);
+      const shown = (await consume(store, plan)).shown?.resetMs as number;
+      proxy.delayRequestsMs = 0;
+      const truly = (await store.peek('acc', 'route', plan))[0]?.resetMs as number;
+      expect(store.stats().localRejections).toBe(1);
+      expect(shown).toBeGreaterThanOrEqual(truly);
+    } finally {
+      slow.disconnect();
+      await proxy.close();
+    }
+  });
+
+  it('S9: max 0 shows its whole duration, however often it is asked', async () => {
+    const store = newStore();
+    const plan = planOf('0/1h');
+    for (let i = 0; i < 3; i++) {
+      expect((await consume(store, plan)).shown).toMatchObject({ resetMs: 3_600_000, remaining: 0 });
+      await sleep(5);
+    }
+    expect(store.stats().localRejections).toBe(2);
+  });
+
+  it('S11: a window with something left is asked again, since a lower cost may fit', async () => {
+    const store = newStore();
+    const plan = planOf('3/1h');
+    await consume(store, plan, 2);
+    expect((await consume(store, plan, 2)).accepted).toBe(false);
+    expect((await consume(store, plan, 1)).accepted).toBe(true);
+    expect(store.stats().localRejections).toBe(0);
+  });
+
+  it('S10: are dropped by another plan at once', async () => {
+    const store = newStore();
+    await denied(store, planOf('1/1h'));
+    expect((await consume(store, planOf('2/1h'))).accepted).toBe(true);
+  });
+
+  it('S13: are dropped by a refund at once', async () => {
+    const store = newStore();
+    const plan = planOf('1/1h');
+    const { spent } = await denied(store, plan);
+    expect(await store.refund(spent)).toBe(true);
+    expect((await consume(store, plan)).accepted).toBe(true);
+  });
+
+  it.each([{ account: 'acc', route: 'route' }, { account: 'acc' }, { route: 'route' }, {}])(
+    'S14: are dropped by a reset of %o at once',
+    async (target) => {
+      const store = newStore();
+      const plan = planOf('1/1h');
+      await denied(store, plan);
+      await store.reset(target);
+      expect((await consume(store, plan)).accepted).toBe(true);
+    },
+  );
+
+  it.each(['refund', 'reset'] as const)(
+    'S13, S14: an answer that was on its way during a %s is not kept',
+    async (how) => {
+      const store = newStore();
+      const plan = planOf('1/1h');
+      const spent = await consume(store, plan);
+      const onItsWay = consume(store, plan);
+      // The check has been written; what follows is written behind it.
+      await new Promise((resolve) => setImmediate(resolve));
+      const dropped = how === 'refund' ? store.refund(spent) : store.reset({ account: 'acc', route: 'route' });
+      expect((await onItsWay).accepted).toBe(false);
+      await dropped;
+      expect((await consume(store, plan)).accepted).toBe(true);
+    },
+  );
+
+  it("S20: notice another process's reset after at most denyCacheMaxMs", async () => {
+    const prefix = newPrefix();
+    const store = newStore(prefix, 150);
+    const plan = planOf('1/1h');
+    await denied(store, plan);
+    await newStore(prefix).reset({ account: 'acc' });
+    await sleep(160);
+    expect((await consume(store, plan)).accepted).toBe(true);
+  });
+
+  it('are bounded: 100,000 denied keys hold no more than maxKeys, and each costs little', () => {
+    const denials = new Denials({ maxMs: 60_000, maxKeys: 10_000 });
+    const plan = planOf('1/1h');
+    const counters = [1_000, 1];
+    const started = performance.now();
+    for (let i = 0; i < 100_000; i++) {
+      const decision = new Decision(`a${i}`, 'r', plan, 1, 1_000, 0, counters);
+      denials.remember(`a${i}`, decision, 0, Float64Array.from(counters), 0, 0);
+    }
+    let held = 0;
+    for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 10) !== undefined) held++;
+    expect(held).toBe(10_000);
+    expect(performance.now() - started).toBeLessThan(3_000);
+    for (let i = 0; i < 100_000; i++) expect(denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 60_000)).toBeUndefined();
+  });
+});

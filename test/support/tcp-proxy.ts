@@ -1,0 +1,47 @@
+import { connect, createServer, type Socket } from 'node:net';
+
+/** A wire to a server that can be made slow, or cut. */
+export interface TcpProxy {
+  readonly port: number;
+  /** Milliseconds that what is sent to the server waits from now on. */
+  delayRequestsMs: number;
+  /** Lets this many bytes of the next answer through, then cuts the connection. Once. */
+  cutAfterBytes: number | undefined;
+  close(): Promise<void>;
+}
+
+export async function startTcpProxy(target: number): Promise<TcpProxy> {
+  const sockets = new Set<Socket>();
+  const keep = (socket: Socket): void => {
+    sockets.add(socket);
+    socket.on('error', () => {}).once('close', () => sockets.delete(socket));
+  };
+  const server = createServer((near) => {
+    const far = connect(target, '127.0.0.1');
+    keep(near);
+    keep(far);
+    near.once('close', () => far.destroy());
+    far.once('close', () => near.destroy());
+    near.on('data', (chunk) => {
+      if (proxy.delayRequestsMs === 0) far.write(chunk);
+      else setTimeout(() => far.write(chunk), proxy.delayRequestsMs);
+    });
+    far.on('data', (chunk) => {
+      const cut = proxy.cutAfterBytes;
+      proxy.cutAfterBytes = undefined;
+      if (cut === undefined) near.write(chunk);
+      else near.write(chunk.subarray(0, cut), () => near.destroy());
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const proxy: TcpProxy = {
+    port: (server.address() as { port: number }).port,
+    delayRequestsMs: 0,
+    cutAfterBytes: undefined,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return proxy;
+}
