@@ -1,11 +1,12 @@
 // npm run bench: the memory store beside its floors, in fresh processes, interleaved; a table, JSON, and with --write docs/benchmarks.md.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { inFreshProcess, progress, provenance, save, table } from './support/report.mjs';
+import { inFreshProcess, median, progress, provenance, save, table } from './support/report.mjs';
 
+const EXPIRY_RUNS = 5;
 const KEY_COUNTS = [1, 1_000, 100_000, 1_000_000];
 const target = (value, most) => `${value.toFixed(2)} ${value <= most ? '✓' : `✗ (${most})`}`;
 
-const result = { provenance: provenance(), speed: [], footprint: [], expiry: undefined };
+const result = { provenance: provenance(), speed: [], footprint: [], expiry: [] };
 for (const keyCount of KEY_COUNTS) {
   progress(`speed at ${keyCount.toLocaleString('en')} keys`);
   result.speed.push(inFreshProcess('speed.mjs', [keyCount], ['--max-old-space-size=8192']));
@@ -14,12 +15,16 @@ for (const keyCount of [100_000, 1_000_000]) {
   progress(`memory at ${keyCount.toLocaleString('en')} keys`);
   result.footprint.push(inFreshProcess('footprint.mjs', [keyCount], ['--expose-gc', '--max-old-space-size=8192']));
 }
-progress('1,000,000 keys run out');
-result.expiry = inFreshProcess('expiry.mjs', [1_000_000], ['--expose-gc', '--max-old-space-size=8192']);
+// A longest delay only ever suffers from what else the machine does: the median of several runs is nearer to our own.
+for (let run = 1; run <= EXPIRY_RUNS; run++) {
+  progress(`1,000,000 keys run out, ${run} of ${EXPIRY_RUNS}`);
+  result.expiry.push(inFreshProcess('expiry.mjs', [1_000_000], ['--expose-gc', '--max-old-space-size=8192']));
+}
 save('memory', result);
 
 const ns = (row, name) => row.nanoseconds[name].median.toFixed(0);
-const { expiring, live, swept } = result.expiry;
+const { swept } = result.expiry[0];
+const longest = (part, figure) => median(result.expiry.map((run) => run[part][figure]));
 const { node, cpu, cores, date, commit } = result.provenance;
 const report = `## Memory store, four windows
 
@@ -46,13 +51,17 @@ ${table(
   result.footprint.map((row) => [row.keyCount.toLocaleString('en'), target(row.bytesPerKey, 150)]),
 )}
 
-1,000,000 keys run out at once while 200 new ones come in each turn. Target: no event-loop delay over 10 ms.
+1,000,000 keys run out at once while 200 new ones come in each turn; median of ${EXPIRY_RUNS} runs. Target: no event-loop delay over 10 ms.
 
 ${table(
   ['', 'longest turn, ms', 'event-loop delay, ms'],
   [
-    ['traffic on live keys', live.longestTurnMs.toFixed(2), live.loopDelayMs.toFixed(2)],
-    [`while ${swept.toLocaleString('en')} leave`, target(expiring.longestTurnMs, 10), target(expiring.loopDelayMs, 10)],
+    ['traffic on live keys', longest('live', 'longestTurnMs').toFixed(2), longest('live', 'loopDelayMs').toFixed(2)],
+    [
+      `while ${swept.toLocaleString('en')} leave`,
+      target(longest('expiring', 'longestTurnMs'), 10),
+      target(longest('expiring', 'loopDelayMs'), 10),
+    ],
   ],
 )}
 
