@@ -85,11 +85,27 @@ describe('check', () => {
         'PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS',
         '(any other)  GET /x  -            -',
         '',
-        'ACCOUNT       ROUTE   ROUTE LIMIT  ALL METHODS',
+        'ACCOUNT      ROUTE   ROUTE LIMIT  ALL METHODS',
         '"jos\\u00e9"  GET /x  -            1/1s',
         '',
       ],
     });
+  });
+
+  it('without limits of an account there is no table of accounts', async () => {
+    const { out } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
+    expect(out).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');
+  });
+
+  it('a provider that nothing is recommended for has its own limits, and no others', async () => {
+    const limits = { recommended: true, providers: { own: { routes: { 'GET /x': ['1/1s'] } } } };
+    const config = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits });
+    const lines = (await run('check', '--config', config)).out.split('\n');
+    expect(lines.filter((line) => /^(own|mock|linkedin) /.test(line))).toEqual([
+      'linkedin     GET /x  -            20/1m, 800/1d',
+      'mock         GET /x  -            60/1m, 5000/1d',
+      'own          GET /x  1/1s         -',
+    ]);
   });
 
   it('lists every fault: exit 2', async () => {

@@ -114,6 +114,15 @@ describe('on a connection with requests', () => {
     expect(connections.running).toBe(0);
   });
 
+  it('a tunnel is refused in its turn too', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('GET', '/held')}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`);
+    await eventually(() => held.length === 1, 'the request');
+    held[0]?.end('held');
+    await connection.closed;
+    expect(connection.replies().map(({ status }) => status)).toEqual([200, 400]);
+  });
+
   it('a body that is malformed is the answer of its own request', async () => {
     const connection = await openRaw(portOf());
     connection.write(`${rawRequest('POST', '/held', { 'transfer-encoding': 'chunked' })}zz\r\n`);

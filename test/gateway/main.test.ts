@@ -22,12 +22,16 @@ function file(config: object): string {
 describe('the entry', () => {
   const { argv, exitCode } = process;
   const printed = { out: '', error: '' };
+  const printTo = (place: 'out' | 'error') => (text: unknown) => {
+    printed[place] += text;
+    return true;
+  };
 
   beforeEach(() => {
     Object.assign(printed, { out: '', error: '' });
     vi.resetModules();
-    vi.spyOn(process.stdout, 'write').mockImplementation((text) => Boolean((printed.out += text)));
-    vi.spyOn(process.stderr, 'write').mockImplementation((text) => Boolean((printed.error += text)));
+    vi.spyOn(process.stdout, 'write').mockImplementation(printTo('out'));
+    vi.spyOn(process.stderr, 'write').mockImplementation(printTo('error'));
   });
   afterEach(() => {
     vi.restoreAllMocks();
@@ -66,10 +70,13 @@ describe('the entry', () => {
 
 describe('runCli', () => {
   async function run(...args: string[]) {
-    let [out, error] = ['', ''];
-    const terminal = { out: (text: string) => void (out += text), error: (text: string) => void (error += text) };
+    const texts: Record<'out' | 'error', string[]> = { out: [], error: [] };
+    const terminal = {
+      out: (text: string) => void texts.out.push(text),
+      error: (text: string) => void texts.error.push(text),
+    };
     const code = await runCli(args, terminal);
-    return { code, out, error };
+    return { code, out: texts.out.join(''), error: texts.error.join('') };
   }
 
   it('serve: the config and what flags say, and no exit code', async () => {

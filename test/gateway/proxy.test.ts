@@ -96,6 +96,18 @@ async function exchanges(onExchange: (exchange: Exchange) => void): Promise<numb
 
 const OPTIONS: ForwardingOptions = { timeoutMs: 1_000, maxBodyBytes: 100, onHead: () => {} };
 
+it.each([204, 304])('a %i that states a length is a whole answer without it: nothing breaks off', async (status) => {
+  const upstream = await startUpstream((_seen, response) => {
+    response.socket?.end(`HTTP/1.1 ${status} Whatever\r\netag: "1"\r\nContent-Length: 5\r\n\r\n`);
+  });
+  const gateway = await startInProcess(configOf(upstream.url, { limits: LIMITS }));
+  for (let i = 1; i <= 2; i += 1) {
+    const reply = await gateway.ask('GET', CHATS);
+    expect(reply).toMatchObject({ status, text: '', broken: false, headers: { etag: '"1"' } });
+    expect(ratesOf(reply).remaining).toBe(5 - i);
+  }
+});
+
 it('what undici refuses to send was not sent: 400, and the charge goes back', async () => {
   const upstream = await startUpstream();
   const told: Told = { settled: [], abandoned: 0 };

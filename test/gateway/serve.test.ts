@@ -59,6 +59,8 @@ const portOf = (msg: string) => eventually(() => line(msg)?.port as number | und
 
 beforeEach(() => {
   before = new Map(EVENTS.map((event) => [event, listenersOf(event)]));
+  // `openLog` itself makes a real one.
+  made.log = undefined;
   log = openLog();
   made.log = { ...log.log, close: async () => {} };
   made.stopFails = undefined;
