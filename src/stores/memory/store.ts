@@ -13,8 +13,8 @@ import { HEADER, NOWHERE } from './slab.ts';
 /** Options of {@link createMemoryStore}. */
 export interface MemoryStoreOptions {
   /**
-   * Most (account, route) pairs held at a time, from 1 to 16,000,000. When all of them have an active window, a new pair is refused
-   * with `StoreFullError` and counted in `stats().refused`; none is ever forgotten to make room (S18).
+   * Most (account, route) pairs held at a time, from 1 to 16,000,000. A full store looks at 256 accounts for a pair that is over; where it finds
+   * none, the new pair is refused with `StoreFullError` and counted in `stats().refused`. Nothing active is ever forgotten (S18).
    * About 28 bytes a key are taken at once, about 100 more when a key with four windows comes.
    * @default 65_536
    */
