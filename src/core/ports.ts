@@ -1,3 +1,14 @@
+import type {
+  AbandonCommand,
+  AbandonReply,
+  BeginCommand,
+  BeginReply,
+  ClaimRecord,
+  CompleteCommand,
+  CompleteReply,
+  HeldCommand,
+  HeldReply,
+} from './claim.ts';
 import type { Decision, WindowStatus } from './decision.ts';
 import type { Plan } from './plan.ts';
 
@@ -43,4 +54,43 @@ export interface SynchronousLimitStore extends LimitStore {
   refund(decision: Decision): boolean;
   reset(target: ResetTarget): void;
   close?(): void;
+}
+
+/** Which claim: the caller's application, and the idempotency key that it gave (I2). Any strings; two different pairs never meet. */
+export interface ClaimId {
+  readonly scope: string;
+  readonly key: string;
+}
+
+/** A claim as an operator sees it. */
+export interface ClaimView extends Omit<ClaimRecord, 'leaseUntil' | 'keptUntil'> {
+  /** Milliseconds until the lease is over; 0 where it is, or where nobody holds one. */
+  readonly leaseMs: number;
+  /** Milliseconds until the record is forgotten. */
+  readonly keptMs: number;
+}
+
+/**
+ * Keeps claims on idempotency keys. Each command is one atomic step with the store's own clock, exactly as `core/claim.ts` has it; prove
+ * it with `claimStoreSuite` in `headgate/testing`.
+ *
+ * A claim in progress is never evicted (I13). A store with no room left throws `StoreFullError`, and throws when it could not tell whether
+ * a command was carried out: its sender repeats it with the same token, or abandons.
+ */
+export interface ClaimStore {
+  /** True when no method ever returns a promise. */
+  readonly synchronous: boolean;
+  /**
+   * Claims a key. With `dispatch`, a store whose commands may land late gives each a deadline in its own time, and where it cannot, leaves the
+   * mark unset: the reply says which.
+   */
+  begin(id: ClaimId, command: BeginCommand): MaybePromise<BeginReply>;
+  extend(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
+  dispatch(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
+  complete(id: ClaimId, command: CompleteCommand): MaybePromise<CompleteReply>;
+  abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
+  /** For an operator; changes nothing. */
+  inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
+  /** Lets go of what the store itself has opened; never of what it was given. */
+  close?(): MaybePromise<void>;
 }
