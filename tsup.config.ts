@@ -5,10 +5,10 @@ export default defineConfig([
   {
     entry: {
       index: 'src/index.ts',
-      memory: 'src/stores/memory/store.ts',
+      memory: 'src/stores/memory/index.ts',
       http: 'src/http/index.ts',
       node: 'src/adapters/node.ts',
-      redis: 'src/stores/redis/store.ts',
+      redis: 'src/stores/redis/index.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

@@ -75,12 +75,12 @@ export class ClockError extends HeadgateError {
   }
 }
 
-/** A bounded store had no room for one more key, and found none that was over (S18). Nothing was charged. */
+/** A bounded store had no room for one more key, and found none that was over (S18, I13). Nothing was charged, or claimed. */
 export class StoreFullError extends HeadgateError {
   constructor(readonly maxKeys: number) {
     super(
       'store_full',
-      `the store holds ${maxKeys} keys, and those it looked at have active windows: raise maxKeys (S18 forbids to forget one)`,
+      `the store holds ${maxKeys} keys, and those it looked at are all active: raise maxKeys (an active one is never forgotten)`,
     );
   }
 }

@@ -41,3 +41,12 @@ function escapeName(text: string): string {
 function glob(text: string): string {
   return text.replace(/[*?[\]\\^]/g, '\\$&');
 }
+
+/**
+ * `headgate:claim:{app_1:order-17}`, the record of an idempotency key: all of the pair stands in the braces, so that claims spread over a
+ * cluster. It ends with a brace and a limiter's names never do, so no two prefixes make them meet.
+ */
+export function claimKey(prefix: string, scope: string, key: string): string {
+  // The first colon in the braces is the one between the two.
+  return `${prefix}:claim:{${escapeName(scope).replaceAll(':', '%003a')}:${escapeName(key)}}`;
+}

@@ -1,0 +1,7 @@
+export {
+  createMemoryClaimStore,
+  type MemoryClaimStore,
+  type MemoryClaimStoreOptions,
+  type MemoryClaimStoreStats,
+} from './claims.ts';
+export { createMemoryStore, type MemoryStore, type MemoryStoreOptions, type MemoryStoreStats } from './store.ts';

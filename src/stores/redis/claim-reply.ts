@@ -1,0 +1,171 @@
+import type { AbandonReply, BeginReply, CompleteReply, HeldReply, KeptResult } from '../../core/claim.ts';
+import type { ClaimView } from '../../core/ports.ts';
+
+/** A reply of `claim.lua`: the server's time in milliseconds, and what it says. */
+export interface Timed<Reply> {
+  readonly now: number;
+  readonly reply: Reply;
+}
+
+/**
+ * A text as the server holds it: never '', and no two texts alike. A lone surrogate would reach the server as the same replacement
+ * character as any other, so a text that holds one goes as JSON, which escapes it.
+ */
+export function packText(text: string): string {
+  return /\p{Surrogate}/u.test(text) ? `~${JSON.stringify(text)}` : `=${text}`;
+}
+
+/** @throws TypeError like all readers here: a reply is untrusted, and anything but what the script says is refused */
+export function readBeginReply(reply: unknown): Timed<BeginReply> {
+  const parts = new Parts(reply);
+  switch (parts.word) {
+    case 'claimed':
+      return parts.end({
+        kind: 'claimed',
+        generation: parts.integer(1),
+        inherited: parts.flag(),
+        dispatched: parts.flag(),
+      });
+    case 'in_progress':
+      return parts.end({ kind: 'in_progress', remainingMs: parts.integer(1) });
+    case 'mismatch':
+      return parts.end({ kind: 'mismatch', fingerprint: parts.packed() });
+    case 'settled':
+      return parts.end({ kind: 'settled', result: parts.result() });
+    case 'orphan':
+    case 'late':
+      return parts.end({ kind: parts.word });
+    default:
+      throw unexpected();
+  }
+}
+
+/** Of `extend` and `dispatch`. */
+export function readHeldReply(reply: unknown): Timed<HeldReply> {
+  const parts = new Parts(reply);
+  if (parts.word === 'ok' || parts.word === 'lost') return parts.end({ kind: parts.word });
+  if (parts.word === 'settled') return parts.end({ kind: 'settled', result: parts.result() });
+  throw unexpected();
+}
+
+export function readCompleteReply(reply: unknown): Timed<CompleteReply> {
+  const parts = new Parts(reply);
+  if (parts.word === 'ok' || parts.word === 'lost') return parts.end({ kind: parts.word });
+  if (parts.word === 'superseded') return parts.end({ kind: 'superseded', result: parts.result() });
+  throw unexpected();
+}
+
+export function readAbandonReply(reply: unknown): Timed<AbandonReply> {
+  const parts = new Parts(reply);
+  if (parts.word === 'released' || parts.word === 'lost') return parts.end({ kind: parts.word });
+  if (parts.word === 'settled') return parts.end({ kind: 'settled', result: parts.result() });
+  throw unexpected();
+}
+
+export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
+  const parts = new Parts(reply);
+  if (parts.word === 'absent') return parts.end(undefined);
+  const state = parts.word === 'found' ? parts.text() : '';
+  if (state !== 'free' && state !== 'in_progress' && state !== 'completed') throw unexpected();
+  const fingerprint = parts.packed();
+  const owner = parts.owner();
+  const generation = parts.integer(0);
+  const dispatched = parts.flag();
+  const inherited = parts.flag();
+  const result = state === 'completed' ? parts.result() : parts.noResult();
+  return parts.end({
+    state,
+    fingerprint,
+    owner,
+    generation,
+    dispatched,
+    inherited,
+    result,
+    leaseMs: parts.integer(0),
+    keptMs: parts.integer(1),
+  });
+}
+
+/** The parts of one reply, read from left to right. */
+class Parts {
+  readonly #parts: readonly unknown[];
+  readonly #now: number;
+  readonly word: string;
+  #next = 0;
+
+  constructor(reply: unknown) {
+    if (!Array.isArray(reply)) throw unexpected();
+    this.#parts = reply;
+    this.#now = this.integer(Number.MIN_SAFE_INTEGER);
+    this.word = this.text();
+  }
+
+  text(): string {
+    const part = this.#parts[this.#next++];
+    if (typeof part === 'string') return part;
+    if (typeof part === 'number' || typeof part === 'bigint') return String(part);
+    if (part instanceof Uint8Array) return new TextDecoder().decode(part);
+    throw unexpected();
+  }
+
+  integer(least: number): number {
+    const text = this.text();
+    const number = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (!Number.isSafeInteger(number) || number < least) throw unexpected();
+    return number;
+  }
+
+  flag(): boolean {
+    const text = this.text();
+    if (text !== '0' && text !== '1') throw unexpected();
+    return text === '1';
+  }
+
+  /** What {@link packText} made. */
+  packed(): string {
+    return unpack(this.text());
+  }
+
+  owner(): string {
+    const text = this.text();
+    return text === '' ? '' : unpack(text);
+  }
+
+  result(): KeptResult {
+    const status = this.packed();
+    const value = this.text();
+    return { status, value: value === '' ? undefined : unpack(value) };
+  }
+
+  noResult(): undefined {
+    if (this.text() !== '' || this.text() !== '') throw unexpected();
+  }
+
+  /** What was read, if nothing is left over. */
+  end<Reply>(reply: Reply): Timed<Reply> {
+    if (this.#next !== this.#parts.length) throw unexpected();
+    return { now: this.#now, reply };
+  }
+}
+
+function unpack(text: string): string {
+  if (text.startsWith('=')) return text.slice(1);
+  if (text.startsWith('~')) {
+    const value: unknown = parse(text.slice(1));
+    if (typeof value === 'string') return value;
+  }
+  throw unexpected();
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The reply is not shown: it may hold somebody's kept answer. */
+function unexpected(): TypeError {
+  return new TypeError('unexpected reply of Redis to a command on a claim');
+}
