@@ -5,6 +5,14 @@ export {
   createArbitraries,
   type History,
 } from './arbitraries.ts';
+export {
+  type ClaimAction,
+  type ClaimArbitraries,
+  type ClaimArbitrariesOptions,
+  createClaimArbitraries,
+} from './claim-arbitraries.ts';
+export { type ClaimModel, createClaimModel } from './claim-model.ts';
+export { type ClaimStoreSubject, claimStoreSuite } from './claim-store-suite.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
 export { type LimitStoreSubject, limitStoreSuite, type SuiteRunner } from './limit-store-suite.ts';
 export { createModel, type Model, type ModelDecision } from './model.ts';

@@ -4,6 +4,7 @@ import { parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Command, createArbitraries, type History } from './arbitraries.ts';
+import { equal } from './equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 import { createModel, type Model, type ModelDecision } from './model.ts';
 
@@ -220,11 +221,4 @@ function pick({ accepted, shown, trace, impossible }: ModelDecision): object {
 
 function at<T>(values: readonly T[], index: number): T {
   return values[index % values.length] as T;
-}
-
-/** Equal as JSON, with undefined told from absence: needs no runner's assertions. */
-function equal(actual: unknown, expected: unknown): void {
-  const show = (value: unknown): string =>
-    JSON.stringify(value, (_, part) => (part === undefined ? 'undefined' : part));
-  if (show(actual) !== show(expected)) throw new Error(`the store says ${show(actual)}, the model ${show(expected)}`);
 }
