@@ -1,3 +1,16 @@
+export type {
+  AbandonCommand,
+  AbandonReply,
+  BeginCommand,
+  BeginReply,
+  ClaimCommand,
+  CompleteCommand,
+  CompleteReply,
+  HeldCommand,
+  HeldReply,
+  KeptResult,
+  OnOrphan,
+} from './core/claim.ts';
 export { type Clock, monotonicClock } from './core/clock.ts';
 export type { Decision, WindowStatus } from './core/decision.ts';
 export { formatDuration, parseDuration } from './core/duration.ts';
@@ -26,7 +39,15 @@ export {
   type WindowInput,
 } from './core/limit.ts';
 export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from './core/plan.ts';
-export type { LimitStore, MaybePromise, ResetTarget, SynchronousLimitStore } from './core/ports.ts';
+export type {
+  ClaimId,
+  ClaimStore,
+  ClaimView,
+  LimitStore,
+  MaybePromise,
+  ResetTarget,
+  SynchronousLimitStore,
+} from './core/ports.ts';
 export {
   type DecisionEvent,
   type FailureEvent,
@@ -38,6 +59,36 @@ export {
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/exchange.ts';
 export { createGate, type GateOptions, type Resolver } from './gate/gate.ts';
+export {
+  type Claim,
+  type ClaimSettings,
+  type Codec,
+  type Completion,
+  createIdempotency,
+  type Dispatch,
+  type Idempotency,
+  type IdempotencyEvent,
+  type IdempotencyOptions,
+  KeptFailureError,
+  notExecuted,
+  type Opened,
+  type OpenRequest,
+  type Operation,
+  type OperationContext,
+  type OperatorCompletion,
+  type OperatorRelease,
+  type Reconcile,
+  type Reconciled,
+  type Reconciliation,
+  type Refusal,
+  type Refused,
+  type Release,
+  type RunOptions,
+  type RunResult,
+  type SettingsInput,
+  type Timers,
+  type Unavailable,
+} from './idempotency.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limiter.ts';
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits.ts';
 export type { AdjustTarget, Limits, Subject } from './plans.ts';

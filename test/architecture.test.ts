@@ -13,12 +13,25 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   limits: ['core'],
   plans: ['core', 'limits'],
   limiter: ['core', 'limits', 'plans'],
+  idempotency: ['core'],
   recommended: ['limits'],
-  gate: ['core', 'http', 'limiter'],
+  gate: ['core', 'http', 'limiter', 'idempotency'],
   adapters: ['core', 'http', 'gate'],
   testing: ['core', 'http'],
-  index: ['core', 'gate', 'limiter', 'limits', 'plans', 'recommended'],
-  gateway: ['core', 'stores', 'http', 'limits', 'plans', 'limiter', 'recommended', 'gate', 'adapters', 'index'],
+  index: ['core', 'gate', 'idempotency', 'limiter', 'limits', 'plans', 'recommended'],
+  gateway: [
+    'core',
+    'stores',
+    'http',
+    'limits',
+    'plans',
+    'limiter',
+    'idempotency',
+    'recommended',
+    'gate',
+    'adapters',
+    'index',
+  ],
 };
 
 /** Packages that a room may use at run time; everything else, frameworks included, as types only. Node's own modules: see below. */
@@ -80,12 +93,17 @@ describe('the house', () => {
 
   it('the core reads no clock and asks for no time but through clock.ts', () => {
     const readers = files
-      .filter((file) => ['core', 'stores', 'http', 'gate', 'adapters', 'limiter'].includes(roomOf(file)))
+      .filter((file) => ['core', 'stores', 'http', 'gate', 'adapters', 'limiter', 'idempotency'].includes(roomOf(file)))
       .filter((file) =>
         /Date\.now\(|new Date\(|performance\.now\(|setTimeout\(|setInterval\(/.test(readFileSync(file, 'utf8')),
       );
-    // The Redis store waits for answers no longer than its deadline.
-    expect(readers.map((file) => relative(SRC, file)).sort()).toEqual(['core/clock.ts', 'stores/redis/guard.ts']);
+    expect(readers.map((file) => relative(SRC, file)).sort()).toEqual([
+      'core/clock.ts',
+      // Leases are renewed, and duplicates wait; through a port, so that a test can turn the time.
+      'idempotency/timers.ts',
+      // The Redis store waits for answers no longer than its deadline.
+      'stores/redis/guard.ts',
+    ]);
   });
 
   it('files are kebab-case, and nothing is exported by default', () => {

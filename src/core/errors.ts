@@ -9,6 +9,10 @@ export type HeadgateErrorCode =
   | 'store_timeout'
   | 'store_unavailable'
   | 'store_not_synchronous'
+  | 'claim_lost'
+  | 'not_dispatched'
+  | 'not_executed'
+  | 'kept_failure'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');

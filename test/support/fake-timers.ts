@@ -1,0 +1,60 @@
+import type { Timers } from '../../src/idempotency.ts';
+
+interface Call {
+  readonly at: number;
+  readonly order: number;
+  readonly call: () => void;
+}
+
+/** Time that moves only when it is told to, and calls back on its way. */
+export interface FakeTimers extends Timers {
+  /** Calls that have not come, and were not cancelled. */
+  readonly waiting: number;
+  /** Moves by `ms`, and lets everything that comes due run to its end. */
+  advance(ms: number): Promise<void>;
+  /** Moves to the next call, if there is one. */
+  step(): Promise<boolean>;
+}
+
+export function createFakeTimers(start = 1_000_000): FakeTimers {
+  const calls = new Set<Call>();
+  let now = start;
+  let orders = 0;
+  const next = (until: number): Call | undefined =>
+    [...calls].filter(({ at }) => at <= until).sort((a, b) => a.at - b.at || a.order - b.order)[0];
+  const fire = async (call: Call): Promise<void> => {
+    now = Math.max(now, call.at);
+    calls.delete(call);
+    call.call();
+    await settled();
+  };
+  return {
+    now: () => now,
+    get waiting() {
+      return calls.size;
+    },
+    after(ms, call) {
+      const entry = { at: now + ms, order: orders++, call };
+      calls.add(entry);
+      return () => calls.delete(entry);
+    },
+    async advance(ms) {
+      const until = now + ms;
+      await settled();
+      for (let due = next(until); due !== undefined; due = next(until)) await fire(due);
+      now = until;
+      await settled();
+    },
+    async step() {
+      await settled();
+      const due = next(Number.POSITIVE_INFINITY);
+      if (due !== undefined) await fire(due);
+      return due !== undefined;
+    },
+  };
+}
+
+/** Everything that waits for nothing but its turn has had it. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
