@@ -79,6 +79,8 @@ class ClaimLostError extends HeadgateError {
 const KEPT = { kind: 'kept' } as const;
 const OK = { kind: 'ok' } as const;
 const LOST = { kind: 'lost' } as const;
+/** What a dispatch is told that comes after the claim was settled or given back. */
+const TOO_LATE: Promise<Dispatch> = Promise.resolve(LOST);
 
 /** A lease is renewed when a third of it is over, and where that was not acknowledged, again after a twelfth. */
 const PARTS = 3;
@@ -144,11 +146,13 @@ export class HeldClaim implements Claim {
   }
 
   complete(result: KeptResult): Promise<Completion> {
+    this.#dispatching ??= TOO_LATE;
     this.#completing ??= this.#complete(result);
     return this.#completing;
   }
 
   async abandon(): Promise<Release> {
+    this.#dispatching ??= TOO_LATE;
     // Whose claim it is, and whether it is given back already, its reply decides.
     await this.#dispatching;
     if (!this.#end()) return LOST;

@@ -215,7 +215,7 @@ function replayed<T>(result: KeptResult, codec: Codec<T>): RunResult<T> {
 function keeping<T>(reconcile: Reconcile<T>, codec: Codec<T>): Reconcile<KeptResult> {
   return async (about) => {
     const answer = await reconcile(about);
-    return typeof answer === 'object' && answer.done
+    return typeof answer === 'object' && answer.done === true
       ? { done: true, result: keptValue(answer.result, codec) }
       : (answer as Exclude<typeof answer, { done: true }>);
   };

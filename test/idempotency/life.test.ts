@@ -1,0 +1,214 @@
+import { describe, expect, it, vi } from 'vitest';
+import { createIdempotency, type IdempotencyOptions } from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { settled } from '../support/fake-timers.ts';
+import { createOperation, createWorld, ID } from '../support/idempotency.ts';
+
+const id = { scope: '', key: 'k' };
+
+describe('an operator', () => {
+  async function dead(options: Partial<IdempotencyOptions> = {}) {
+    const world = createWorld();
+    const gone = world.gateway(options);
+    void gone.idempotency.run('k', 'r', () => new Promise<string>(() => {}));
+    await settled();
+    gone.line.always = 'hung';
+    await world.timers.advance(20_000);
+    return { world, ...world.gateway(options) };
+  }
+
+  it('sees what stands under a key', async () => {
+    const { idempotency } = await dead();
+    expect(await idempotency.inspect(id)).toMatchObject({ state: 'in_progress', dispatched: true, leaseMs: 10_000 });
+    expect(await idempotency.inspect(ID)).toBeUndefined();
+  });
+
+  it('gives an orphan back, but not under its owner, unless by force', async () => {
+    const { idempotency, world } = await dead();
+    expect(await idempotency.release(id)).toBe('in_progress');
+    await world.timers.advance(10_000);
+    expect(await idempotency.run('k', 'r', () => 'x')).toMatchObject({ reason: 'orphan' });
+    expect(await idempotency.release(id)).toBe('released');
+    expect(await idempotency.run('k', 'r', () => 'x')).toMatchObject({ kind: 'executed' });
+    expect(await idempotency.release(id)).toBe('completed');
+    expect(await idempotency.release(ID)).toBe('absent');
+  });
+
+  it('by force, also while the lease runs: the owner is told by its next command', async () => {
+    const world = createWorld();
+    const { idempotency } = world.gateway();
+    const opened = await idempotency.open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
+    expect(await idempotency.release(id, { force: true })).toBe('released');
+    expect(opened.kind === 'claimed' && (await opened.claim.dispatch())).toEqual({ kind: 'lost' });
+    expect(await idempotency.release(id, { force: true })).toBe('absent');
+  });
+
+  it('gives a claim back whose mark was inherited, too', async () => {
+    const { idempotency, world } = await dead({ onOrphan: 'reexecute' });
+    await world.timers.advance(10_000);
+    const options = { dispatch: 'explicit' } as const;
+    await idempotency.run('k', 'r', () => Promise.reject(new Error('429')), options).catch(() => {});
+    expect(await idempotency.inspect(id)).toMatchObject({ dispatched: true, owner: '', leaseMs: 0 });
+    expect(await idempotency.release(id)).toBe('released');
+    expect(await idempotency.inspect(id)).toMatchObject({ state: 'free', dispatched: false });
+
+    const again = await idempotency.open({ ...id, fingerprint: 'other', dispatch: 'explicit' });
+    expect(again).toMatchObject({ reason: 'mismatch' });
+  });
+
+  it('settles an orphan with its outcome, for those who wait too', async () => {
+    const { idempotency } = await dead();
+    const waiting = idempotency.run('k', 'r', () => expect.unreachable());
+    await settled();
+    expect(await idempotency.complete(id, { id: 'mail_1' })).toBe('completed');
+    expect(await waiting).toEqual({ kind: 'replayed', value: { id: 'mail_1' } });
+    expect(await idempotency.complete(id, 'another')).toBe('already_completed');
+    expect(await idempotency.complete(ID, 'x')).toBe('absent');
+  });
+
+  it('settles what the gate has claimed with what the gate keeps', async () => {
+    const { idempotency } = createWorld().gateway();
+    await idempotency.open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
+    await idempotency.completeWith(id, { status: '202', value: 'x' });
+    const opened = await idempotency.open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
+    expect(opened).toEqual({ kind: 'replay', result: { status: '202', value: 'x' } });
+  });
+});
+
+describe('the end', () => {
+  it('lets what runs finish, then closes the store', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    const operation = createOperation<number>();
+    const run = idempotency.run('k', 'r', operation.run);
+    await settled();
+    const closing = idempotency.close();
+    await expect(idempotency.run('other', 'r', () => 1)).rejects.toMatchObject({ code: 'closed' });
+    const opened = idempotency.open({ ...ID, fingerprint: 'f', dispatch: 'explicit' });
+    expect(await opened).toMatchObject({ kind: 'unavailable', error: { code: 'closed' } });
+    await timers.advance(1_000);
+    expect(line.closed).toBe(false);
+    operation.end(1);
+    expect(await run).toMatchObject({ kind: 'executed', kept: true });
+    await closing;
+    expect(line.closed).toBe(true);
+    expect(timers.waiting).toBe(0);
+  });
+
+  it('waits for nobody longer than timeoutMs, and leaves no timer', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    const operation = createOperation<number>();
+    void idempotency.run('k', 'r', operation.run);
+    void idempotency.run('l', 'r', () => 1);
+    line.next('begin', 'ok', 'ok');
+    line.always = 'lost';
+    await settled();
+    expect([idempotency.held, idempotency.pending]).toEqual([1, 1]);
+    const closing = idempotency.close({ timeoutMs: 100 });
+    await timers.advance(100);
+    await closing;
+    expect(line.closed).toBe(true);
+    expect([timers.waiting, idempotency.pending]).toEqual([0, 0]);
+    operation.end(1);
+    await settled();
+    expect([timers.waiting, idempotency.pending]).toEqual([0, 0]);
+  });
+
+  it('ends all waiting', async () => {
+    const { gateway } = createWorld();
+    const [here, there] = [gateway(), gateway()];
+    const operation = createOperation<number>();
+    void there.idempotency.run('k', 'r', operation.run);
+    const duplicate = here.idempotency.run('k', 'r', operation.run);
+    await settled();
+    await here.idempotency.close();
+    expect(await duplicate).toMatchObject({ kind: 'unavailable', error: { code: 'closed' } });
+    operation.end(1);
+  });
+
+  it('idle: nothing is held, and nothing left to acknowledge', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    await idempotency.idle();
+    const operation = createOperation<number>();
+    void idempotency.run('k', 'r', operation.run);
+    await settled();
+    let idle = false;
+    void idempotency.idle().then(() => {
+      idle = true;
+    });
+    line.next('complete', 'lost', 'lost');
+    operation.end(1);
+    await settled();
+    expect([idle, idempotency.held, idempotency.pending]).toEqual([false, 0, 1]);
+    await timers.advance(50);
+    expect(idle).toBe(true);
+  });
+});
+
+describe('createIdempotency', () => {
+  const store = createMemoryClaimStore();
+
+  it.each([
+    [{}, 'store'],
+    [{ store: {} }, 'store'],
+    [{ store, leaseMs: 0 }, 'leaseMs'],
+    [{ store, leaseMs: 1.5 }, 'leaseMs'],
+    [{ store, waitMs: -1 }, 'waitMs'],
+    [{ store, retentionMs: 86_400_001 }, 'retentionMs'],
+    [{ store, maxKeptBytes: '1' }, 'maxKeptBytes'],
+    [{ store, onOrphan: 'retry' }, 'onOrphan'],
+    [{ store, onStoreFailure: 'local' }, 'onStoreFailure'],
+    [{ store, onEvent: 'log' }, 'onEvent'],
+    [{ store, reconcile: true }, 'reconcile'],
+    [{ store, lease: 1 }, 'options.lease'],
+  ])('refuses %j', (options, option) => {
+    expect(() => createIdempotency(options as never)).toThrow(expect.objectContaining({ option }));
+  });
+
+  it('has the documented defaults', () => {
+    expect(createIdempotency({ store, waitMs: undefined }).settings).toEqual({
+      leaseMs: 30_000,
+      waitMs: 10_000,
+      retentionMs: 86_400_000,
+      maxKeptBytes: 1_048_576,
+      onOrphan: 'reject',
+      onStoreFailure: 'refuse',
+    });
+  });
+
+  it.each([
+    [{ ...id, dispatch: 'explicit' }, 'invalid_subject'],
+    [{ ...id, fingerprint: 'f' }, 'invalid_option'],
+    [{ ...id, fingerprint: 'f', dispatch: 'explicit', wait: 1 }, 'invalid_option'],
+    [{ ...id, fingerprint: 'f', dispatch: 'explicit', onOrphan: 'reconcile' }, 'invalid_option'],
+  ])('open refuses %j', async (request, code) => {
+    const { idempotency } = createWorld().gateway();
+    await expect(idempotency.open(request as never)).rejects.toMatchObject({ code });
+  });
+
+  it("a listener's fault is not the request's", async () => {
+    const faults: (() => void)[] = [];
+    vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((fault) => faults.push(fault));
+    try {
+      const { idempotency } = createWorld().gateway({
+        onEvent: () => {
+          throw new Error('listener');
+        },
+      });
+      expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'executed' });
+    } finally {
+      vi.restoreAllMocks();
+    }
+    expect(faults[0]).toThrow('listener');
+  });
+
+  it('works with the time of the platform', async () => {
+    const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 30, waitMs: 5_000 });
+    const slow = () => new Promise<number>((resolve) => setTimeout(resolve, 100, 7));
+    const results = await Promise.all([idempotency.run('k', 'r', slow), idempotency.run('k', 'r', slow)]);
+    expect(results.map(({ kind }) => kind).sort()).toEqual(['executed', 'replayed']);
+    await idempotency.close();
+  });
+});

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import type { Reconciled, RunOptions } from '../../src/index.ts';
+import { settled } from '../support/fake-timers.ts';
+import { createWorld, type World } from '../support/idempotency.ts';
+
+const id = { scope: '', key: 'k' };
+
+/** A world in which an owner died after dispatch. */
+async function orphaned(options: RunOptions<string>): Promise<World> {
+  const world = createWorld();
+  const dead = world.gateway();
+  void dead.idempotency.run('k', 'r', () => new Promise<string>(() => {}), { ...options, reconcile: () => 'unknown' });
+  await settled();
+  dead.line.always = 'hung';
+  await world.timers.advance(30_000);
+  return world;
+}
+
+describe('I9: an owner that died after dispatch', () => {
+  it('reject: nobody executes any more, and nobody waits', async () => {
+    const world = await orphaned({});
+    const { idempotency, events } = world.gateway();
+    const before = world.timers.now();
+    expect(await idempotency.run('k', 'r', () => expect.unreachable())).toEqual({ kind: 'refused', reason: 'orphan' });
+    expect(world.timers.now()).toBe(before);
+    expect(events).toContainEqual({ ...id, type: 'refused', reason: 'orphan' });
+  });
+
+  it('reexecute: a retry executes, told that it is not the first', async () => {
+    const world = await orphaned({ onOrphan: 'reexecute' });
+    const { idempotency, line, events } = world.gateway({ onOrphan: 'reexecute' });
+    let told: unknown;
+    const result = await idempotency.run('k', 'r', ({ inherited, generation }) => {
+      told = { inherited, generation };
+      return 'again';
+    });
+    expect(result).toEqual({ kind: 'executed', value: 'again', kept: true });
+    expect(told).toEqual({ inherited: true, generation: 2 });
+    // An inherited claim is dispatched explicitly, always.
+    expect(line.sent).toEqual(['begin', 'dispatch', 'complete']);
+    expect(events).toContainEqual({ ...id, type: 'claimed', inherited: true });
+  });
+
+  it('a release of a takeover makes it an orphan again', async () => {
+    const world = await orphaned({ onOrphan: 'reexecute' });
+    const { idempotency } = world.gateway();
+    const options = { onOrphan: 'reexecute', dispatch: 'explicit' } as const;
+    const limited = idempotency.run('k', 'r', () => Promise.reject(new Error('429')), options);
+    await expect(limited).rejects.toThrow('429');
+    expect(await idempotency.run('k', 'r', () => 'x')).toEqual({ kind: 'refused', reason: 'orphan' });
+    expect(await idempotency.run('k', 'r', () => 'x', options)).toMatchObject({ kind: 'executed' });
+  });
+
+  it('one process that runs all policies never gives a claim away that was dispatched under reject', async () => {
+    const world = createWorld();
+    const alive = world.gateway();
+    const run = alive.idempotency.run('k', 'r', () => new Promise<string>(() => {}));
+    void run;
+    await world.timers.advance(300_000);
+    const retry = world.gateway({ waitMs: 0, onOrphan: 'reexecute' });
+    expect(await retry.idempotency.run('k', 'r', () => expect.unreachable())).toMatchObject({ reason: 'in_progress' });
+  });
+});
+
+describe('I9: reconcile', () => {
+  const asking = async (answer: () => Reconciled<string> | Promise<Reconciled<string>>) => {
+    const world = await orphaned({ onOrphan: 'reconcile' });
+    const gateway = world.gateway({ onOrphan: 'reconcile', reconcile: () => answer() });
+    let runs = 0;
+    const run = () => gateway.idempotency.run('k', 'r', () => `run ${++runs}`);
+    return { world, gateway, run, runs: () => runs };
+  };
+
+  it('done: everybody gets what the callback knows, and nothing is sent', async () => {
+    const { run, runs, gateway } = await asking(() => ({ done: true, result: 'sent' }));
+    expect(await run()).toEqual({ kind: 'replayed', value: 'sent' });
+    expect(await run()).toEqual({ kind: 'replayed', value: 'sent' });
+    expect(runs()).toBe(0);
+    expect(gateway.line.sent).toEqual(['begin', 'complete', 'begin']);
+    expect(gateway.events).toContainEqual({ ...id, type: 'reconciled', answer: 'done' });
+  });
+
+  it('not done: goes on with an explicit dispatch', async () => {
+    const { run, gateway } = await asking(() => ({ done: false }));
+    expect(await run()).toEqual({ kind: 'executed', value: 'run 1', kept: true });
+    expect(gateway.line.sent).toEqual(['begin', 'dispatch', 'complete']);
+  });
+
+  it.each([
+    ['unknown', () => 'unknown' as const],
+    ['a callback that throws', () => Promise.reject(new Error('the provider is away'))],
+    ['no answer', () => undefined as never],
+    ['no clear answer', () => ({}) as never],
+    ['a done that is not true', () => ({ done: 'yes' }) as never],
+  ])('%s: nothing is sent, the lease runs out, and the next retry asks again', async (_, answer) => {
+    const { run, runs, gateway, world } = await asking(answer);
+    expect(await run()).toEqual({ kind: 'refused', reason: 'orphan' });
+    expect(gateway.line.sent).toEqual(['begin']);
+    expect([gateway.idempotency.held, world.timers.waiting]).toEqual([0, 0]);
+    expect(world.store.inspect(id)).toMatchObject({ state: 'in_progress', generation: 2, inherited: true });
+    await world.timers.advance(30_000);
+    expect(await run()).toEqual({ kind: 'refused', reason: 'orphan' });
+    expect(world.store.inspect(id)).toMatchObject({ generation: 3 });
+    expect(runs()).toBe(0);
+  });
+
+  it('asks under a lease that it renews', async () => {
+    let answer: (answer: Reconciled<string>) => void = () => {};
+    const { run, world } = await asking(() => new Promise((resolve) => (answer = resolve)));
+    const result = run();
+    await world.timers.advance(100_000);
+    const another = world.gateway({ waitMs: 0, onOrphan: 'reconcile', reconcile: () => ({ done: false }) });
+    expect(await another.idempotency.run('k', 'r', () => expect.unreachable())).toMatchObject({
+      reason: 'in_progress',
+    });
+    answer({ done: true, result: 'sent' });
+    expect(await result).toEqual({ kind: 'replayed', value: 'sent' });
+  });
+
+  it('what was taken over while it was asked is not executed', async () => {
+    let answer: (answer: Reconciled<string>) => void = () => {};
+    const { run, world, gateway } = await asking(() => new Promise((resolve) => (answer = resolve)));
+    const result = run();
+    await settled();
+    gateway.line.always = 'lost';
+    await world.timers.advance(40_000);
+    const another = world.gateway({ onOrphan: 'reexecute' });
+    expect(await another.idempotency.run('k', 'r', () => 'theirs')).toMatchObject({ kind: 'executed' });
+    gateway.line.always = 'ok';
+    await world.timers.advance(10_000);
+    answer({ done: false });
+    expect(await result).toEqual({ kind: 'refused', reason: 'lost' });
+  });
+
+  it('P2: what it knows is not told before it is kept', async () => {
+    const { run, gateway, world } = await asking(() => ({ done: true, result: 'sent' }));
+    gateway.line.next('complete', 'lost');
+    expect(await run()).toMatchObject({ kind: 'unavailable' });
+    await world.timers.advance(1_000);
+    expect(await run()).toEqual({ kind: 'replayed', value: 'sent' });
+  });
+
+  it('under open, brings what is kept as it is', async () => {
+    const world = await orphaned({ onOrphan: 'reconcile' });
+    const view = world.store.inspect(id);
+    const { idempotency } = world.gateway({ onOrphan: 'reconcile' });
+    let asked: unknown;
+    const opened = await idempotency.open({
+      ...id,
+      fingerprint: view?.fingerprint ?? '',
+      dispatch: 'explicit',
+      reconcile: (about) => {
+        asked = { ...about, signal: about.signal.aborted };
+        return { done: true, result: { status: '201', value: 'x' } };
+      },
+    });
+    expect(opened).toEqual({ kind: 'replay', result: { status: '201', value: 'x' } });
+    expect(asked).toEqual({ ...id, fingerprint: view?.fingerprint, generation: 2, signal: false });
+  });
+});

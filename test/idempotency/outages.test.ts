@@ -1,0 +1,350 @@
+import { describe, expect, it } from 'vitest';
+import { StoreFullError } from '../../src/index.ts';
+import { settled } from '../support/fake-timers.ts';
+import { LineError } from '../support/faulty-claims.ts';
+import { createOperation, createWorld } from '../support/idempotency.ts';
+
+const id = { scope: '', key: 'k' };
+const EXPLICIT = { dispatch: 'explicit' } as const;
+const never = () => expect.unreachable();
+
+describe('I12: the store is away', () => {
+  it('refuse: nothing is executed', async () => {
+    const { idempotency, line, events } = createWorld().gateway();
+    line.always = 'lost';
+    expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'unavailable', error: expect.any(LineError) });
+    expect(events).toContainEqual({ ...id, type: 'unavailable', command: 'begin', error: expect.any(LineError) });
+  });
+
+  it('bypass: executes without protection, and says so', async () => {
+    const { idempotency, line, events } = createWorld().gateway({ onStoreFailure: 'bypass' });
+    line.always = 'lost';
+    const run = () =>
+      idempotency.run('k', 'r', async ({ dispatch, generation, inherited, signal }) => {
+        await dispatch();
+        return { generation, inherited, aborted: signal.aborted };
+      });
+    expect(await run()).toEqual({
+      kind: 'bypassed',
+      value: { generation: undefined, inherited: false, aborted: false },
+    });
+    expect(events).toContainEqual({ ...id, type: 'bypassed', error: expect.any(LineError) });
+  });
+
+  it('bypass: what fails is thrown', async () => {
+    const { idempotency, line } = createWorld().gateway({ onStoreFailure: 'bypass' });
+    line.always = 'lost';
+    await expect(idempotency.run('k', 'r', () => Promise.reject(new Error('x')))).rejects.toThrow('x');
+  });
+
+  it('bypass does not hold for a dispatch without a reply: the claim may be marked', async () => {
+    const { idempotency, line } = createWorld().gateway({ onStoreFailure: 'bypass' });
+    line.next('dispatch', 'lost', 'unheard');
+    const result = await idempotency.run('k', 'r', async ({ dispatch }) => dispatch(), EXPLICIT);
+    expect(result).toMatchObject({ kind: 'unavailable' });
+  });
+
+  it('a full store did nothing: it is not asked twice, and nothing is given back', async () => {
+    const { store, timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    line.begin = () => {
+      line.sent.push('begin');
+      throw new StoreFullError(1);
+    };
+    expect(await idempotency.run('k', 'r', never)).toMatchObject({
+      kind: 'unavailable',
+      error: { code: 'store_full' },
+    });
+    expect(line.sent).toEqual(['begin']);
+    expect([idempotency.pending, timers.waiting, store.stats().keys]).toEqual([0, 0, 0]);
+  });
+});
+
+describe('no reply to begin', () => {
+  it.each(['lost', 'unheard'] as const)('%s once: again with the same token, and nobody notices', async (fate) => {
+    const { store, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    line.next('begin', fate);
+    expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'executed', kept: true });
+    expect(line.sent).toEqual(['begin', 'begin', 'complete']);
+    expect(store.inspect(id)).toMatchObject({ generation: 1 });
+  });
+
+  it('late once, then heard: nobody notices either', async () => {
+    const { timers, store, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    line.begin = (...args) => {
+      line.sent.push('begin');
+      return line.sent.length === 1 ? { kind: 'late' } : store.begin(...args);
+    };
+    expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'executed' });
+    expect(timers.waiting).toBe(0);
+  });
+
+  it('late twice: nothing was done, and nothing is to be given back', async () => {
+    const { idempotency, line } = createWorld().gateway();
+    line.begin = () => {
+      line.sent.push('begin');
+      return { kind: 'late' };
+    };
+    expect(await idempotency.run('k', 'r', never)).toMatchObject({ error: { code: 'store_unavailable' } });
+    expect(line.sent).toEqual(['begin', 'begin']);
+  });
+
+  it('W_NO_BACKGROUND_RELEASE: the claim that was made is given back in the background until acknowledged', async () => {
+    const { timers, store, gateway } = createWorld();
+    const { idempotency, line, events } = gateway();
+    line.next('begin', 'unheard', 'lost');
+    line.next('abandon', 'lost', 'lost');
+    expect(await idempotency.run('k', 'r', never)).toMatchObject({ kind: 'unavailable' });
+    await settled();
+    expect(idempotency.pending).toBe(1);
+    expect(store.inspect(id)).toMatchObject({ state: 'in_progress', dispatched: true });
+    await timers.advance(1_000);
+    expect(idempotency.pending).toBe(0);
+    expect(store.inspect(id)).toMatchObject({ state: 'free' });
+    const retries = events.flatMap((event) => (event.type === 'retrying' ? [event.tries] : []));
+    expect(retries).toEqual([1, 2]);
+    expect(timers.waiting).toBe(0);
+  });
+});
+
+describe('no reply to dispatch', () => {
+  it('once: again with the same token', async () => {
+    const { idempotency, line } = createWorld().gateway();
+    line.next('dispatch', 'unheard');
+    const result = await idempotency.run('k', 'r', async ({ dispatch }) => dispatch(), EXPLICIT);
+    expect(result).toMatchObject({ kind: 'executed' });
+    expect(line.sent).toEqual(['begin', 'dispatch', 'dispatch', 'complete']);
+  });
+
+  it.each(['lost', 'unheard', 'late'] as const)(
+    'W_EFFECT_WITHOUT_REPLY: %s twice, there is no effect, and the key is free again',
+    async (fate) => {
+      const { timers, store, gateway } = createWorld();
+      const { idempotency, line } = gateway();
+      line.next('dispatch', fate, fate);
+      line.next('abandon', 'lost', 'lost', 'lost');
+      let effects = 0;
+      const send = async ({ dispatch }: { dispatch: () => Promise<void> }) => {
+        await dispatch();
+        effects++;
+      };
+      expect(await idempotency.run('k', 'r', send, EXPLICIT)).toMatchObject({ kind: 'unavailable' });
+      expect(effects).toBe(0);
+      expect(idempotency.held).toBe(0);
+      await timers.advance(1_000);
+      line.deliver();
+      expect(store.inspect(id)).toMatchObject({ state: 'free', dispatched: false });
+      expect(await idempotency.run('k', 'r', send, EXPLICIT)).toMatchObject({ kind: 'executed' });
+      expect(effects).toBe(1);
+      expect(timers.waiting).toBe(0);
+    },
+  );
+
+  it('an operation that goes on all the same is not believed', async () => {
+    const { idempotency, line } = createWorld().gateway();
+    line.next('dispatch', 'lost', 'lost');
+    const result = await idempotency.run('k', 'r', ({ dispatch }) => dispatch().catch(() => 'sent'), EXPLICIT);
+    expect(result).toMatchObject({ kind: 'unavailable' });
+  });
+
+  it('an answer that comes after the lease is no answer: it is asked for again', async () => {
+    const { timers, store, gateway } = createWorld();
+    const { idempotency, line } = gateway({ leaseMs: 1_000, onOrphan: 'reexecute' });
+    line.next('dispatch', 'hung', 'ok');
+    line.next('extend', 'hung');
+    let effects = 0;
+    const run = idempotency.run(
+      'k',
+      'r',
+      async ({ dispatch }) => {
+        await dispatch();
+        effects++;
+      },
+      EXPLICIT,
+    );
+    await timers.advance(1_000);
+    line.deliver();
+    expect(await run).toMatchObject({ kind: 'executed' });
+    expect(line.sent).toEqual(['begin', 'dispatch', 'extend', 'dispatch', 'complete']);
+    expect([effects, store.inspect(id)?.state]).toEqual([1, 'completed']);
+  });
+
+  it('a claim whose mark was heard too late is asked for again, where it could have been taken over', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway({ leaseMs: 1_000, onOrphan: 'reexecute' });
+    line.next('begin', 'unheard', 'hung');
+    const run = idempotency.run('k', 'r', () => 1);
+    await timers.advance(1_000);
+    line.deliver();
+    expect(await run).toMatchObject({ kind: 'executed' });
+    expect(line.sent).toEqual(['begin', 'begin', 'dispatch', 'complete']);
+  });
+});
+
+describe('I12: the store fails after the operation', () => {
+  it.each(['lost', 'unheard', 'late'] as const)(
+    'W_NO_BACKGROUND_SETTLE: %s, the caller gets its value, and it is kept in the background',
+    async (fate) => {
+      const { timers, store, gateway } = createWorld();
+      const { idempotency, line } = gateway();
+      line.next('complete', fate, 'lost', 'lost', 'lost');
+      expect(await idempotency.run('k', 'r', () => 1)).toEqual({ kind: 'executed', value: 1, kept: false });
+      await settled();
+      expect([idempotency.held, idempotency.pending]).toEqual([0, 1]);
+      await timers.advance(2_000);
+      line.deliver();
+      expect(idempotency.pending).toBe(0);
+      expect(store.inspect(id)).toMatchObject({ state: 'completed' });
+      expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'replayed', value: 1 });
+      expect(timers.waiting).toBe(0);
+    },
+  );
+
+  it('goes on for as long as the record could be kept, and no longer', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line, events } = gateway({ retentionMs: 3_600_000 });
+    line.next('begin', 'ok');
+    line.always = 'lost';
+    expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'executed', kept: false });
+    await timers.advance(3_590_000);
+    expect(idempotency.pending).toBe(1);
+    await timers.advance(20_000);
+    expect(idempotency.pending).toBe(0);
+    expect(events.at(-1)).toEqual({ ...id, type: 'given_up', command: 'complete' });
+    expect(timers.waiting).toBe(0);
+  });
+
+  it('wakes those who wait for it, when it is kept at last', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    const operation = createOperation<number>();
+    const original = idempotency.run('k', 'r', operation.run);
+    const duplicate = idempotency.run('k', 'r', operation.run);
+    await settled();
+    line.next('complete', 'lost', 'lost');
+    operation.end(7);
+    expect(await original).toMatchObject({ kind: 'executed', kept: false });
+    await timers.advance(50);
+    expect(await duplicate).toEqual({ kind: 'replayed', value: 7 });
+  });
+
+  it.each(['reexecute', 'reconcile'] as const)('%s: the caller is told to try again', async (onOrphan) => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway({ onOrphan, reconcile: () => 'unknown' });
+    line.next('complete', 'unheard');
+    expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'unavailable' });
+    await timers.advance(1_000);
+    expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'replayed', value: 1 });
+  });
+
+  it('a release goes on in the background too', async () => {
+    const { timers, store, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    line.next('abandon', 'lost', 'lost');
+    const run = idempotency.run('k', 'r', ({ abandon }) => {
+      abandon();
+      return 429;
+    });
+    expect(await run).toEqual({ kind: 'released', value: 429 });
+    await timers.advance(50);
+    expect(store.inspect(id)).toMatchObject({ state: 'free' });
+    expect(timers.waiting).toBe(0);
+  });
+
+  it('a release that does not matter any more is given up', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway({ leaseMs: 10_000 });
+    line.always = 'lost';
+    const opened = idempotency.open({ ...id, fingerprint: 'f', ...EXPLICIT });
+    expect(await opened).toMatchObject({ kind: 'unavailable' });
+    await timers.advance(30_000);
+    expect([idempotency.pending, timers.waiting]).toEqual([0, 0]);
+  });
+
+  it('what waits is bounded: past it outcomes are kept without their values', async () => {
+    const { timers, gateway } = createWorld(1_073_741_824);
+    const { idempotency, line } = gateway({ maxKeptBytes: 100 * 1_048_576 });
+    const large = 'x'.repeat(40 * 1_048_576);
+    const codec = { serialize: (text: string) => text, deserialize: (text: string) => text };
+    line.next('complete', 'lost', 'lost', 'lost', 'lost');
+    for (const key of ['a', 'b']) await idempotency.run(key, 'r', () => large, codec);
+    await timers.advance(1_000);
+    expect(await idempotency.run('a', 'r', never, codec)).toMatchObject({ kind: 'replayed' });
+    expect(await idempotency.run('b', 'r', never, codec)).toMatchObject({ kind: 'refused', reason: 'not_kept' });
+  });
+});
+
+describe('P2: one result for all', () => {
+  it('W_LOSER_ANSWERS_ITS_OWN: who comes second answers with the first', async () => {
+    const world = createWorld();
+    const [slow, fast] = [world.gateway(), world.gateway()];
+    const options = { onOrphan: 'reexecute' } as const;
+    const operation = createOperation<string>();
+    const stale = slow.idempotency.run('k', 'r', operation.run, options);
+    await settled();
+    slow.line.always = 'lost';
+    await world.timers.advance(30_000);
+    slow.line.always = 'ok';
+    expect(await fast.idempotency.run('k', 'r', () => 'second', options)).toMatchObject({ kind: 'executed' });
+    operation.end('first');
+    expect(await stale).toEqual({ kind: 'replayed', value: 'second' });
+  });
+
+  it('and so does who fails', async () => {
+    const world = createWorld();
+    const [slow, fast] = [world.gateway(), world.gateway()];
+    const options = { onOrphan: 'reexecute' } as const;
+    const operation = createOperation<string>();
+    const stale = slow.idempotency.run('k', 'r', operation.run, options);
+    await settled();
+    slow.line.always = 'lost';
+    await world.timers.advance(30_000);
+    slow.line.always = 'ok';
+    await fast.idempotency.run('k', 'r', () => 'second', options);
+    operation.fail(new Error('x'));
+    expect(await stale).toEqual({ kind: 'replayed', value: 'second' });
+  });
+
+  it('an operation that stops because it was taken over leaves the outcome to the new owner', async () => {
+    const world = createWorld();
+    const [slow, fast] = [world.gateway(), world.gateway()];
+    const options = { onOrphan: 'reexecute' } as const;
+    const stopped = slow.idempotency.run(
+      'k',
+      'r',
+      ({ signal }) => new Promise<string>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      options,
+    );
+    await settled();
+    slow.line.always = 'lost';
+    await world.timers.advance(30_000);
+    slow.line.always = 'ok';
+    const operation = createOperation<string>();
+    const owner = fast.idempotency.run('k', 'r', operation.run, options);
+    await world.timers.advance(10_000);
+    expect(await stopped).toEqual({ kind: 'refused', reason: 'lost' });
+    operation.end('theirs');
+    expect(await owner).toMatchObject({ kind: 'executed', kept: true });
+    expect([slow.idempotency.held, world.timers.waiting]).toEqual([0, 0]);
+  });
+});
+
+describe('W_RELEASE_ON_DISCONNECT', () => {
+  it('I11: sent, client gone: its retry gets the outcome', async () => {
+    const { idempotency, line } = createWorld().gateway();
+    const operation = createOperation<string>();
+    const client = new AbortController();
+    const gone = idempotency.run('k', 'r', operation.run, { signal: client.signal });
+    await settled();
+    client.abort();
+    const retry = idempotency.run('k', 'r', operation.run);
+    await settled();
+    operation.end('sent');
+    expect(await retry).toEqual({ kind: 'replayed', value: 'sent' });
+    await gone;
+    expect(operation.runs).toBe(1);
+    expect(line.sent).not.toContain('abandon');
+  });
+});

@@ -1,0 +1,67 @@
+import {
+  createIdempotency,
+  type Idempotency,
+  type IdempotencyEvent,
+  type IdempotencyOptions,
+} from '../../src/index.ts';
+import { createMemoryClaimStore, type MemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { createFakeTimers, type FakeTimers } from './fake-timers.ts';
+import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';
+
+/** A gateway of its own, on the store of all. */
+export interface Gateway {
+  readonly idempotency: Idempotency;
+  readonly line: FaultyClaims;
+  readonly events: IdempotencyEvent[];
+}
+
+/** Some gateways in one world of one time. */
+export interface World {
+  readonly timers: FakeTimers;
+  readonly store: MemoryClaimStore;
+  gateway(options?: Partial<IdempotencyOptions>): Gateway;
+}
+
+export const ID = { scope: 'app_1', key: 'key-1' };
+
+export function createWorld(maxBytes = 64 * 1_048_576): World {
+  const timers = createFakeTimers();
+  const store = createMemoryClaimStore({ clock: timers, maxBytes });
+  return {
+    timers,
+    store,
+    gateway(options = {}) {
+      const line = createFaultyClaims(store);
+      const events: IdempotencyEvent[] = [];
+      const idempotency = createIdempotency({
+        store: line,
+        timers,
+        onEvent: (event) => events.push(event),
+        ...options,
+      });
+      return { idempotency, line, events };
+    },
+  };
+}
+
+/** An operation that ends when it is told to. */
+export function createOperation<T>(): {
+  readonly run: () => Promise<T>;
+  readonly runs: number;
+  readonly end: (value: T) => void;
+  readonly fail: (error: unknown) => void;
+} {
+  const started: { resolve: (value: T) => void; reject: (error: unknown) => void }[] = [];
+  let runs = 0;
+  return {
+    run: () => {
+      runs++;
+      return new Promise((resolve, reject) => started.push({ resolve, reject }));
+    },
+    get runs() {
+      return runs;
+    },
+    end: (value) => started.shift()?.resolve(value),
+    fail: (error) => started.shift()?.reject(error),
+  };
+}
