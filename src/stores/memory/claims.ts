@@ -14,6 +14,7 @@ import {
   extend,
   type HeldCommand,
   type HeldReply,
+  type KeptResult,
   keptAt,
 } from '../../core/claim.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
@@ -28,7 +29,8 @@ export interface MemoryClaimStoreOptions {
   /**
    * Most idempotency keys held at a time, from 1 to 16,000,000; they are this store's own, beside a limiter's. A full store looks at 256 keys
    * for one whose retention is over; where it finds none, a new key is refused with `StoreFullError` and counted in `stats().refused`:
-   * a claim in progress is never evicted (I13), and a finished one never forgotten, since its retry would run again.
+   * a claim in progress is never evicted (I13), and a finished one never forgotten, since its retry would run again. About 28 bytes a key
+   * are taken at once.
    * @default 100_000
    */
   readonly maxKeys?: number;
@@ -226,9 +228,9 @@ class Store implements MemoryClaimStore {
 
   /** The claim stays, and says so to its retries (I7). */
   #drop(claim: Claim): void {
-    const { result } = claim.record;
+    const { status } = claim.record.result as KeptResult;
     this.#results.remove(claim);
-    claim.record = { ...claim.record, result: { status: result?.status ?? '', value: undefined } };
+    claim.record = { ...claim.record, result: { status, value: undefined } };
     this.#dropped++;
   }
 

@@ -1,0 +1,293 @@
+import { describe, expect, it } from 'vitest';
+import { isHeadgateError } from '../../../src/core/errors.ts';
+import {
+  createMemoryClaimStore,
+  type MemoryClaimStore,
+  type MemoryClaimStoreOptions,
+} from '../../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../../src/stores/memory/store.ts';
+import { createFakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts';
+
+const LEASE_MS = 1_000;
+const RETENTION_MS = 10_000;
+const begin = {
+  fingerprint: 'f',
+  retentionMs: RETENTION_MS,
+  leaseMs: LEASE_MS,
+  onOrphan: 'reject',
+  dispatch: true,
+} as const;
+
+/** A store, and keys by number. */
+class World {
+  readonly clock: FakeClock = createFakeClock(1_000_000);
+  readonly store: MemoryClaimStore;
+
+  constructor(options: MemoryClaimStoreOptions) {
+    this.store = createMemoryClaimStore({ clock: this.clock, ...options });
+  }
+
+  begin(key: number, token = 'a', retentionMs = RETENTION_MS) {
+    return this.store.begin(idOf(key), { ...begin, token, retentionMs });
+  }
+
+  complete(key: number, value: string | undefined, retentionMs = RETENTION_MS) {
+    const result = { status: '200', value };
+    return this.store.complete(idOf(key), { token: 'a', fingerprint: 'f', retentionMs, result });
+  }
+
+  /** Claims and completes. */
+  run(key: number, value: string | undefined, retentionMs = RETENTION_MS): void {
+    this.begin(key, 'a', retentionMs);
+    this.complete(key, value, retentionMs);
+  }
+
+  /** What a retry of the key is answered with. */
+  replay(key: number): string | undefined {
+    const reply = this.begin(key, 'retry');
+    if (reply.kind !== 'settled') throw new Error(`key ${key} would run again: ${reply.kind}`);
+    return reply.result.value;
+  }
+}
+
+const idOf = (key: number) => ({ scope: 'app', key: `key-${key}` });
+const full = (run: () => unknown): unknown => {
+  try {
+    return run();
+  } catch (error) {
+    return error;
+  }
+};
+
+describe('bounded by keys', () => {
+  it('I13: full of claims in progress, it refuses newcomers, counts them, and evicts nothing', () => {
+    const world = new World({ maxKeys: 100 });
+    for (let key = 0; key < 100; key++) world.begin(key);
+    for (let key = 100; key < 110; key++) {
+      const error = full(() => world.begin(key));
+      expect(isHeadgateError(error, 'store_full')).toBe(true);
+      expect((error as Error).message).toContain('100 keys');
+    }
+    expect(world.store.stats()).toMatchObject({ keys: 100, refused: 10, swept: 0 });
+    for (let key = 0; key < 100; key++) expect(world.begin(key, 'b').kind).toBe('in_progress');
+    // Keys that are known are served as ever.
+    for (let key = 0; key < 100; key++) world.complete(key, 'x');
+    for (let key = 0; key < 100; key++) expect(world.replay(key)).toBe('x');
+  });
+
+  it('I8: full of finished claims, it refuses newcomers, since a forgotten one would run again', () => {
+    const world = new World({ maxKeys: 10 });
+    for (let key = 0; key < 10; key++) world.run(key, 'x');
+    world.clock.advance(RETENTION_MS - 1);
+    expect(
+      isHeadgateError(
+        full(() => world.begin(10)),
+        'store_full',
+      ),
+    ).toBe(true);
+    for (let key = 0; key < 10; key++) expect(world.replay(key)).toBe('x');
+    world.clock.advance(1);
+    expect(world.begin(10).kind).toBe('claimed');
+  });
+
+  it('a claim whose lease is over is kept for its retention, and is then the first to leave', () => {
+    const world = new World({ maxKeys: 1 });
+    world.begin(0);
+    world.clock.advance(LEASE_MS);
+    expect(
+      isHeadgateError(
+        full(() => world.begin(1)),
+        'store_full',
+      ),
+    ).toBe(true);
+    world.clock.advance(RETENTION_MS - LEASE_MS);
+    expect(world.begin(1).kind).toBe('claimed');
+    expect(world.store.stats()).toMatchObject({ keys: 1, swept: 1, refused: 1 });
+  });
+
+  it('an outcome without a record is refused likewise, and its sender tries again', () => {
+    const world = new World({ maxKeys: 1 });
+    world.begin(0);
+    expect(
+      isHeadgateError(
+        full(() => world.complete(1, 'x')),
+        'store_full',
+      ),
+    ).toBe(true);
+    world.clock.advance(RETENTION_MS);
+    expect(world.complete(1, 'x')).toEqual({ kind: 'ok' });
+    expect(world.replay(1)).toBe('x');
+  });
+
+  it('a command that finds nothing and leaves nothing needs no room', () => {
+    const world = new World({ maxKeys: 1 });
+    world.begin(0);
+    const held = { token: 'a', fingerprint: 'f', retentionMs: 1, leaseMs: 1, generation: 1 };
+    expect(world.store.extend(idOf(1), held)).toEqual({ kind: 'lost' });
+    expect(world.store.inspect(idOf(1))).toBeUndefined();
+    expect(world.store.stats()).toMatchObject({ keys: 1, refused: 0 });
+  });
+
+  it('what is over leaves a little at a time as others come, long before the store is full', () => {
+    const world = new World({ maxKeys: 10_000 });
+    for (let key = 0; key < 1_000; key++) world.run(key, 'x');
+    world.clock.advance(RETENTION_MS);
+    let most = 0;
+    for (let key = 1_000; key < 2_000; key++) {
+      const before = world.store.stats().swept;
+      world.run(key, 'x');
+      most = Math.max(most, world.store.stats().swept - before);
+    }
+    expect(most).toBeLessThanOrEqual(4);
+    expect(world.store.stats()).toMatchObject({ keys: 1_000, swept: 1_000, bytes: 2_000 });
+  });
+
+  it('one long retention at the old end does not hold up the others', () => {
+    const world = new World({ maxKeys: 10 });
+    for (let key = 0; key < 5; key++) world.run(key, 'x', 10 * RETENTION_MS);
+    for (let key = 5; key < 10; key++) world.run(key, 'x');
+    world.clock.advance(RETENTION_MS);
+    for (let key = 10; key < 15; key++) expect(world.begin(key).kind).toBe('claimed');
+    for (let key = 0; key < 5; key++) expect(world.replay(key)).toBe('x');
+  });
+
+  it('keys that are never asked for again leave while known ones are used', () => {
+    const world = new World({ maxKeys: 100 });
+    for (let key = 0; key < 50; key++) world.run(key, 'x');
+    world.run(50, 'y', 100 * RETENTION_MS);
+    world.clock.advance(RETENTION_MS);
+    for (let i = 0; i < 256 * 60; i++) world.store.inspect(idOf(50));
+    for (let i = 0; i < 256 * 60; i++) world.replay(50);
+    expect(world.store.stats()).toMatchObject({ keys: 1, swept: 50 });
+  });
+
+  it('more keys than one cache holds, and none is lost', () => {
+    const world = new World({ maxKeys: 70_000 });
+    for (let key = 0; key < 70_000; key++) world.begin(key);
+    expect(world.store.stats()).toMatchObject({ keys: 70_000, refused: 0 });
+    for (let key = 0; key < 70_000; key += 7) expect(world.begin(key, 'b').kind).toBe('in_progress');
+    expect(
+      isHeadgateError(
+        full(() => world.begin(70_000)),
+        'store_full',
+      ),
+    ).toBe(true);
+  });
+
+  it("the limiter's memory and this one do not share a bound", () => {
+    const world = new World({ maxKeys: 1 });
+    const limits = createMemoryStore({ maxKeys: 1, clock: world.clock });
+    world.begin(0);
+    expect(limits.stats().keys).toBe(0);
+  });
+});
+
+describe('bounded by bytes of results', () => {
+  it('I7: past the bound the oldest results lose their value; their claims stay, and say so', () => {
+    const world = new World({ maxBytes: 60 });
+    for (let key = 0; key < 5; key++) world.run(key, '0123456789');
+    expect(world.store.stats()).toMatchObject({ keys: 5, bytes: 60, dropped: 2 });
+    expect([0, 1, 2, 3, 4].map((key) => world.replay(key))).toEqual([
+      undefined,
+      undefined,
+      ...Array(3).fill('0123456789'),
+    ]);
+    expect(world.begin(0, 'b')).toEqual({ kind: 'settled', result: { status: '200', value: undefined } });
+  });
+
+  it('the oldest is by when it was kept, not by when it was asked for or begun', () => {
+    const world = new World({ maxBytes: 40 });
+    for (const key of [0, 1, 2]) world.begin(key);
+    for (const key of [2, 0]) world.complete(key, '0123456789');
+    for (let i = 0; i < 10; i++) world.replay(2);
+    world.complete(1, '0123456789');
+    expect([2, 0, 1].map((key) => world.replay(key))).toEqual([undefined, '0123456789', '0123456789']);
+  });
+
+  it('a value that fits nowhere costs no other its place', () => {
+    const world = new World({ maxBytes: 20 });
+    world.run(0, '0123456789');
+    world.run(1, '01234567890');
+    expect([0, 1].map((key) => world.replay(key))).toEqual(['0123456789', undefined]);
+    expect(world.store.stats()).toMatchObject({ bytes: 20, dropped: 1 });
+  });
+
+  it('with no bytes at all, no value is kept, and every outcome is', () => {
+    const world = new World({ maxBytes: 0 });
+    for (const [key, value] of ['x', '', undefined].entries()) world.run(key, value);
+    expect([0, 1, 2].map((key) => world.replay(key))).toEqual([undefined, '', undefined]);
+    expect(world.store.stats()).toMatchObject({ bytes: 0, dropped: 1 });
+  });
+
+  it('a result that is over leaves first, and is not counted as dropped', () => {
+    const world = new World({ maxBytes: 40 });
+    world.run(0, '0123456789', 5);
+    world.run(1, '0123456789');
+    world.clock.advance(5);
+    world.run(2, '0123456789');
+    expect([1, 2].map((key) => world.replay(key))).toEqual(['0123456789', '0123456789']);
+    expect(world.store.stats()).toMatchObject({ dropped: 0, swept: 1, keys: 2, bytes: 40 });
+  });
+
+  it('bytes are given back as claims leave, from anywhere in the order', () => {
+    const world = new World({ maxBytes: 1_000 });
+    world.run(0, 'aa', 30);
+    world.run(1, 'bbb', 10);
+    world.run(2, 'cccc', 20);
+    expect(world.store.stats().bytes).toBe(18);
+    for (const [key, bytes] of [
+      [1, 12],
+      [2, 4],
+      [0, 0],
+    ] as const) {
+      world.clock.advance(10);
+      // A retry of another request finds it over; the claim itself has no result yet.
+      world.begin(key, 'b', 1);
+      expect(world.store.stats().bytes).toBe(bytes);
+    }
+  });
+});
+
+describe('options', () => {
+  it.each([
+    [{ maxKeys: 0 }, 'maxKeys'],
+    [{ maxKeys: 1.5 }, 'maxKeys'],
+    [{ maxKeys: 16_000_001 }, 'maxKeys'],
+    [{ maxBytes: -1 }, 'maxBytes'],
+    [{ maxBytes: Number.NaN }, 'maxBytes'],
+    [{ clock: {} as never }, 'clock'],
+    [{ maxkeys: 1 } as never, 'maxkeys'],
+  ])('%j is refused by name', (options, name) => {
+    const error = full(() => createMemoryClaimStore(options));
+    expect(isHeadgateError(error, 'invalid_option')).toBe(true);
+    expect((error as Error).message).toContain(name);
+  });
+
+  it('a clock that does not count whole milliseconds is refused before anything is claimed', () => {
+    let now = 0.5;
+    const store = createMemoryClaimStore({ clock: { now: () => now } });
+    expect(
+      isHeadgateError(
+        full(() => store.begin(idOf(0), { ...begin, token: 'a' })),
+        'invalid_clock',
+      ),
+    ).toBe(true);
+    now = 1;
+    expect(store.stats().keys).toBe(0);
+  });
+
+  it('without options: 100,000 keys, 64 MiB, and a clock of its own', () => {
+    const store = createMemoryClaimStore();
+    expect(store.begin(idOf(0), { ...begin, token: 'a' })).toMatchObject({ kind: 'claimed', generation: 1 });
+    expect(store.stats()).toEqual({
+      keys: 1,
+      maxKeys: 100_000,
+      bytes: 0,
+      maxBytes: 67_108_864,
+      refused: 0,
+      dropped: 0,
+      swept: 0,
+    });
+    store.close();
+  });
+});
