@@ -10,6 +10,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   core: [],
   stores: ['core'],
   http: ['core'],
+  bodies: ['core', 'http'],
   limits: ['core'],
   plans: ['core', 'limits'],
   limiter: ['core', 'limits', 'plans'],
@@ -30,6 +31,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'recommended',
     'gate',
     'adapters',
+    'bodies',
     'index',
   ],
 };
@@ -41,7 +43,7 @@ const PACKAGES: Record<string, readonly string[]> = {
 };
 
 /** Places that may use Node's modules; the others run wherever JavaScript does. */
-const ON_NODE = ['adapters/', 'gateway/', 'stores/redis/'];
+const ON_NODE = ['adapters/', 'bodies/', 'gateway/', 'http/platform.ts', 'stores/redis/'];
 
 interface Import {
   readonly file: string;

@@ -1,4 +1,15 @@
+export { BodyError, type BodyErrorReason, type BodyErrorStatus, isBodyError } from './body-error.ts';
 export type { ErrorStatus, ErrorType, ErrorTypesByStatus } from './error-types.ts';
+export { describeDifference } from './fingerprint/difference.ts';
+export {
+  createFingerprinter,
+  type Fingerprint,
+  type Fingerprinter,
+  type FingerprintOptions,
+  type FingerprintRequest,
+  fingerprint,
+  type RequestHead,
+} from './fingerprint.ts';
 export { createProblem, type Problem, type ProblemMediaType, problemReply, type Reply } from './problem.ts';
 export {
   type HeaderFields,

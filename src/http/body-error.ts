@@ -1,0 +1,59 @@
+/** What is wrong with a body, for `switch`; stable across versions. */
+export type BodyErrorReason =
+  // 400
+  | 'aborted'
+  // 408
+  | 'stalled'
+  // 413
+  | 'too_large'
+  // 422: what a request may not have
+  | 'malformed_json'
+  | 'too_deep'
+  | 'malformed_multipart'
+  | 'too_many_parts'
+  | 'part_headers_too_large'
+  | 'malformed_form'
+  // 422: a field that must be there
+  | 'unsupported_type'
+  | 'content_encoded'
+  | 'field_missing'
+  | 'field_repeated'
+  | 'field_empty'
+  | 'field_not_text'
+  | 'field_too_long'
+  | 'field_ambiguous'
+  // 500
+  | 'already_read'
+  // 503
+  | 'no_storage';
+
+/** Statuses that a body can be refused with. */
+export type BodyErrorStatus = 400 | 408 | 413 | 422 | 500 | 503;
+
+const BRAND = Symbol.for('headgate.body-error');
+
+/** A request's body that cannot be taken. Its message may be shown to the client: it says nothing of what the body contains. */
+export class BodyError extends Error {
+  readonly [BRAND] = true;
+
+  constructor(
+    /** For the answer. */
+    readonly status: BodyErrorStatus,
+    readonly reason: BodyErrorReason,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'BodyError';
+  }
+}
+
+/** Whether `value` is a {@link BodyError}, of any copy of the package; with `reason`, for that reason. */
+export function isBodyError(value: unknown, reason?: BodyErrorReason): value is BodyError {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    BRAND in value &&
+    (reason === undefined || (value as BodyError).reason === reason)
+  );
+}

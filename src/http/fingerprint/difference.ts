@@ -1,0 +1,71 @@
+import { COMPONENTS, type Fingerprint, TAG_LENGTH, VERSION } from './format.ts';
+
+/** Most pieces that are named. */
+const MAX_NAMED = 3;
+
+interface Tags {
+  readonly total: string;
+  readonly components: readonly string[];
+  readonly kind: string;
+  /** Of each piece of the body, its name's and its content's. */
+  readonly entries: readonly { readonly name: string; readonly content: string }[];
+}
+
+/**
+ * What the current request has other than the stored one, for the detail of a 409: `attachments[1] differs`. Names nothing but what the current
+ * requester sent itself. Undefined where they are the same.
+ *
+ * @param stored `value` of the fingerprint that the key belongs to
+ */
+export function describeDifference(stored: string, current: Fingerprint): string | undefined {
+  if (stored === current.value) return undefined;
+  const [before, now] = [parse(stored), parse(current.value)];
+  // Of another version, or not ours.
+  if (before === undefined || now === undefined) return 'the request differs';
+  const differing = COMPONENTS.filter((_, i) => before.components[i] !== now.components[i]);
+  const subjects = differing.filter((component) => component !== 'body').map((component) => `the ${component}`);
+  if (!differing.includes('body')) return sentence(subjects.length > 0 ? subjects : ['the request']);
+  const pieces = before.kind === now.kind ? differingPieces(before, now, current.labels) : [];
+  if (pieces === undefined) {
+    const fields = 'the body has other fields';
+    return subjects.length === 0 ? fields : `${sentence(subjects)}, and ${fields}`;
+  }
+  return sentence([...subjects, ...(pieces.length > 0 ? pieces : ['the body'])]);
+}
+
+/** Labels of the pieces that differ; undefined where the bodies do not have the same names. */
+function differingPieces(before: Tags, now: Tags, labels: readonly string[]): readonly string[] | undefined {
+  const names = ({ entries }: Tags): string => entries.map(({ name }) => name).join();
+  if (before.entries.length === 0 || now.entries.length === 0) {
+    // Too many to have tags, or none at all.
+    return [];
+  }
+  if (names(before) !== names(now)) return undefined;
+  return labels.filter((_, i) => before.entries[i]?.content !== now.entries[i]?.content);
+}
+
+function sentence(subjects: readonly string[]): string {
+  const named = subjects.slice(0, MAX_NAMED);
+  const more = subjects.length - named.length;
+  const all = more > 0 ? [...named, `${more} more`] : named;
+  const list = all.length > 1 ? `${all.slice(0, -1).join(', ')} and ${all.at(-1)}` : all.join();
+  return `${list} ${all.length > 1 ? 'differ' : 'differs'}`;
+}
+
+function parse(value: string): Tags | undefined {
+  const [version, total, head, entries, ...rest] = value.split('.');
+  const length = COMPONENTS.length * TAG_LENGTH;
+  if (version !== VERSION || total === undefined || head?.length !== length + 1 || rest.length > 0) return undefined;
+  if (entries === undefined || entries.length % (2 * TAG_LENGTH) !== 0) return undefined;
+  const tags = split(entries);
+  return {
+    total,
+    components: split(head.slice(0, length)),
+    kind: head.slice(length),
+    entries: tags.filter((_, i) => i % 2 === 0).map((name, i) => ({ name, content: tags[2 * i + 1] as string })),
+  };
+}
+
+function split(tags: string): readonly string[] {
+  return tags.match(new RegExp(`.{${TAG_LENGTH}}`, 'g')) ?? [];
+}

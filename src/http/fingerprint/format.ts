@@ -1,0 +1,89 @@
+import { base64url, createDigest } from '../platform.ts';
+import type { BodyEntry, BodyPrint } from './body-print.ts';
+
+/** A fingerprint: what is stored, and what only its requester's answer may use. */
+export interface Fingerprint {
+  /** Opaque; visible ASCII, at most 2 KiB. Equal for two requests iff they are the same. */
+  readonly value: string;
+  /** What the requester calls the pieces of the body, in the order of their tags. Not stored. */
+  readonly labels: readonly string[];
+}
+
+/** Everything that counts, each in the form in which it counts. */
+export interface RequestPrint {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string | undefined;
+  readonly account: string | undefined;
+  readonly type: string | undefined;
+  readonly contentEncoding: string | undefined;
+  readonly body: BodyPrint;
+}
+
+type Field = string | Uint8Array | undefined;
+type Secret = string | Uint8Array | undefined;
+
+/** First field of every fingerprint: another version never equals this one. */
+export const VERSION = '1';
+/** Characters of a tag: 24 bits. A tag only says which piece differs; that something does is said by the total's 256 bits. */
+export const TAG_LENGTH = 4;
+/** What has a tag, in order; the body's is followed by one letter for how it was understood. */
+export const COMPONENTS = ['method', 'path', 'query', 'account', 'content type', 'body'] as const;
+
+/** `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */
+export function encodeFingerprint(print: RequestPrint, secret: Secret): Fingerprint {
+  const { method, path, query, account, type, contentEncoding, body } = print;
+  const fields = [method, path, query, account, type, contentEncoding, body.kind, body.total];
+  const components: Field[][] = [
+    [method],
+    [path],
+    [query],
+    [account],
+    [type, contentEncoding],
+    [body.kind, body.total],
+  ];
+  const tags = components.map((component, i) => tag(COMPONENTS[i] as string, component, secret));
+  const entries = body.entries.map(
+    ({ name, content }) => tag('entry name', [name], secret) + tag('entry', [name, content], secret),
+  );
+  const total = base64url(seal('request', fields, secret));
+  return {
+    value: `${VERSION}.${total}.${tags.join('')}${body.kind.charAt(0)}.${entries.join('')}`,
+    labels: numbered(body.entries),
+  };
+}
+
+function tag(label: string, fields: readonly Field[], secret: Secret): string {
+  return base64url(seal(label, fields, secret).subarray(0, 3));
+}
+
+/** Digest of fields none of which can pass for another: each says what it is and how long. */
+function seal(label: string, fields: readonly Field[], secret: Secret): Uint8Array {
+  const digest = createDigest(secret);
+  digest.update(`headgate ${VERSION} ${label} ${fields.length};`);
+  for (const field of fields) {
+    if (field === undefined) digest.update('-;');
+    else if (typeof field === 'string') {
+      // Well-formed and injective, whatever the string holds: text that is not would be written with a replacement character.
+      const text = JSON.stringify(field);
+      digest.update(`s${text.length}:${text};`);
+    } else {
+      digest.update(`b${field.length}:`);
+      digest.update(field);
+    }
+  }
+  return digest.digest();
+}
+
+/** `attachments[1]` where a name comes more than once. */
+function numbered(entries: readonly BodyEntry[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { label } of entries) counts.set(label, (counts.get(label) ?? 0) + 1);
+  const seen = new Map<string, number>();
+  return entries.map(({ label }) => {
+    if (counts.get(label) === 1) return label;
+    const index = seen.get(label) ?? 0;
+    seen.set(label, index + 1);
+    return `${label}[${index}]`;
+  });
+}

@@ -1,0 +1,70 @@
+import { createDigest, type Digest } from '../platform.ts';
+
+/** Longest content that is kept as it is, in bytes; a longer one is represented by its digest. */
+const MAX_PLAIN = 1_024;
+const MAX_BUFFERED = 4_096;
+const [PLAIN, DIGESTED] = [0x70, 0x64];
+
+/** Takes bytes of any length and gives something short that stands for exactly them. Cheap for a few bytes, constant memory for many. */
+export class Sink {
+  #buffer = new Uint8Array(64);
+  #length = 0;
+  #digest: Digest | undefined;
+
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#buffer[this.#length++] = value;
+  }
+
+  write(bytes: Uint8Array, start = 0, end = bytes.length): void {
+    const length = end - start;
+    if (length > MAX_PLAIN) {
+      this.#spill();
+      this.#digest?.update(bytes.subarray(start, end));
+      return;
+    }
+    this.#reserve(length);
+    if (length < 16) for (let i = start; i < end; i++) this.#buffer[this.#length++] = bytes[i] as number;
+    else {
+      this.#buffer.set(bytes.subarray(start, end), this.#length);
+      this.#length += length;
+    }
+  }
+
+  /** A field of its own: what follows cannot be taken for its end. */
+  field(bytes: Uint8Array): void {
+    for (let shift = 24; shift >= 0; shift -= 8) this.byte((bytes.length >>> shift) & 0xff);
+    this.write(bytes);
+  }
+
+  /** What stands for the content: at most 1,025 bytes, equal iff the contents are. The sink is empty afterwards. */
+  finish(): Uint8Array {
+    const digested = this.#digest !== undefined || this.#length > MAX_PLAIN;
+    if (digested) this.#spill();
+    const content = this.#digest?.digest() ?? this.#buffer.subarray(0, this.#length);
+    const result = new Uint8Array(content.length + 1);
+    result[0] = digested ? DIGESTED : PLAIN;
+    result.set(content, 1);
+    this.#digest = undefined;
+    this.#length = 0;
+    return result;
+  }
+
+  #reserve(length: number): void {
+    const needed = this.#length + length;
+    if (needed <= this.#buffer.length) return;
+    if (needed > MAX_BUFFERED) {
+      this.#spill();
+      return;
+    }
+    const larger = new Uint8Array(Math.min(MAX_BUFFERED, Math.max(needed, this.#buffer.length * 2)));
+    larger.set(this.#buffer.subarray(0, this.#length));
+    this.#buffer = larger;
+  }
+
+  #spill(): void {
+    this.#digest ??= createDigest();
+    this.#digest.update(this.#buffer.subarray(0, this.#length));
+    this.#length = 0;
+  }
+}

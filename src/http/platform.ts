@@ -1,0 +1,36 @@
+import { Buffer } from 'node:buffer';
+import { createHash, createHmac } from 'node:crypto';
+
+/** Everything that this room takes from Node: the rest of it runs on Web APIs alone. */
+
+/** A digest under way: SHA-256, or HMAC-SHA-256 where there is a secret. */
+export interface Digest {
+  /** Text counts as UTF-8. */
+  update(data: Uint8Array | string): unknown;
+  /** 32 bytes; once. */
+  digest(): Uint8Array;
+}
+
+/** Synchronous and incremental, which Web Crypto is not. */
+export function createDigest(secret?: string | Uint8Array): Digest {
+  return secret === undefined ? createHash('sha256') : createHmac('sha256', secret);
+}
+
+/** Position of a pattern, or -1. Native: searching must cost little beside hashing, and no pattern may make it quadratic. */
+export function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
+  return view(bytes).indexOf(pattern, from);
+}
+
+/** One character for each byte, so that nothing is lost. */
+export function latin1(bytes: Uint8Array): string {
+  return view(bytes).toString('latin1');
+}
+
+/** Base64 in the alphabet for URLs, not padded. */
+export function base64url(bytes: Uint8Array): string {
+  return view(bytes).toString('base64url');
+}
+
+function view(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
