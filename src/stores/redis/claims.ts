@@ -125,9 +125,13 @@ class Store implements RedisClaimStore {
     // A mark without a deadline could land after the claim was given up: an orphan that nobody caused.
     const marks = command.dispatch && deadline !== undefined;
     const args = [String(leaseMs), onOrphan, marks ? '1' : '0', deadline === undefined ? '' : String(deadline)];
-    const reply = await this.#ask(id, readBeginReply, 'begin', command, args);
-    if (reply.kind === 'late') this.#lateBegins++;
-    return reply;
+    // Counted where it is read, since nobody waits any more for most of them.
+    const read = (answer: unknown): Timed<BeginReply> => {
+      const timed = readBeginReply(answer);
+      if (timed.reply.kind === 'late') this.#lateBegins++;
+      return timed;
+    };
+    return this.#ask(id, read, 'begin', command, args);
   }
 
   extend(id: ClaimId, command: HeldCommand): Promise<HeldReply> {

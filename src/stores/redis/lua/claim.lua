@@ -20,8 +20,8 @@
 --            found              the fields of the record, milliseconds of lease, milliseconds until it is forgotten
 --            orphan, late, ok, lost, released, absent
 --
--- The record is one hash, written here and nowhere else, always with its expiry. Texts are compared and never read; a value is
--- never '', which stands for none.
+-- The record is one hash, written here and nowhere else, always with its expiry. A text is packed (it starts with = or ~) and never
+-- read here, only compared; '' stands for none.
 
 local FIELDS = { 'state', 'fingerprint', 'owner', 'generation', 'dispatched', 'inherited', 'leaseUntil', 'keptUntil', 'status', 'value' }
 
@@ -57,7 +57,7 @@ if not state then
 else
   if state ~= 'free' and state ~= 'in_progress' and state ~= 'completed' then return fault() end
   for _, name in ipairs({ 'fingerprint', 'owner', 'status', 'value' }) do
-    if not record[name] then return fault() end
+    if not record[name] or not string.find(record[name], '^[=~]') and record[name] ~= '' then return fault() end
   end
   for _, name in ipairs({ 'generation', 'leaseUntil', 'keptUntil' }) do
     if not string.find(record[name] or '', '^%-?%d+$') or #record[name] > 17 then return fault() end
@@ -66,7 +66,7 @@ else
   for _, name in ipairs({ 'dispatched', 'inherited' }) do
     if record[name] ~= '0' and record[name] ~= '1' then return fault() end
   end
-  if state == 'completed' and record.status == '' then return fault() end
+  if record.fingerprint == '' or (state == 'completed' and record.status == '') then return fault() end
   -- The expiry is hygiene; the record itself says how long it counts.
   if now >= record.keptUntil then state, record = nil, { generation = 0 } end
 end

@@ -1,0 +1,335 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isHeadgateError } from '../../../src/core/errors.ts';
+import {
+  packText,
+  readAbandonReply,
+  readBeginReply,
+  readCompleteReply,
+  readHeldReply,
+  readInspectReply,
+} from '../../../src/stores/redis/claim-reply.ts';
+import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
+import type { RedisClient } from '../../../src/stores/redis/client.ts';
+import { claimKey, createKeyNames } from '../../../src/stores/redis/keys.ts';
+import { ServerTime, serverOf, slotOf } from '../../../src/stores/redis/server-time.ts';
+
+const ID = { scope: 'app', key: 'k' };
+const common = { token: 'a', fingerprint: 'f', retentionMs: 1_000 };
+const begin = { ...common, leaseMs: 100, onOrphan: 'reject', dispatch: true } as const;
+
+/** A client whose every command is noted, and answered by `answer`. */
+function fakeClient(answer: (command: string, args: readonly string[]) => unknown) {
+  const sent: string[][] = [];
+  const command =
+    (name: string) =>
+    (...args: string[]): Promise<unknown> => {
+      sent.push([name, ...args]);
+      return answer(name, args) as Promise<unknown>;
+    };
+  const names = ['evalsha', 'eval', 'unlink', 'scan'];
+  const client = Object.fromEntries(names.map((name) => [name, command(name)])) as unknown as RedisClient;
+  return { client, sent };
+}
+
+const failure = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+describe('names', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 4 }),
+    fc
+      .array(fc.constantFrom('', ':', '%', '{', '}', '003a', '%003a', 'a', '\ud800'), { maxLength: 4 })
+      .map((parts) => parts.join('')),
+  );
+
+  it('I2: two pairs never have one name', () => {
+    fc.assert(
+      fc.property(text, text, text, text, (a, b, c, d) => {
+        fc.pre(a !== c || b !== d);
+        const bytes = (name: string) => Buffer.from(name).toString('hex');
+        expect(bytes(claimKey('p', a, b))).not.toBe(bytes(claimKey('p', c, d)));
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it("no claim has a limiter record's name, whatever the prefixes", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom('p', 'p:claim', ''),
+        fc.constantFrom('p', 'p:claim', ''),
+        text,
+        text,
+        (p, q, a, b) => {
+          const names = createKeyNames(q);
+          expect([names.record(a, b), names.record(a)]).not.toContain(claimKey(p, a, b));
+          expect(names.parse(claimKey(p, a, b))).toBeUndefined();
+        },
+      ),
+    );
+  });
+
+  it('all of a pair decides its slot', () => {
+    expect(claimKey('headgate', 'app_1', 'order-17')).toBe('headgate:claim:{app_1:order-17}');
+    // As CLUSTER KEYSLOT has it.
+    expect(slotOf('x{123456789}')).toBe(0x31c3);
+  });
+});
+
+describe('texts', () => {
+  it('come back as they were, and no two are packed alike', () => {
+    const text = fc.string({
+      unit: fc.constantFrom('a', '=', '~', '"', '\\', '\ud800', '\udc00', '\ufffd', '😀', '\u0000'),
+      maxLength: 5,
+    });
+    fc.assert(
+      fc.property(text, text, (one, other) => {
+        const over = (value: string) => Buffer.from(packText(value)).toString();
+        const reply = ['1', 'settled', over(one), over(other)];
+        expect(readBeginReply(reply).reply).toEqual({ kind: 'settled', result: { status: one, value: other } });
+        if (one !== other) expect(over(one)).not.toBe(over(other));
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe('replies', () => {
+  const replies: readonly [string, (reply: unknown) => unknown, readonly (readonly unknown[])[]][] = [
+    [
+      'begin',
+      readBeginReply,
+      [
+        ['1', 'claimed', '1', '0', '1'],
+        ['1', 'in_progress', '5'],
+        ['1', 'mismatch', '=f'],
+        ['1', 'settled', '=200', ''],
+        ['1', 'orphan'],
+        ['1', 'late'],
+      ],
+    ],
+    [
+      'held',
+      readHeldReply,
+      [
+        ['1', 'ok'],
+        ['1', 'lost'],
+        ['1', 'settled', '=200', '=x'],
+      ],
+    ],
+    [
+      'complete',
+      readCompleteReply,
+      [
+        ['1', 'ok'],
+        ['1', 'lost'],
+        ['1', 'superseded', '=200', '=x'],
+      ],
+    ],
+    [
+      'abandon',
+      readAbandonReply,
+      [
+        ['1', 'released'],
+        ['1', 'lost'],
+        ['1', 'settled', '=200', '=x'],
+      ],
+    ],
+    [
+      'inspect',
+      readInspectReply,
+      [
+        ['1', 'absent'],
+        ['1', 'found', 'in_progress', '=f', '=a', '1', '0', '0', '', '', '5', '6'],
+        ['1', 'found', 'free', '=f', '', '1', '0', '0', '', '', '0', '6'],
+        ['1', 'found', 'completed', '=f', '=a', '0', '0', '0', '=200', '', '0', '6'],
+      ],
+    ],
+  ];
+
+  it.each(replies)('%s: what the script says is read, as text, numbers or bytes', (_, read, good) => {
+    for (const reply of good) {
+      const expected = read(reply);
+      const asNumbers = reply.map((part) => (/^\d+$/.test(String(part)) ? Number(part) : part));
+      expect(read(asNumbers)).toEqual(expected);
+      expect(read(reply.map((part) => Buffer.from(String(part))))).toEqual(expected);
+      expect(read(reply.map((part) => (/^\d+$/.test(String(part)) ? BigInt(String(part)) : part)))).toEqual(expected);
+    }
+  });
+
+  it.each(replies)('%s: anything else is refused, and its content is not shown', (_, read, good) => {
+    const bad = [
+      null,
+      undefined,
+      true,
+      'OK',
+      7,
+      [],
+      {},
+      ['1'],
+      ['1', null],
+      ['x', 'ok'],
+      ['1', 'no such word'],
+      ['1.5', 'ok'],
+      ['', 'ok'],
+      ['1e300', 'ok'],
+    ];
+    for (const reply of bad) expect(() => read(reply)).toThrow(TypeError);
+    for (const reply of good) {
+      expect(() => read([...reply, 'secret'])).toThrow(/^((?!secret).)*$/);
+      expect(() => read(reply.slice(0, -1))).toThrow(TypeError);
+      for (let i = 0; i < reply.length; i++) {
+        for (const part of [null, true, [], 'secret']) {
+          expect(() => read(reply.with(i, part)), JSON.stringify(reply.with(i, part))).toThrow(/^((?!secret).)*$/);
+        }
+      }
+    }
+    const flags = [
+      ['1', 'claimed', '0', '0', '0'],
+      ['1', 'claimed', '1', '2', '0'],
+      ['1', 'in_progress', '0'],
+      ['1', 'mismatch', '~f'],
+      ['1', 'mismatch', '~1'],
+    ];
+    for (const reply of flags) expect(() => read(reply)).toThrow(TypeError);
+  });
+
+  it('a claim that cannot be told for sure is an error, never an execution: it names the key', async () => {
+    for (const reply of [null, 'claimed', ['1', 'claimed'], ['1', 'claimed', '1', '0', 'yes'], [1, 'ok']]) {
+      const errors: unknown[] = [];
+      const { client, sent } = fakeClient(() => Promise.resolve(reply));
+      const store = createRedisClaimStore(client, { onError: (error) => errors.push(error) });
+      const error = await failure(store.begin(ID, begin));
+      expect(isHeadgateError(error, 'store_unavailable')).toBe(true);
+      expect((error as Error).message).toContain('headgate:claim:{app:k}');
+      expect(errors).toHaveLength(1);
+      expect(sent).toHaveLength(1);
+    }
+  });
+});
+
+describe('the script', () => {
+  it('is sent by source where the server does not know it, and after no other error', async () => {
+    const unknown = fakeClient((name) =>
+      name === 'evalsha' ? Promise.reject(new Error('NOSCRIPT No matching script.')) : Promise.resolve(['1', 'orphan']),
+    );
+    expect(await createRedisClaimStore(unknown.client).begin(ID, begin)).toEqual({ kind: 'orphan' });
+    expect(unknown.sent.map(([name]) => name)).toEqual(['evalsha', 'eval']);
+    for (const message of ['ERR NOSCRIPT', 'LOADING', 'READONLY', 'OOM', 'Connection is closed.']) {
+      const { client, sent } = fakeClient(() => Promise.reject(new Error(message)));
+      const error = await failure(createRedisClaimStore(client).begin(ID, begin));
+      expect(isHeadgateError(error, 'store_unavailable')).toBe(true);
+      expect((error as Error).message).toContain(message);
+      expect(sent).toHaveLength(1);
+    }
+  });
+
+  it('I12: a server that never answers is an error within the deadline, for every command', async () => {
+    const { client } = fakeClient(() => new Promise(() => {}));
+    const store = createRedisClaimStore(client, { deadlineMs: 30 });
+    const held = { ...common, leaseMs: 1, generation: 1 };
+    const errors = await Promise.all(
+      [
+        store.begin(ID, begin),
+        store.extend(ID, held),
+        store.dispatch(ID, held),
+        store.complete(ID, { ...common, result: { status: '200', value: 'x' } }),
+        store.abandon(ID, { ...common, generation: undefined }),
+        store.inspect(ID),
+      ].map(failure),
+    );
+    for (const error of errors) expect(isHeadgateError(error, 'store_timeout')).toBe(true);
+    expect(store.stats()).toMatchObject({ calls: 6, timeouts: 6, late: 0 });
+  });
+
+  it('a client without a connection is an error at once, and nothing is sent', async () => {
+    const { client, sent } = fakeClient(() => Promise.resolve(['1', 'orphan']));
+    const store = createRedisClaimStore({ ...client, status: 'reconnecting' } as RedisClient);
+    expect(isHeadgateError(await failure(store.begin(ID, begin)), 'store_unavailable')).toBe(true);
+    expect(sent).toEqual([]);
+  });
+});
+
+describe("the server's time", () => {
+  const marks = (args: readonly string[] | undefined) => args?.at(-2);
+  const deadlineOf = (args: readonly string[] | undefined) => args?.at(-1);
+
+  it('fused: no mark before the server has told its time, then with a deadline in that time', async () => {
+    const { client, sent } = fakeClient(() => Promise.resolve(['5000000', 'claimed', '1', '0', '0']));
+    const store = createRedisClaimStore(client, { deadlineMs: 250 });
+    await store.begin(ID, begin);
+    expect([marks(sent[0]), deadlineOf(sent[0])]).toEqual(['0', '']);
+    const heard = performance.now();
+    await store.begin(ID, begin);
+    expect(marks(sent[1])).toBe('1');
+    // The report's time, what has gone by since, and the deadline, less two for rounding.
+    expect(Number(deadlineOf(sent[1]))).toBeGreaterThanOrEqual(5_000_000 + 248 - 1);
+    expect(Number(deadlineOf(sent[1]))).toBeLessThanOrEqual(5_000_000 + 248 + performance.now() - heard + 1);
+    await store.begin(ID, { ...begin, dispatch: false });
+    expect([marks(sent[2]), deadlineOf(sent[2])]).toEqual(['0', '']);
+  });
+
+  it('any reply tells the time, one that is late too', async () => {
+    const { client, sent } = fakeClient((_, args) =>
+      Promise.resolve(args.includes('inspect') ? ['5000000', 'absent'] : ['5000000', 'late']),
+    );
+    const store = createRedisClaimStore(client);
+    await store.inspect(ID);
+    expect(await store.begin(ID, begin)).toEqual({ kind: 'late' });
+    expect(marks(sent[1])).toBe('1');
+    expect(store.stats()).toMatchObject({ calls: 2, lateBegins: 1, late: 0, timeouts: 0, breaker: 'closed' });
+  });
+
+  it('a report counts for a minute, and no longer', () => {
+    const time = new ServerTime();
+    expect(time.deadline('a', 0, 250)).toBeUndefined();
+    time.report('a', 1_000_000, 500);
+    expect(time.deadline('a', 500, 250)).toBe(1_000_248);
+    expect(time.deadline('a', 60_500, 250)).toBe(1_060_248);
+    expect(time.deadline('a', 60_501, 250)).toBeUndefined();
+  });
+
+  it('S15: clocks of two servers are never compared, and reports do not pile up', () => {
+    const time = new ServerTime();
+    time.report('a', 1, 0);
+    time.report('b', 1_000_000, 0);
+    expect([time.deadline('a', 0, 2), time.deadline('b', 0, 2), time.deadline('c', 0, 2)]).toEqual([
+      1,
+      1_000_000,
+      undefined,
+    ]);
+    for (let i = 0; i < 20_000; i++) time.report(`server ${i}`, i, 0);
+    expect(time.deadline('a', 0, 2)).toBeUndefined();
+  });
+
+  it("the key's server is the one that the client's own table says", () => {
+    const slot = slotOf('p:{k}');
+    const slots = Array.from({ length: 16_384 }, (_, i) => i);
+    expect(serverOf({}, 'p:{k}')).toBe('');
+    expect(serverOf({ slots: slots.map((i) => [`host:${i}`, 'replica:1']) }, 'p:{k}')).toBe(`host:${slot}`);
+    expect(serverOf({ slots: slots.map((i) => ({ master: { address: `host:${i}` } })) }, 'p:{k}')).toBe(`host:${slot}`);
+    for (const unknown of [[], slots, slots.map(() => undefined), slots.map(() => ({}))]) {
+      expect(serverOf({ slots: unknown }, 'p:{k}')).toBe(`slot ${slot}`);
+    }
+  });
+});
+
+describe('options', () => {
+  it.each([
+    [{ prefix: 'a{b}' }, 'prefix'],
+    [{ prefix: 7 as never }, 'prefix'],
+    [{ deadlineMs: 0 }, 'deadlineMs'],
+    [{ deadlineMs: 1.5 }, 'deadlineMs'],
+    [{ deadline: 1 } as never, 'deadline'],
+  ])('%j is refused by name', (options, name) => {
+    expect(() => createRedisClaimStore(fakeClient(() => undefined).client, options)).toThrow(name);
+  });
+
+  it('a client of neither kind is refused', () => {
+    expect(() => createRedisClaimStore({} as RedisClient)).toThrow('client');
+  });
+});
