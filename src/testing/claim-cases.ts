@@ -11,7 +11,10 @@ const LOST = { kind: 'lost' };
 const OK = { kind: 'ok' };
 const kindOf = async (reply: Promise<{ readonly kind: string }>): Promise<string> => (await reply).kind;
 
-/** Each is refuted by spin as a wrong variant of `docs/claim.pml`, whose name it bears, as far as it is the store's to get wrong. */
+/**
+ * Those with a name in capitals tell of a wrong variant of the protocol that a store could be; nearly all are variants of
+ * `docs/claim.pml`, which spin refutes.
+ */
 export const CLAIM_CASES: readonly ClaimCase[] = [
   {
     name: 'W_NO_MARK: I9: a claim that was dispatched is not taken over',
