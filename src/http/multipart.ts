@@ -7,6 +7,8 @@ export const MAX_PARTS = 1_000;
 export const MAX_PART_HEADER_BYTES = 16_384;
 /** Blanks behind a boundary that are taken for padding (RFC 2046, section 5.1.1). */
 const MAX_PADDING = 64;
+/** Most that is looked at at once, in bytes: memory stays small however large the chunks are. */
+const MAX_PIECE = 65_536;
 
 const [TAB, LF, CR, SPACE, DASH] = [9, 10, 13, 32, 45];
 
@@ -43,6 +45,7 @@ export class MultipartParser {
   readonly #borders: Uint8Array;
   /** Of what came, the end that may be the beginning of a delimiter. */
   #carry: Uint8Array | undefined;
+  #scratch = new Uint8Array(0);
   #atStart = true;
   #parts = 0;
   #head = new Uint8Array(0);
@@ -58,7 +61,11 @@ export class MultipartParser {
   }
 
   write(chunk: Uint8Array): void {
-    const bytes = this.#carry === undefined ? chunk : joined(this.#carry, chunk);
+    for (let at = 0; at < chunk.length; at += MAX_PIECE) this.#writePiece(chunk.subarray(at, at + MAX_PIECE));
+  }
+
+  #writePiece(piece: Uint8Array): void {
+    const bytes = this.#carry === undefined ? piece : this.#joined(this.#carry, piece);
     this.#carry = undefined;
     let at = 0;
     while (at < bytes.length) at = this.#state === 'headers' ? this.#readHeaders(bytes, at) : this.#readText(bytes, at);
@@ -112,10 +119,20 @@ export class MultipartParser {
     return matched === 0 && before - 1 >= start && bytes[before - 1] === CR ? 1 : matched;
   }
 
-  /** Passes on what is certain, and keeps the rest until more has come. A copy: the chunk may be used again. */
+  /** Both as one, in memory that is used again and again: nobody keeps what the handler is given. */
+  #joined(carry: Uint8Array, piece: Uint8Array): Uint8Array {
+    const length = carry.length + piece.length;
+    if (this.#scratch.length < length) this.#scratch = new Uint8Array(length);
+    this.#scratch.set(carry);
+    this.#scratch.set(piece, carry.length);
+    return this.#scratch.subarray(0, length);
+  }
+
+  /** Passes on what is certain, and keeps the rest until more has come. */
   #keep(bytes: Uint8Array, start: number, end: number): number {
     this.#emit(bytes, start, end);
-    this.#carry = end < bytes.length ? bytes.slice(end) : undefined;
+    // A copy, since the chunk may be used again; a Buffer's `slice` would be none.
+    this.#carry = end < bytes.length ? new Uint8Array(bytes.subarray(end)) : undefined;
     return bytes.length;
   }
 
@@ -192,13 +209,6 @@ function bordersOf(needle: Uint8Array): Uint8Array {
     borders[i] = length;
   }
   return borders;
-}
-
-function joined(left: Uint8Array, right: Uint8Array): Uint8Array {
-  const both = new Uint8Array(left.length + right.length);
-  both.set(left);
-  both.set(right, left.length);
-  return both;
 }
 
 function malformed(message: string): BodyError {

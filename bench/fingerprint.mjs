@@ -1,0 +1,123 @@
+// node bench/fingerprint.mjs: the fingerprint of a 20 MiB multipart body beside SHA-256 over the same bytes, in one interleaved run, and the memory
+// that it takes on the way. Needs `npm run build`.
+import { createHash, randomBytes } from 'node:crypto';
+import { createFingerprinter, fingerprint } from '../dist/http.js';
+import { inFreshProcess, median, progress, provenance, save, table } from './support/report.mjs';
+
+const MIB = 1_048_576;
+const BODY_BYTES = 20 * MIB;
+const CHUNK_BYTES = 65_536;
+const ROUNDS = 41;
+const TARGET_RATIO = 0.7;
+const TARGET_MEMORY_MIB = 4;
+const BOUNDARY = '----headgateBench7MA4YWxkTrZu0gW3kq';
+const HEAD = { method: 'POST', path: '/api/v1/emails', contentType: `multipart/form-data; boundary=${BOUNDARY}` };
+
+/** Files of one content in lines of base64, as mail has them, or of random bytes; three to a body, and a few fields. */
+const CONTENTS = {
+  'random bytes': (bytes) => randomBytes(bytes),
+  'base64 in lines': (bytes) => {
+    const lines = randomBytes(bytes).toString('base64').replace(/.{76}/g, '$&\r\n');
+    return Buffer.from(lines.slice(0, bytes));
+  },
+  dashes: (bytes) => Buffer.alloc(bytes, '-'),
+};
+
+function multipart(content) {
+  const part = (headers, body) => [`--${BOUNDARY}\r\nContent-Disposition: form-data; ${headers}\r\n\r\n`, body, '\r\n'];
+  const file = (i) => [
+    `name="attachments"; filename="föto-${i}.jpg"\r\nContent-Type: image/jpeg`,
+    content(Math.floor(BODY_BYTES / 3)),
+  ];
+  const pieces = [
+    ...part('name="account_id"', 'acc_1'),
+    ...part('name="subject"', 'Grüße'),
+    ...[0, 1, 2].flatMap((i) => part(...file(i))),
+    `--${BOUNDARY}--\r\n`,
+  ];
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece)));
+}
+
+function* chunksOf(body) {
+  for (let at = 0; at < body.length; at += CHUNK_BYTES) yield body.subarray(at, at + CHUNK_BYTES);
+}
+
+function timed(work) {
+  const startedAt = performance.now();
+  work();
+  return performance.now() - startedAt;
+}
+
+function hash(body) {
+  const digest = createHash('sha256');
+  for (const chunk of chunksOf(body)) digest.update(chunk);
+  return digest.digest();
+}
+
+function print(body) {
+  const fingerprinter = createFingerprinter(HEAD);
+  for (const chunk of chunksOf(body)) fingerprinter.write(chunk);
+  fingerprinter.end();
+  return fingerprinter.fingerprint('acc_1');
+}
+
+/** Most memory beyond what the process has before, while a body is made up chunk by chunk: it is nowhere as a whole. */
+async function memory() {
+  const source = randomBytes(CHUNK_BYTES);
+  let most = 0;
+  const used = () => {
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  async function* body(bytes) {
+    yield Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="a"; filename="a"\r\n\r\n`);
+    for (let at = 0; at < bytes; at += CHUNK_BYTES) {
+      yield source;
+      most = Math.max(most, used());
+    }
+    yield Buffer.from(`\r\n--${BOUNDARY}--`);
+  }
+  await fingerprint({ ...HEAD, body: body(MIB) });
+  globalThis.gc();
+  const before = used();
+  most = 0;
+  await fingerprint({ ...HEAD, body: body(BODY_BYTES) });
+  return (most - before) / MIB;
+}
+
+async function run() {
+  const results = [];
+  for (const [content, make] of Object.entries(CONTENTS)) {
+    progress(`20 MiB of ${content}`);
+    const body = multipart(make);
+    const figures = { hash: [], print: [] };
+    for (let round = -3; round < ROUNDS; round++) {
+      const works = [
+        () => figures.hash.push(timed(() => hash(body))),
+        () => figures.print.push(timed(() => print(body))),
+      ];
+      for (const work of round % 2 === 0 ? works : works.toReversed()) work();
+      if (round < 0) figures.hash.length = figures.print.length = 0;
+    }
+    const ratio = median(figures.hash.map((ms, i) => ms / figures.print[i]));
+    results.push({ content, hashMs: median(figures.hash), printMs: median(figures.print), ratio });
+  }
+  const memoryMib = inFreshProcess('fingerprint.mjs', ['memory'], ['--expose-gc']);
+  save('fingerprint', { ...provenance(), results, memoryMib });
+  console.log(
+    table(
+      ['20 MiB multipart of', 'SHA-256 ms', 'fingerprint ms', 'ratio', `target ${TARGET_RATIO}`],
+      results.map(({ content, hashMs, printMs, ratio }) => [
+        content,
+        hashMs.toFixed(1),
+        printMs.toFixed(1),
+        ratio.toFixed(2),
+        ratio >= TARGET_RATIO ? 'met' : 'missed',
+      ]),
+    ),
+  );
+  console.log(`\nExtra memory: ${memoryMib.toFixed(2)} MiB (target ${TARGET_MEMORY_MIB})`);
+}
+
+if (process.argv[2] === 'memory') console.log(JSON.stringify(await memory()));
+else await run();
