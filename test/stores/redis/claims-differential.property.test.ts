@@ -49,13 +49,15 @@ describe('races of up to four owners, in Redis', () => {
     'I10: %s: one definitive result, and everyone sees it',
     async (onOrphan) => {
       let answers = 0;
-    const property = fc.asyncProperty(race, fc.scheduler(), async ({ fates, lapses }, scheduler) => {
+      const property = fc.asyncProperty(race, fc.scheduler(), async ({ fates, lapses }, scheduler) => {
         const clock = createFakeClock(1_000_000);
         const attempts = new Attempts(onRedis(clock), clock, scheduler, onOrphan);
         await attempts.run(fates, lapses);
         await judgeRace(attempts);
+        answers += attempts.witness.answers.length;
       });
       await fc.assert(property, { numRuns: 200 });
+      expect(answers).toBeGreaterThan(50);
     },
     120_000,
   );
