@@ -25,7 +25,7 @@ export interface SpoolOptions {
   /** Gives up the reading. */
   readonly signal?: AbortSignal | undefined;
   /** Reads along while the body comes in, in the same pass. What it throws ends the reading. */
-  readonly observe?: ((chunk: Uint8Array) => void) | undefined;
+  readonly observe?: ((chunk: Uint8Array) => unknown) | undefined;
 }
 
 /** A body that was read once and can be sent any number of times. */

@@ -36,4 +36,9 @@ export class Bytes {
   text(): string | undefined {
     return this.#length === 0 ? '' : decodeUtf8(this.take());
   }
+
+  /** As {@link text}, and it stays. */
+  peek(): string | undefined {
+    return decodeUtf8(this.#bytes.subarray(0, this.#length));
+  }
 }

@@ -61,6 +61,8 @@ export class FormField implements FieldReader, FormHandler {
   bareSemicolon(inValue: boolean): void {
     if (inValue && this.#isFound === undefined) this.#beginValue();
     if (this.#isFound) throw this.found.ambiguous('its value has a semicolon');
+    // What stands before the first one is a name as well.
+    if (!inValue && this.#hiddenState === 'none') this.#refuse(this.#name.peek());
     this.#endHidden();
     this.#hiddenState = 'begins';
   }
@@ -82,9 +84,14 @@ export class FormField implements FieldReader, FormHandler {
 
   #endHidden(): void {
     const name = this.#hidden.text();
-    const isName = this.#hiddenState === 'in' && name !== undefined && this.found.matches(name);
+    if (this.#hiddenState === 'in') this.#refuse(name);
     this.#hiddenState = 'none';
-    if (isName) throw this.found.ambiguous('it stands behind a semicolon as well');
+  }
+
+  /** @param name that only some servers see */
+  #refuse(name: string | undefined): void {
+    if (name !== undefined && this.found.matches(name))
+      throw this.found.ambiguous('it stands beside a semicolon as well');
   }
 
   /** The name is complete. */
