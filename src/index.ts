@@ -58,7 +58,9 @@ export {
   type SkippedEvent,
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/exchange.ts';
-export { createGate, type GateOptions, type Resolver } from './gate/gate.ts';
+export { createGate } from './gate/gate.ts';
+export type { IdempotentRequest } from './gate/idempotency-stage.ts';
+export type { GateOptions, Resolver } from './gate/options.ts';
 export {
   type Claim,
   type ClaimSettings,

@@ -1,4 +1,5 @@
 import type { Decision } from '../core/decision.ts';
+import type { Refusal } from '../idempotency.ts';
 
 /** One passage was decided: accepted, or rejected by a limit. */
 export interface DecisionEvent {
@@ -23,6 +24,14 @@ export interface RefundEvent {
   readonly refunded: boolean;
 }
 
+/** What became of an idempotency key. */
+export interface IdempotencyOutcomeEvent {
+  readonly type: 'idempotency';
+  readonly requestId: string;
+  /** `claimed`: the request goes on. `bypassed`: it goes on without protection (I12). The others answer it. */
+  readonly outcome: 'claimed' | 'bypassed' | 'replayed' | Refusal['reason'];
+}
+
 /** The provider answered 429 by itself (S16). */
 export interface ProviderRejectedEvent {
   readonly type: 'provider_rejected';
@@ -34,12 +43,18 @@ export interface ProviderRejectedEvent {
 export interface FailureEvent {
   readonly type: 'failure';
   readonly requestId: string;
-  readonly stage: 'account' | 'route' | 'provider' | 'cost' | 'cached' | 'limits' | 'refund';
+  readonly stage: 'account' | 'route' | 'provider' | 'cost' | 'cached' | 'idempotency' | 'limits' | 'refund';
   readonly error: unknown;
 }
 
 /** Everything that a gate tells. Objects are not to be changed. */
-export type GateEvent = DecisionEvent | SkippedEvent | RefundEvent | ProviderRejectedEvent | FailureEvent;
+export type GateEvent =
+  | DecisionEvent
+  | SkippedEvent
+  | RefundEvent
+  | ProviderRejectedEvent
+  | IdempotencyOutcomeEvent
+  | FailureEvent;
 
 /** Name of the `node:diagnostics_channel` that carries each {@link GateEvent} of every gate in the process. */
 export const GATE_CHANNEL = 'headgate:gate';

@@ -20,8 +20,35 @@ export interface Passage {
   readonly headers: HeaderFields;
   /** The head of the answer is known: says which fields go on it. */
   settle(outcome: Outcome): Settlement;
-  /** The request is known not to have reached the provider: its charge is taken back (S13). Never rejects. */
-  abandon(): Promise<void>;
+  /** Where the outcome is kept for retries: undefined for a request that is not idempotent. */
+  readonly keeping?: Keeping | undefined;
+  /**
+   * The request is known not to have reached the provider: its charge is taken back (S13), and its idempotency key given back (I6). Resolves to
+   * the answer that the client gets instead, where another outcome is kept already. Never rejects.
+   */
+  abandon(): Promise<Reply | undefined>;
+}
+
+/** How an answer is captured, so that every retry gets it (I4). */
+export interface Keeping {
+  /** Most of a body that is kept, in bytes; of a longer one nothing need be captured (I7). */
+  readonly maxBytes: number;
+  /** Nothing of the answer may reach the client before {@link keep} resolved, since another one may take its place. */
+  readonly wholeFirst: boolean;
+  /**
+   * To be called once with the whole answer, unless the passage was abandoned, whether the client is still there or not (I11); awaited before the
+   * client can see the end of the answer. Resolves to the answer that it gets instead, where that one counts. Never rejects.
+   */
+  keep(response: CapturedResponse): Promise<Reply | undefined>;
+}
+
+/** An answer as the client gets it. */
+export interface CapturedResponse {
+  readonly status: number;
+  /** Names and values in one flat list; what is not to be stored is left out by the gate. */
+  readonly fields: readonly string[];
+  /** Undefined where it was too long, or broke off. */
+  readonly body: Uint8Array | undefined;
 }
 
 /** What goes on the answer. */

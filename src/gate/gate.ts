@@ -1,53 +1,25 @@
 import type { Decision } from '../core/decision.ts';
-import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
+import { type HeadgateErrorCode, isHeadgateError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
-import { createProblem, type ProblemMediaType, problemReply } from '../http/problem.ts';
+import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
-import type { Limiter } from '../limiter.ts';
-import { Events, type FailureEvent, type GateEvent } from './events.ts';
-import type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './exchange.ts';
+import type { Claim } from '../idempotency.ts';
+import { Events, type FailureEvent } from './events.ts';
+import type { Answer, Entry, Gate } from './exchange.ts';
+import { type AnswerProblem, IdempotencyStage, type IdempotentRequest } from './idempotency-stage.ts';
+import { checkGateOptions, type GateOptions, type Resolver } from './options.ts';
+import { GatePassage } from './passage.ts';
 
-/** Reads something of a request; may be asynchronous. */
-export type Resolver<Request, Value> = (request: Request) => MaybePromise<Value>;
-
-/** Options of {@link createGate}. `Request` is what the adapter hands over, e.g. Node's `IncomingMessage`. */
-export interface GateOptions<Request> {
-  readonly limiter: Limiter;
-  /** The connected account that the request spends from; undefined: the request is not limited. */
-  readonly account: Resolver<Request, string | undefined>;
-  /** The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL. Undefined: not limited. */
-  readonly route: Resolver<Request, string | undefined>;
-  /** The account's provider, where limits differ by it. */
-  readonly provider?: Resolver<Request, string | undefined> | undefined;
-  /**
-   * What the request costs (S11).
-   * @default 1
-   */
-  readonly cost?: Resolver<Request, number> | undefined;
-  /** Whether a cache will answer, so that the request never reaches the limiter (S12). */
-  readonly cached?: Resolver<Request, boolean> | undefined;
-  /**
-   * Which rate-limit fields answers carry.
-   * @default 'x-ratelimit'
-   */
-  readonly headers?: RateLimitFields | undefined;
-  /**
-   * Media type of the gate's own error answers.
-   * @default 'application/json'
-   */
-  readonly problemMediaType?: ProblemMediaType | undefined;
-  /** Hears of every decision; also published on `node:diagnostics_channel` as `headgate:gate`. */
-  readonly onEvent?: ((event: GateEvent) => void) | undefined;
-}
-
-const FIELDS: readonly RateLimitFields[] = ['x-ratelimit', 'ietf', 'both', 'none'];
-const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
-const RESOLVERS = ['account', 'route', 'provider', 'cost', 'cached'] as const;
 /** Errors of headgate's own that mean: the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
 const NO_HEADERS: HeaderFields = Object.freeze({});
+const BYPASSED: HeaderFields = Object.freeze({ 'idempotency-status': 'bypassed' });
+
+/** A provider that says 429 has not done it (I6). */
+function isNoRejection(status: number): boolean {
+  return status !== 429;
+}
 
 /**
  * Makes the gate that adapters mount.
@@ -62,7 +34,7 @@ const NO_HEADERS: HeaderFields = Object.freeze({});
  * @throws OptionError
  */
 export function createGate<Request>(options: GateOptions<Request>): Gate<Request> {
-  check(options);
+  checkGateOptions(options);
   return new StagedGate(options);
 }
 
@@ -70,14 +42,90 @@ class StagedGate<Request> implements Gate<Request> {
   readonly #options: GateOptions<Request>;
   readonly #fields: RateLimitFields;
   readonly #events: Events;
+  readonly #idempotency: IdempotencyStage | undefined;
 
   constructor(options: GateOptions<Request>) {
     this.#options = options;
     this.#fields = options.headers ?? 'x-ratelimit';
     this.#events = new Events(options.onEvent);
+    const { idempotency, isOutcome = isNoRejection, keepsField } = options;
+    this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
   enter(request: Request, requestId?: string): MaybePromise<Entry> {
+    const { idempotent } = this.#options;
+    const stage = this.#idempotency;
+    if (stage === undefined || idempotent === undefined) return this.#pace(request, requestId);
+    try {
+      const keyed = ask('idempotency', idempotent, request);
+      if (keyed === undefined) return this.#pace(request, requestId);
+      const id = this.#idFor(requestId, true);
+      return Promise.resolve(keyed)
+        .then((found) => (found === undefined ? this.#pace(request, id) : this.#claim(stage, found, request, id)))
+        .catch((error: unknown) => this.#failed(id, error));
+    } catch (error) {
+      return this.#failed(requestId, error);
+    }
+  }
+
+  /** Claims the key, then takes the stages behind it, whose "no" gives it back before it is answered. */
+  async #claim(stage: IdempotencyStage, keyed: IdempotentRequest, request: Request, requestId: string): Promise<Entry> {
+    const problem: AnswerProblem = (status, type, detail, headers) =>
+      this.#answer(status, type, detail, requestId, headers).reply;
+    const opened = await stage.open(keyed);
+    const tell = (outcome: 'claimed' | 'bypassed' | 'replayed'): void =>
+      this.#events.emit({ type: 'idempotency', requestId, outcome });
+    switch (opened.kind) {
+      case 'replay':
+        tell('replayed');
+        return { kind: 'answer', reply: stage.replay(opened.result, problem) };
+      case 'refused':
+        this.#events.emit({ type: 'idempotency', requestId, outcome: opened.reason });
+        return { kind: 'answer', reply: stage.refuse(opened, keyed, problem) };
+      case 'unavailable':
+        return this.#failed(requestId, new StageError('idempotency', opened.error));
+      case 'bypassed': {
+        tell('bypassed');
+        const entry = await this.#pace(request, requestId);
+        return entry.kind === 'answer' ? entry : entry.marked(BYPASSED);
+      }
+      case 'claimed':
+        tell('claimed');
+        try {
+          return await this.#go(stage, opened.claim, keyed, problem, await this.#pace(request, requestId), requestId);
+        } catch (error) {
+          await opened.claim.abandon();
+          throw error;
+        }
+    }
+  }
+
+  async #go(
+    stage: IdempotencyStage,
+    claim: Claim,
+    keyed: IdempotentRequest,
+    problem: AnswerProblem,
+    entry: Answer | GatePassage,
+    requestId: string,
+  ): Promise<Entry> {
+    const instead = (reply: Reply | undefined): Answer | undefined => reply && { kind: 'answer', reply };
+    if (entry.kind === 'answer') return instead(await stage.release(claim, problem)) ?? entry;
+    const dispatch = await claim.dispatch();
+    if (dispatch.kind === 'ok')
+      return entry.holding(stage.keeping(claim, keyed, problem), () => stage.release(claim, problem));
+    await entry.abandon();
+    switch (dispatch.kind) {
+      case 'settled':
+        return { kind: 'answer', reply: stage.replay(dispatch.result, problem) };
+      case 'lost':
+        return { kind: 'answer', reply: stage.refuse({ kind: 'refused', reason: 'lost' }, keyed, problem) };
+      case 'unavailable':
+        return this.#failed(requestId, new StageError('idempotency', dispatch.error));
+    }
+  }
+
+  /** The stages behind idempotency: cache and limits. */
+  #pace(request: Request, requestId: string | undefined): MaybePromise<Answer | GatePassage> {
     const { account, route, provider, cost, cached } = this.#options;
     try {
       const accountId = ask('account', account, request);
@@ -113,7 +161,7 @@ class StagedGate<Request> implements Gate<Request> {
     route: string | undefined,
     provider: string | undefined,
     cost: number,
-  ): MaybePromise<Entry> {
+  ): MaybePromise<Answer | GatePassage> {
     if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
     if (isCached) return this.#skip(requestId, 'cached');
     const { limiter } = this.#options;
@@ -129,7 +177,7 @@ class StagedGate<Request> implements Gate<Request> {
     );
   }
 
-  #decided(requestId: string | undefined, decision: Decision): Entry {
+  #decided(requestId: string | undefined, decision: Decision): Answer | GatePassage {
     requestId = this.#idFor(requestId, !decision.accepted);
     if (this.#events.heard) this.#events.emit({ type: 'decision', requestId, decision });
     const headers = rateLimitFields(decision, this.#fields);
@@ -140,7 +188,7 @@ class StagedGate<Request> implements Gate<Request> {
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 
-  #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): Entry {
+  #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {
     requestId = this.#idFor(requestId);
     if (this.#events.heard) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#pass(requestId, undefined, NO_HEADERS);
@@ -151,7 +199,7 @@ class StagedGate<Request> implements Gate<Request> {
     return requestId ?? (needed || this.#events.heard ? crypto.randomUUID() : '');
   }
 
-  #pass(requestId: string, decision: Decision | undefined, headers: HeaderFields): Passage {
+  #pass(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options.limiter, this.#events);
   }
 
@@ -160,14 +208,10 @@ class StagedGate<Request> implements Gate<Request> {
     requestId = this.#idFor(requestId, true);
     this.#events.emit({ type: 'failure', requestId, stage, error });
     // A store that cannot decide is not there; everything else is a fault of the program's.
-    const storeIsAway = stage === 'limits' && (!isHeadgateError(error) || STORE_CODES.includes(error.code));
+    const asksStore = stage === 'limits' || stage === 'idempotency';
+    const storeIsAway = asksStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code));
     return storeIsAway
-      ? this.#answer(
-          503,
-          'errors/service_unavailable',
-          'The rate limit could not be checked; nothing was charged.',
-          requestId,
-        )
+      ? this.#answer(503, 'errors/service_unavailable', AWAY[stage], requestId)
       : this.#answer(
           500,
           'errors/unexpected_error',
@@ -181,49 +225,18 @@ class StagedGate<Request> implements Gate<Request> {
     type: ErrorType<Status>,
     detail: string,
     requestId: string,
-    headers: HeaderFields = NO_HEADERS,
+    headers: Reply['headers'] = NO_HEADERS,
   ): Answer {
     const problem = createProblem(status, type, detail, requestId);
     return { kind: 'answer', reply: problemReply(problem, headers, this.#options.problemMediaType) };
   }
 }
 
-class GatePassage implements Passage {
-  readonly kind = 'proceed';
-  #open = true;
-
-  constructor(
-    readonly decision: Decision | undefined,
-    readonly headers: HeaderFields,
-    readonly requestId: string,
-    private readonly limiter: Limiter,
-    private readonly events: Events,
-  ) {}
-
-  settle({ status, cached = false }: Outcome): Settlement {
-    if (this.#open && cached) void this.#refund();
-    this.#open = false;
-    if (status !== 429) return { headers: this.headers, stripRateLimit: false };
-    this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
-    return { headers: NO_HEADERS, stripRateLimit: true };
-  }
-
-  async abandon(): Promise<void> {
-    if (!this.#open) return;
-    this.#open = false;
-    await this.#refund();
-  }
-
-  async #refund(): Promise<void> {
-    const { decision, requestId } = this;
-    if (decision === undefined) return;
-    try {
-      this.events.emit({ type: 'refund', requestId, decision, refunded: await this.limiter.refund(decision) });
-    } catch (error) {
-      this.events.emit({ type: 'failure', requestId, stage: 'refund', error });
-    }
-  }
-}
+/** What a store that is away means at each stage that asks one. */
+const AWAY = {
+  limits: 'The rate limit could not be checked; nothing was charged.',
+  idempotency: 'The idempotency key could not be claimed; nothing was sent. Retry with the same key.',
+} as const;
 
 /** Which stage something broke in. Stays inside the gate. */
 class StageError extends Error {
@@ -256,25 +269,4 @@ function ask<Request, Value>(
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof value === 'object' && value !== null && 'then' in value;
-}
-
-function check<Request>(options: GateOptions<Request>): void {
-  const known = ['limiter', ...RESOLVERS, 'headers', 'problemMediaType', 'onEvent'];
-  checkOptions(options, known, 'options');
-  const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json', onEvent } = options;
-  if (typeof limiter?.consume !== 'function')
-    throw new OptionError('limiter', limiter, 'must be what createLimiter() returns');
-  for (const name of RESOLVERS) {
-    const resolver = options[name];
-    const required = name === 'account' || name === 'route';
-    if (typeof resolver !== 'function' && (required || resolver !== undefined)) {
-      throw new OptionError(name, resolver, 'must be a function of the request');
-    }
-  }
-  if (!FIELDS.includes(headers)) throw new OptionError('headers', headers, `must be one of ${FIELDS.join(', ')}`);
-  if (!MEDIA_TYPES.includes(problemMediaType)) {
-    throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);
-  }
-  if (onEvent !== undefined && typeof onEvent !== 'function')
-    throw new OptionError('onEvent', onEvent, 'must be a function');
 }

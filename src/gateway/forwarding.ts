@@ -34,7 +34,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #sent = false;
   #settled = false;
   #discarded: number | undefined;
-  #refunded: Promise<void> | undefined;
+  #refunded: Promise<unknown> | undefined;
   readonly #startedAt = performance.now();
   #timer: NodeJS.Timeout;
 

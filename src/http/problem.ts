@@ -16,9 +16,9 @@ export interface Problem<Status extends ErrorStatus = ErrorStatus> {
 /** A whole HTTP answer: what an adapter sends as it is. */
 export interface Reply {
   readonly status: number;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  /** By name; a list where the field comes more than once. */
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly body: string | Uint8Array;
 }
 
 /** Media type of error answers: the specification's, or that of RFC 9457. */
@@ -59,9 +59,9 @@ export function createProblem<Status extends ErrorStatus>(
 /** The answer that carries an error object, with `headers` beside its own. */
 export function problemReply(
   problem: Problem,
-  headers: Readonly<Record<string, string>> = {},
+  headers: Reply['headers'] = {},
   mediaType: ProblemMediaType = 'application/json',
-): Reply {
+): Reply & { readonly body: string } {
   const body = JSON.stringify(problem);
   return {
     status: problem.status,

@@ -35,7 +35,7 @@ function passage(entry: Entry): Passage {
 
 function problem(entry: Entry): Record<string, unknown> {
   if (entry.kind !== 'answer') throw new Error('went on');
-  return { headers: entry.reply.headers, ...JSON.parse(entry.reply.body) };
+  return { headers: entry.reply.headers, ...JSON.parse(String(entry.reply.body)) };
 }
 
 describe('the stages', () => {

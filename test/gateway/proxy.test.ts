@@ -79,6 +79,7 @@ function passageOf(told: Told): Passage {
     },
     abandon: async () => {
       told.abandoned += 1;
+      return undefined;
     },
   };
 }

@@ -18,7 +18,7 @@ const PASSAGE: Passage = {
   decision: undefined,
   headers: {},
   settle: () => ({ headers: {}, stripRateLimit: false }),
-  abandon: async () => {},
+  abandon: async () => undefined,
 };
 
 /** A main listener around the parts that a test is about; the others let everything through and answer 200. */
@@ -108,7 +108,7 @@ it.each([
 });
 
 it('S13: a client that left while the gate was asked is not forwarded, and its charge goes back', async () => {
-  const abandon = vi.fn(async () => {});
+  const abandon = vi.fn(async () => undefined);
   const forward = vi.fn();
   let decide: (entry: Entry) => void = () => {};
   const asked = vi.fn(

@@ -1,0 +1,62 @@
+import type { Decision } from '../core/decision.ts';
+import type { Reply } from '../http/problem.ts';
+import type { HeaderFields } from '../http/rate-limit-fields.ts';
+import type { Limiter } from '../limiter.ts';
+import type { Events } from './events.ts';
+import type { Keeping, Outcome, Passage, Settlement } from './exchange.ts';
+
+const NO_HEADERS: HeaderFields = Object.freeze({});
+
+/** The passage of one request that may go on. */
+export class GatePassage implements Passage {
+  readonly kind = 'proceed';
+  #open = true;
+  keeping: Keeping | undefined;
+  #release: (() => Promise<Reply | undefined>) | undefined;
+
+  constructor(
+    readonly decision: Decision | undefined,
+    public headers: HeaderFields,
+    readonly requestId: string,
+    private readonly limiter: Limiter,
+    private readonly events: Events,
+  ) {}
+
+  /** @param release gives the claim back */
+  holding(keeping: Keeping, release: () => Promise<Reply | undefined>): this {
+    this.keeping = keeping;
+    this.#release = release;
+    return this;
+  }
+
+  /** With `headers` beside its own. */
+  marked(headers: HeaderFields): this {
+    this.headers = { ...this.headers, ...headers };
+    return this;
+  }
+
+  settle({ status, cached = false }: Outcome): Settlement {
+    if (this.#open && cached) void this.#refund();
+    this.#open = false;
+    if (status !== 429) return { headers: this.headers, stripRateLimit: false };
+    this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
+    return { headers: NO_HEADERS, stripRateLimit: true };
+  }
+
+  async abandon(): Promise<Reply | undefined> {
+    if (!this.#open) return undefined;
+    this.#open = false;
+    const [instead] = await Promise.all([this.#release?.(), this.#refund()]);
+    return instead;
+  }
+
+  async #refund(): Promise<void> {
+    const { decision, requestId } = this;
+    if (decision === undefined) return;
+    try {
+      this.events.emit({ type: 'refund', requestId, decision, refunded: await this.limiter.refund(decision) });
+    } catch (error) {
+      this.events.emit({ type: 'failure', requestId, stage: 'refund', error });
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/** An answer as it is kept for replays (I4). */
+export interface KeptResponse {
+  readonly status: number;
+  /** Names and values in one flat list, in their order; {@link keptFields} says which. */
+  readonly fields: readonly string[];
+  readonly body: Uint8Array;
+}
+
+/** Of this moment or this connection, or somebody's own: never stored, never replayed (I4). */
+const NEVER_KEPT: ReadonlySet<string> = new Set([
+  'set-cookie',
+  'date',
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'content-length',
+  'retry-after',
+  'ratelimit',
+  'ratelimit-policy',
+  'x-request-id',
+  'idempotency-replayed',
+  'idempotency-status',
+]);
+
+const VERSION = 1;
+
+/** Which of an answer's fields are stored. */
+export type KeepField = (name: string) => boolean;
+
+/** Everything but what belongs to the moment, the connection or a session. `name` is in lower case. */
+export const keepsField: KeepField = (name) => !NEVER_KEPT.has(name) && !name.startsWith('x-ratelimit-');
+
+/** The fields that are stored, of names and values in one flat list. */
+export function keptFields(fields: readonly string[], keeps: KeepField = keepsField): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] as string;
+    // What is never kept is no option.
+    if (keepsField(name.toLowerCase()) && keeps(name.toLowerCase())) kept.push(name, fields[i + 1] as string);
+  }
+  return kept;
+}
+
+/** As text for a store: a body that is text stays text, any other is written in base64. */
+export function encodeResponse({ status, fields, body }: KeptResponse): string {
+  const head = JSON.stringify([VERSION, status, fields]);
+  const text = textOf(body);
+  return text === undefined ? `${head}\nb${toBase64(body)}` : `${head}\nt${text}`;
+}
+
+/** Undefined where it is not what {@link encodeResponse} writes. */
+export function decodeResponse(value: string): KeptResponse | undefined {
+  const end = value.indexOf('\n');
+  const coding = value[end + 1];
+  try {
+    const [version, status, fields] = JSON.parse(value.slice(0, end)) as [unknown, unknown, unknown];
+    if (version !== VERSION || !isStatus(status) || !isFields(fields)) return undefined;
+    const rest = value.slice(end + 2);
+    if (coding === 't') return { status, fields, body: new TextEncoder().encode(rest) };
+    return coding === 'b' ? { status, fields, body: fromBase64(rest) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isStatus(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 200 && Number(value) <= 999;
+}
+
+function isFields(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length % 2 === 0 && value.every((part) => typeof part === 'string');
+}
+
+/** Undefined where the bytes are not exactly those of some text. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Characters that `String.fromCharCode` takes at once. */
+const CHUNK = 32_768;
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = '';
+  for (let at = 0; at < bytes.length; at += CHUNK) binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK));
+  return btoa(binary);
+}
+
+function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+}
