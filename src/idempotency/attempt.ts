@@ -1,12 +1,4 @@
-import type {
-  AbandonReply,
-  BeginReply,
-  ClaimCommand,
-  CompleteReply,
-  HeldCommand,
-  HeldReply,
-  KeptResult,
-} from '../core/claim.ts';
+import type { AbandonReply, BeginReply, CompleteReply, HeldCommand, HeldReply, KeptResult } from '../core/claim.ts';
 import { isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Engine } from './engine.ts';
@@ -36,7 +28,8 @@ export class Attempt {
   readonly id: ClaimId;
   readonly settings: ClaimSettings;
   readonly fused: boolean;
-  readonly #command: ClaimCommand;
+  readonly fingerprint: string;
+  readonly #token = crypto.randomUUID();
 
   /** @param fused whether the claim is marked as dispatched as soon as it is made */
   constructor(engine: Engine, id: ClaimId, fingerprint: string, settings: ClaimSettings, fused: boolean) {
@@ -44,23 +37,20 @@ export class Attempt {
     this.id = id;
     this.settings = settings;
     this.fused = fused;
-    this.#command = { token: crypto.randomUUID(), fingerprint, retentionMs: settings.retentionMs };
-  }
-
-  get fingerprint(): string {
-    return this.#command.fingerprint;
+    this.fingerprint = fingerprint;
   }
 
   /** Without a reply, the claim that may have been made is given back in the background. Never rejects. */
   async begin(): Promise<Beginning> {
-    const { engine, id, settings } = this;
-    const { leaseMs, onOrphan } = settings;
+    const { engine, id, fingerprint } = this;
+    const { leaseMs, onOrphan, retentionMs } = this.settings;
+    const command = { token: this.#token, fingerprint, retentionMs, leaseMs, onOrphan, dispatch: this.fused };
     let error: unknown;
     let mayBeClaimed = false;
     for (let tries = 0; tries < TRIES; tries++) {
       const sentAt = engine.timers.now();
       try {
-        const reply = await engine.store.begin(id, { ...this.#command, leaseMs, onOrphan, dispatch: this.fused });
+        const reply = await engine.store.begin(id, command);
         if (reply.kind === 'claimed') return { ...reply, sentAt };
         if (reply.kind !== 'late') return reply;
         error = new StoreUnavailableError('the command came too late');
@@ -98,8 +88,9 @@ export class Attempt {
 
   /** @throws what the store throws: whether the outcome is kept is unknown then */
   async complete(result: KeptResult): Promise<CompleteReply> {
-    const { engine, id } = this;
-    const reply = await engine.store.complete(id, { ...this.#command, result });
+    const { engine, id, fingerprint } = this;
+    const { retentionMs } = this.settings;
+    const reply = await engine.store.complete(id, { token: this.#token, fingerprint, retentionMs, result });
     if (engine.events.heard) {
       const { status, value } = result;
       if (reply.kind === 'ok') {
@@ -125,8 +116,9 @@ export class Attempt {
 
   /** @throws what the store throws: whether the claim was given back is unknown then */
   async abandon(generation: number | undefined): Promise<AbandonReply> {
-    const { engine, id } = this;
-    const reply = await engine.store.abandon(id, { ...this.#command, generation });
+    const { engine, id, fingerprint } = this;
+    const { retentionMs } = this.settings;
+    const reply = await engine.store.abandon(id, { token: this.#token, fingerprint, retentionMs, generation });
     if (reply.kind === 'released' && engine.events.heard) engine.events.emit({ ...id, type: 'released' });
     if (reply.kind === 'lost' && generation !== undefined) this.tellLost('abandon');
     engine.waiters.wake(id);
@@ -155,7 +147,8 @@ export class Attempt {
   }
 
   #held(generation: number): HeldCommand {
-    return { ...this.#command, generation, leaseMs: this.settings.leaseMs };
+    const { leaseMs, retentionMs } = this.settings;
+    return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs };
   }
 }
 

@@ -69,8 +69,7 @@ const CHOICES = {
  * @throws OptionError
  */
 export function settingsOf(given: SettingsInput, defaults: ClaimSettings): ClaimSettings {
-  const present = SETTING_NAMES.filter((name) => given[name] !== undefined);
-  if (present.length === 0) return defaults;
+  if (!SETTING_NAMES.some((name) => given[name] !== undefined)) return defaults;
   for (const [name, [min, max]] of Object.entries(RANGES)) {
     const value: unknown = Reflect.get(given, name);
     if (value !== undefined && !(Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max))
@@ -81,5 +80,6 @@ export function settingsOf(given: SettingsInput, defaults: ClaimSettings): Claim
     if (value !== undefined && !choices.some((choice) => choice === value))
       throw new OptionError(name, value, `must be one of ${choices.join(', ')}`);
   }
+  const present = SETTING_NAMES.filter((name) => given[name] !== undefined);
   return { ...defaults, ...Object.fromEntries(present.map((name) => [name, given[name]])) };
 }

@@ -26,7 +26,7 @@ export function createFakeTimers(start = 1_000_000): FakeTimers {
     now = Math.max(now, call.at);
     calls.delete(call);
     call.call();
-    await settled();
+    await turn();
   };
   return {
     now: () => now,
@@ -56,5 +56,10 @@ export function createFakeTimers(start = 1_000_000): FakeTimers {
 
 /** Everything that waits for nothing but its turn has had it. */
 export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+  await turn();
+  await turn();
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

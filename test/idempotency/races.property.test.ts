@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { OnOrphan } from '../../src/index.ts';
+import { type End, play, stories } from '../support/owners.ts';
+
+const RUNS = Number(process.env.RACES ?? 100);
+const TIMEOUT_MS = 60_000 + RUNS * 200;
+
+const property = (policy: OnOrphan, holds: (end: End) => void): Promise<void> =>
+  fc.assert(
+    fc.asyncProperty(stories, async (told) => holds(await play(told, policy))),
+    { numRuns: RUNS },
+  );
+
+/** What holds under every policy. */
+function nothingIsStuck({ alive, retry }: End): void {
+  for (const owner of [...alive, retry]) {
+    // P4: everybody got an answer, and nothing goes on.
+    expect(owner.result ?? owner.thrown).toBeDefined();
+    expect([owner.idempotency.held, owner.idempotency.pending, owner.time.waiting]).toEqual([0, 0, 0]);
+  }
+}
+
+function oneResult({ owners, retry }: End): void {
+  const outcomes = [...owners, retry].map(({ outcome }) => outcome).filter((outcome) => outcome !== undefined);
+  expect(new Set(outcomes).size).toBeLessThanOrEqual(1);
+}
+
+function oneRequest({ owners, effects, retry }: End): void {
+  const all = [...owners, retry];
+  const requests = all
+    .filter(({ name, outcome }) => outcome !== undefined || effects.includes(name))
+    .map(({ story }) => story.request);
+  expect(new Set(requests).size).toBeLessThanOrEqual(1);
+}
+
+const reasonOf = ({ result }: End['retry']): string | undefined =>
+  result?.kind === 'refused' ? result.reason : undefined;
+
+describe('up to four owners, on a line that loses, delays and repeats, some of which stall or die', {
+  timeout: TIMEOUT_MS,
+}, () => {
+  it('reject: P1 at most one effect, P2 one result, P3 one request, P4 nothing stuck', async () => {
+    await property('reject', (end) => {
+      expect(end.effects.length).toBeLessThanOrEqual(1);
+      oneResult(end);
+      oneRequest(end);
+      nothingIsStuck(end);
+      // An orphan needs the death of an owner.
+      if (reasonOf(end.retry) === 'orphan') expect(end.alive.length).toBeLessThan(end.owners.length);
+      else if (reasonOf(end.retry) !== 'mismatch') expect(end.retry.outcome).toBeDefined();
+    });
+  });
+
+  it('reexecute: P2, P3, P4; nobody is refused as an orphan', async () => {
+    await property('reexecute', (end) => {
+      oneResult(end);
+      oneRequest(end);
+      nothingIsStuck(end);
+      if (reasonOf(end.retry) !== 'mismatch') expect(end.retry.outcome).toBeDefined();
+    });
+  });
+
+  it('reconcile, with a downstream that fences: P1, P2, P3, P4', async () => {
+    await property('reconcile', (end) => {
+      expect(end.effects.length).toBeLessThanOrEqual(1);
+      oneResult(end);
+      oneRequest(end);
+      nothingIsStuck(end);
+      if (reasonOf(end.retry) !== 'mismatch') expect(end.retry.outcome).toBeDefined();
+    });
+  });
+});
