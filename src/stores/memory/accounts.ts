@@ -19,37 +19,36 @@ const HASHED = 16;
 const OPTIONS = { allowStale: true };
 
 /** One cache, and whether an account that belongs here had to go to the next one for want of room. */
-interface Shard<V extends {}> {
-  readonly cache: LRUCache<string, V>;
+interface Shard {
+  readonly cache: LRUCache<string, Held>;
   overflowed: boolean;
 }
 
 /**
  * What is held for each account, ordered by when one of its windows last began: what stands at the old end is what is most likely over.
- * lru-cache never evicts by itself here, since there is room for as many accounts as the store may have records (S18). The claim store
- * holds its claims in the same way, by their names.
+ * lru-cache never evicts by itself here, since there is room for as many accounts as the store may have records (S18).
  */
-export class Accounts<V extends {} = Held> {
-  readonly #shards: Shard<V>[];
+export class Accounts {
+  readonly #shards: Shard[];
   /** The only cache, where there is one: most stores are small, and need not ask which. */
-  readonly #only: LRUCache<string, V> | undefined;
+  readonly #only: LRUCache<string, Held> | undefined;
   #sweptShard = 0;
 
   constructor(most: number) {
     const count = most <= UNSHARDED ? 1 : Math.ceil(most / ACCOUNTS_PER_SHARD);
     const max = count === 1 ? most : Math.ceil((most / count) * SLACK);
     this.#shards = Array.from({ length: count }, () => ({ cache: new LRUCache({ max }), overflowed: false }));
-    this.#only = count === 1 ? (this.#shards[0] as Shard<V>).cache : undefined;
+    this.#only = count === 1 ? (this.#shards[0] as Shard).cache : undefined;
   }
 
-  get(account: string): V | undefined {
+  get(account: string): Held | undefined {
     if (this.#only !== undefined) return this.#only.peek(account, OPTIONS);
-    const { cache, overflowed } = this.#shards[this.#home(account)] as Shard<V>;
+    const { cache, overflowed } = this.#shards[this.#home(account)] as Shard;
     const held = cache.peek(account, OPTIONS);
     return held === undefined && overflowed ? this.#cacheOf(account)?.peek(account, OPTIONS) : held;
   }
 
-  set(account: string, held: V): void {
+  set(account: string, held: Held): void {
     (this.#cacheOf(account) ?? this.#cacheWithRoom(account)).set(account, held);
   }
 
@@ -68,7 +67,7 @@ export class Accounts<V extends {} = Held> {
     // As many shards as it takes, so that a large `most` sees the whole store.
     for (let tried = 0; tried < this.#shards.length && accounts.length < most; tried++) {
       this.#sweptShard = (this.#sweptShard + 1) % this.#shards.length;
-      for (const account of (this.#shards[this.#sweptShard] as Shard<V>).cache.rkeys()) {
+      for (const account of (this.#shards[this.#sweptShard] as Shard).cache.rkeys()) {
         if (accounts.push(account) >= most) break;
       }
     }
@@ -76,10 +75,10 @@ export class Accounts<V extends {} = Held> {
   }
 
   /** The cache that holds the account. */
-  #cacheOf(account: string): LRUCache<string, V> | undefined {
+  #cacheOf(account: string): LRUCache<string, Held> | undefined {
     const count = this.#shards.length;
     for (let i = this.#home(account), tried = 0; tried < count; i = (i + 1) % count, tried++) {
-      const { cache, overflowed } = this.#shards[i] as Shard<V>;
+      const { cache, overflowed } = this.#shards[i] as Shard;
       if (cache.has(account)) return cache;
       if (!overflowed) return undefined;
     }
@@ -87,10 +86,10 @@ export class Accounts<V extends {} = Held> {
   }
 
   /** The account's own cache, or the next with room: there is one, since all together have more room than the store has records. */
-  #cacheWithRoom(account: string): LRUCache<string, V> {
+  #cacheWithRoom(account: string): LRUCache<string, Held> {
     let i = this.#home(account);
     for (;;) {
-      const shard = this.#shards[i] as Shard<V>;
+      const shard = this.#shards[i] as Shard;
       if (shard.cache.size < shard.cache.max) return shard.cache;
       shard.overflowed = true;
       i = (i + 1) % this.#shards.length;

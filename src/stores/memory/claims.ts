@@ -21,16 +21,15 @@ import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { ClockError, OptionError, StoreFullError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
-import { Accounts } from './accounts.ts';
-import { bytesOf, type Claim, KeptResults } from './kept-results.ts';
+import { type Claim, ClaimTable } from './claim-table.ts';
+import { bytesOf, KeptResults } from './kept-results.ts';
 
 /** Options of {@link createMemoryClaimStore}. */
 export interface MemoryClaimStoreOptions {
   /**
    * Most idempotency keys held at a time, from 1 to 16,000,000; they are this store's own, beside a limiter's. A full store looks at 256 keys
    * for one whose retention is over; where it finds none, a new key is refused with `StoreFullError` and counted in `stats().refused`:
-   * a claim in progress is never evicted (I13), and a finished one never forgotten, since its retry would run again. About 28 bytes a key
-   * are taken at once.
+   * a claim in progress is never evicted (I13), and a finished one never forgotten, since its retry would run again.
    * @default 100_000
    */
   readonly maxKeys?: number;
@@ -112,9 +111,8 @@ class Store implements MemoryClaimStore {
   readonly #maxKeys: number;
   readonly #maxBytes: number;
   readonly #clock: Clock;
-  readonly #claims: Accounts<Claim>;
+  readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
-  #keys = 0;
   #commands = 0;
   #refused = 0;
   #dropped = 0;
@@ -124,7 +122,7 @@ class Store implements MemoryClaimStore {
     this.#maxKeys = maxKeys;
     this.#maxBytes = maxBytes;
     this.#clock = clock;
-    this.#claims = new Accounts(maxKeys);
+    this.#claims = new ClaimTable(maxKeys);
   }
 
   begin(id: ClaimId, command: BeginCommand): BeginReply {
@@ -161,7 +159,7 @@ class Store implements MemoryClaimStore {
 
   stats(): MemoryClaimStoreStats {
     return {
-      keys: this.#keys,
+      keys: this.#claims.size,
       maxKeys: this.#maxKeys,
       bytes: this.#results.bytes,
       maxBytes: this.#maxBytes,
@@ -186,15 +184,12 @@ class Store implements MemoryClaimStore {
 
   /** Throws before anything is held, so that a refused sender is told nothing that does not stand. */
   #add(name: string, record: ClaimRecord, now: number): void {
-    if (this.#keys >= this.#maxKeys) this.#sweep(KEYS_WHEN_FULL, now);
-    if (this.#keys >= this.#maxKeys) {
+    if (this.#claims.size >= this.#maxKeys) this.#sweep(KEYS_WHEN_FULL, now);
+    if (this.#claims.size >= this.#maxKeys) {
       this.#refused++;
       throw new StoreFullError(this.#maxKeys);
     }
-    const claim: Claim = { name, record, older: undefined, newer: undefined, bytes: 0 };
-    this.#claims.set(name, claim);
-    this.#keys++;
-    this.#keep(claim, now);
+    this.#keep(this.#claims.add(name, record), now);
     this.#sweep(KEYS_PER_SWEEP, now);
   }
 
@@ -206,13 +201,13 @@ class Store implements MemoryClaimStore {
 
   #remove(claim: Claim): void {
     this.#results.remove(claim);
-    this.#claims.delete(claim.name);
-    this.#keys--;
+    this.#claims.delete(claim);
   }
 
   /** Holds the result's value, at the price of older ones where there is no room for all. */
   #keep(claim: Claim, now: number): void {
     const bytes = bytesOf(claim.record);
+    if (bytes === 0) return;
     if (bytes > this.#maxBytes) {
       // The others would all lose theirs, and it still would not fit.
       this.#drop(claim);
@@ -239,12 +234,12 @@ class Store implements MemoryClaimStore {
     this.#swept++;
   }
 
-  /** Looks at up to `most` keys from the old end: what is over leaves, the rest goes to the back. */
+  /** Looks at up to `most` keys, those first that were not looked at for longest: what is over leaves, the rest goes to the back. */
   #sweep(most: number, now: number): void {
-    for (const name of this.#claims.oldest(most)) {
-      const claim = this.#claims.get(name) as Claim;
+    for (let looked = Math.min(most, this.#claims.size); looked > 0; looked--) {
+      const claim = this.#claims.first as Claim;
       if (keptAt(claim.record, now) === undefined) this.#expire(claim);
-      else this.#claims.touch(name);
+      else this.#claims.postpone(claim);
     }
   }
 

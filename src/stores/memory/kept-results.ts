@@ -1,15 +1,5 @@
 import type { ClaimRecord } from '../../core/claim.ts';
-
-/** A claim in memory. The record is never changed, but replaced. */
-export interface Claim {
-  readonly name: string;
-  record: ClaimRecord;
-  /** Neighbours in the order in which results were kept, of claims that hold one. */
-  older: Claim | undefined;
-  newer: Claim | undefined;
-  /** Of its result's value; 0 without one. */
-  bytes: number;
-}
+import type { Claim } from './claim-table.ts';
 
 /** What a character takes at most: V8 holds a string in one byte or in two a character, and does not say in which. */
 const BYTES_PER_CHARACTER = 2;
