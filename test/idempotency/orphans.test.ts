@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Reconciled, RunOptions } from '../../src/index.ts';
 import { settled } from '../support/fake-timers.ts';
-import { createWorld, type World } from '../support/idempotency.ts';
+import { createOperation, createWorld, type World } from '../support/idempotency.ts';
 
 const id = { scope: '', key: 'k' };
 
@@ -130,6 +130,25 @@ describe('I9: reconcile', () => {
     await world.timers.advance(10_000);
     answer({ done: false });
     expect(await result).toEqual({ kind: 'refused', reason: 'lost' });
+  });
+
+  it('I10: the original comes first after all: its outcome counts, not what the callback said', async () => {
+    const world = createWorld();
+    const options = { onOrphan: 'reconcile', reconcile: () => ({ done: true, result: 'theirs' }) } as const;
+    const [slow, asking] = [world.gateway(options), world.gateway(options)];
+    const operation = createOperation<string>();
+    const original = slow.idempotency.run('k', 'r', operation.run);
+    await settled();
+    slow.line.always = 'lost';
+    await world.timers.advance(30_000);
+    slow.line.always = 'ok';
+    asking.line.next('complete', 'hung');
+    const retry = asking.idempotency.run('k', 'r', () => expect.unreachable());
+    await settled();
+    operation.end('mine');
+    expect(await original).toMatchObject({ kind: 'executed', value: 'mine', kept: true });
+    asking.line.deliver();
+    expect(await retry).toEqual({ kind: 'replayed', value: 'mine' });
   });
 
   it('P2: what it knows is not told before it is kept', async () => {

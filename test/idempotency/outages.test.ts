@@ -307,6 +307,50 @@ describe('P2: one result for all', () => {
     expect(await stale).toEqual({ kind: 'replayed', value: 'second' });
   });
 
+  it.each([
+    ['goes on to dispatch', async (dispatch: () => Promise<void>) => dispatch().then(() => 'first')],
+    ['fails before it', async () => Promise.reject(new Error('x'))],
+  ])('and so does who was taken over before dispatch and %s', async (_, go) => {
+    const world = createWorld();
+    const [slow, fast] = [world.gateway(), world.gateway()];
+    const pause = createOperation<void>();
+    const stale = slow.idempotency.run(
+      'k',
+      'r',
+      async ({ dispatch }) => {
+        await pause.run();
+        return go(dispatch);
+      },
+      EXPLICIT,
+    );
+    await settled();
+    slow.line.always = 'lost';
+    await world.timers.advance(30_000);
+    slow.line.always = 'ok';
+    await fast.idempotency.run('k', 'r', () => 'second');
+    pause.end();
+    expect(await stale).toEqual({ kind: 'replayed', value: 'second' });
+    expect([slow.idempotency.held, world.timers.waiting]).toEqual([0, 0]);
+  });
+
+  it('nothing is kept of who lost its claim before dispatch', async () => {
+    const world = createWorld();
+    const [slow, fast] = [world.gateway(), world.gateway()];
+    const pause = createOperation<string>();
+    const stale = slow.idempotency.run('k', 'r', pause.run, EXPLICIT);
+    await settled();
+    slow.line.always = 'lost';
+    await world.timers.advance(30_000);
+    slow.line.always = 'ok';
+    const operation = createOperation<string>();
+    const owner = fast.idempotency.run('k', 'r', operation.run);
+    await world.timers.advance(5_000);
+    pause.end('first');
+    expect(await stale).toEqual({ kind: 'refused', reason: 'lost' });
+    operation.end('second');
+    expect(await owner).toMatchObject({ kind: 'executed', value: 'second', kept: true });
+  });
+
   it('an operation that stops because it was taken over leaves the outcome to the new owner', async () => {
     const world = createWorld();
     const [slow, fast] = [world.gateway(), world.gateway()];
