@@ -23,8 +23,6 @@
 -- The record is one hash, written here and nowhere else, always with its expiry. A text is packed (it starts with = or ~) and never
 -- read here, only compared; '' stands for none.
 
-local FIELDS = { 'state', 'fingerprint', 'owner', 'generation', 'dispatched', 'inherited', 'leaseUntil', 'keptUntil', 'status', 'value' }
-
 local key, command, now, keep = KEYS[1], ARGV[1], ARGV[2], 0
 if now == '' then
   local time = redis.call('TIME')
@@ -36,131 +34,111 @@ else
 end
 local token, fingerprint, retention = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
+local find, byte = string.find, string.byte
 local function int(number) return string.format('%.0f', number) end
-local function reply(...) return { int(now), ... } end
+local time = int(now)
 
--- Nothing is known of such a key, so nothing may run: the fault names it, and is no fault of the server's.
-local function fault()
+local found = redis.pcall('HMGET', key, 'state', 'fingerprint', 'owner', 'generation', 'dispatched', 'inherited', 'leaseUntil',
+  'keptUntil', 'status', 'value')
+local state, request, owner, generation, marked, inherited, leaseUntil, keptUntil, status, value = unpack(found)
+
+-- Nothing is known of a key with a record that is not ours, so nothing may run.
+local function isText(text) return text == '' or (text and (byte(text) == 61 or byte(text) == 126)) end
+local function isInteger(text) return text and #text <= 17 and find(text, '^%-?%d+$') end
+local function isFlag(text) return text == '0' or text == '1' end
+local function isOurs()
+  if found.err then return false end
+  if not state then return redis.call('EXISTS', key) == 0 end
+  return (state == 'in_progress' or state == 'free' or (state == 'completed' and status ~= ''))
+    and request ~= '' and isText(request) and isText(owner) and isText(status) and isText(value)
+    and isInteger(generation) and isInteger(leaseUntil) and isInteger(keptUntil) and isFlag(marked) and isFlag(inherited)
+end
+if found.err and not find(found.err, '^WRONGTYPE') then return found end
+if not isOurs() then
+  -- The fault names the record, and is no fault of the server's.
   return redis.error_reply('HEADGATE the record ' .. key .. ' is not one of headgate\'s')
 end
 
-local found = redis.pcall('HMGET', key, unpack(FIELDS))
-if found.err then
-  if string.find(found.err, '^WRONGTYPE') then return fault() end
-  return found
-end
-local record = {}
-for i, name in ipairs(FIELDS) do record[name] = found[i] end
-local state = record.state
-if not state then
-  if redis.call('EXISTS', key) == 1 then return fault() end
+-- The expiry is hygiene; the record itself says how long it counts.
+if state and now >= tonumber(keptUntil) then state = false end
+if state then
+  generation, leaseUntil = tonumber(generation), tonumber(leaseUntil)
 else
-  if state ~= 'free' and state ~= 'in_progress' and state ~= 'completed' then return fault() end
-  for _, name in ipairs({ 'fingerprint', 'owner', 'status', 'value' }) do
-    if not record[name] or not string.find(record[name], '^[=~]') and record[name] ~= '' then return fault() end
-  end
-  for _, name in ipairs({ 'generation', 'leaseUntil', 'keptUntil' }) do
-    if not string.find(record[name] or '', '^%-?%d+$') or #record[name] > 17 then return fault() end
-    record[name] = tonumber(record[name])
-  end
-  for _, name in ipairs({ 'dispatched', 'inherited' }) do
-    if record[name] ~= '0' and record[name] ~= '1' then return fault() end
-  end
-  if record.fingerprint == '' or (state == 'completed' and record.status == '') then return fault() end
-  -- The expiry is hygiene; the record itself says how long it counts.
-  if now >= record.keptUntil then state, record = nil, { generation = 0 } end
+  generation = 0
 end
-
-local function write(changed, kept)
-  local fields = {}
-  for _, name in ipairs(FIELDS) do
-    local value = changed[name] or record[name] or ''
-    if type(value) == 'number' then value = int(value) end
-    fields[#fields + 1] = name
-    fields[#fields + 1] = value
-  end
-  fields[16] = int(now + kept)
-  redis.call('HSET', key, unpack(fields))
-  redis.call('PEXPIRE', key, int(math.max(keep, kept)))
-end
+local same = state and request == fingerprint
 
 if command == 'inspect' then
-  if not state then return reply('absent') end
+  if not state then return { time, 'absent' } end
   local lease = 0
-  if state == 'in_progress' then lease = math.max(0, record.leaseUntil - now) end
-  return reply('found', state, record.fingerprint, record.owner, int(record.generation), record.dispatched, record.inherited,
-    record.status, record.value, int(lease), int(record.keptUntil - now))
+  if state == 'in_progress' then lease = math.max(0, leaseUntil - now) end
+  return { time, 'found', state, request, owner, int(generation), marked, inherited, status, value, int(lease), int(keptUntil - now) }
 end
 
-local same = state and record.fingerprint == fingerprint
-local function outcome(word) return reply(word, record.status, record.value) end
+-- Every write says how long the record is kept, in it and as its expiry.
+local function write(kept, ...)
+  redis.call('HSET', key, 'keptUntil', int(now + kept), ...)
+  redis.call('PEXPIRE', key, int(math.max(keep, kept)))
+end
 local function settledOrLost()
-  if same and state == 'completed' then return outcome('settled') end
-  return reply('lost')
+  if same and state == 'completed' then return { time, 'settled', status, value } end
+  return { time, 'lost' }
 end
 -- Fenced by token, generation and fingerprint; a lease that is over does not matter as long as nobody has taken the claim.
-local function isOwn(generation)
-  return same and state == 'in_progress' and record.owner == token and (generation == '' or record.generation == tonumber(generation))
+local function isOwn(told)
+  return same and state == 'in_progress' and owner == token and (told == '' or generation == tonumber(told))
 end
 
 if command == 'begin' then
   local lease, onOrphan, marks, deadline = tonumber(ARGV[6]), ARGV[7], ARGV[8], tonumber(ARGV[9])
   local kept = math.max(lease, retention)
-  local function claim(inherits)
-    local generation, dispatched, inherited = (record.generation or 0) + 1, marks, '0'
-    if inherits then dispatched, inherited = '1', '1' end
-    write({
-      state = 'in_progress', fingerprint = fingerprint, owner = token, generation = generation, dispatched = dispatched,
-      inherited = inherited, leaseUntil = now + lease, status = '', value = '',
-    }, kept)
-    return reply('claimed', int(generation), inherited, inherits and '0' or marks)
+  local function claim(mark, inherits)
+    local number = int(generation + 1)
+    write(kept, 'state', 'in_progress', 'fingerprint', fingerprint, 'owner', token, 'generation', number, 'dispatched', mark,
+      'inherited', inherits, 'leaseUntil', int(now + lease), 'status', '', 'value', '')
+    return { time, 'claimed', number, inherits, inherits == '1' and '0' or mark }
   end
-  if deadline and now > deadline then return reply('late') end
-  if not state or (state == 'free' and same) then return claim(false) end
-  if not same then return reply('mismatch', record.fingerprint) end
-  if state == 'completed' then return outcome('settled') end
-  if record.owner == token then
+  if deadline and now > deadline then return { time, 'late' } end
+  if not state or (state == 'free' and same) then return claim(marks, '0') end
+  if not same then return { time, 'mismatch', request } end
+  if state == 'completed' then return settledOrLost() end
+  if owner == token then
     -- Its reply had been lost: the claim stands as it is, mark and all.
-    write({ leaseUntil = now + lease }, kept)
-    local own = record.inherited == '0' and record.dispatched or '0'
-    return reply('claimed', int(record.generation), record.inherited, own)
+    write(kept, 'leaseUntil', int(now + lease))
+    return { time, 'claimed', int(generation), inherited, inherited == '0' and marked or '0' }
   end
-  if now < record.leaseUntil then return reply('in_progress', int(record.leaseUntil - now)) end
-  if record.dispatched == '0' then return claim(false) end
-  if onOrphan == 'reject' then return reply('orphan') end
-  return claim(true)
+  if now < leaseUntil then return { time, 'in_progress', int(leaseUntil - now) } end
+  if marked == '0' then return claim(marks, '0') end
+  if onOrphan == 'reject' then return { time, 'orphan' } end
+  return claim('1', '1')
 end
 
 if command == 'extend' or command == 'dispatch' then
   local lease = tonumber(ARGV[6])
   if not isOwn(ARGV[7]) then return settledOrLost() end
-  local changed = { leaseUntil = now + lease }
-  if command == 'dispatch' then changed.dispatched, changed.inherited = '1', '0' end
-  write(changed, math.max(lease, retention))
-  return reply('ok')
+  if command == 'dispatch' then marked, inherited = '1', '0' end
+  write(math.max(lease, retention), 'leaseUntil', int(now + lease), 'dispatched', marked, 'inherited', inherited)
+  return { time, 'ok' }
 end
 
 if command == 'complete' then
-  if state and not same then return reply('lost') end
+  if state and not same then return { time, 'lost' } end
   if state == 'completed' then
-    if record.owner == token then return reply('ok') end
-    return outcome('superseded')
+    if owner == token then return { time, 'ok' } end
+    return { time, 'superseded', status, value }
   end
   -- The first definitive outcome wins, whoever owns the claim by now.
-  write({
-    state = 'completed', fingerprint = fingerprint, owner = token, generation = record.generation or 0, dispatched = '0',
-    inherited = '0', leaseUntil = now, status = ARGV[6], value = ARGV[7],
-  }, retention)
-  return reply('ok')
+  write(retention, 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation), 'dispatched', '0',
+    'inherited', '0', 'leaseUntil', time, 'status', ARGV[6], 'value', ARGV[7])
+  return { time, 'ok' }
 end
 
 if command == 'abandon' then
   if not isOwn(ARGV[6]) then return settledOrLost() end
-  local changed = { owner = '', leaseUntil = now }
   -- An inherited mark stays, and makes it the orphan that it was: its outcome is still unknown.
-  if record.inherited == '0' then changed.state, changed.dispatched = 'free', '0' end
-  write(changed, retention)
-  return reply('released')
+  if inherited == '0' then state, marked = 'free', '0' end
+  write(retention, 'state', state, 'owner', '', 'dispatched', marked, 'leaseUntil', time)
+  return { time, 'released' }
 end
 
 return redis.error_reply('HEADGATE no such command: ' .. command)
