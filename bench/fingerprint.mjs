@@ -1,7 +1,7 @@
 // node bench/fingerprint.mjs: the fingerprint of a 20 MiB multipart body beside SHA-256 over the same bytes, in one interleaved run, and the memory
 // that it takes on the way. Needs `npm run build`.
 import { createHash, randomBytes } from 'node:crypto';
-import { createFingerprinter, fingerprint } from '../dist/http.js';
+import { createFingerprinter, fingerprint } from 'headgate/http';
 import { inFreshProcess, median, progress, provenance, save, table } from './support/report.mjs';
 
 const MIB = 1_048_576;

@@ -35,7 +35,7 @@ export class FormPrinter implements BodyPrinter, FormHandler {
 
   nameByte(byte: number): void {
     this.#name.byte(byte);
-    if (this.#label.length < MAX_LABEL_BYTES) this.#label.push(byte);
+    if (this.#pairs < MAX_ENTRIES && this.#label.length < MAX_LABEL_BYTES) this.#label.push(byte);
   }
 
   valueByte(byte: number): void {
@@ -52,13 +52,13 @@ export class FormPrinter implements BodyPrinter, FormHandler {
       return;
     }
     const [name, value] = [this.#name.finish(), this.#value.finish()];
-    const label = Uint8Array.from(this.#label);
-    this.#label = [];
     const marker = hasEquals ? WITH_VALUE : WITHOUT_VALUE;
     this.#total.byte(marker);
     this.#total.field(name);
     this.#total.field(value);
     if (this.#pairs++ >= MAX_ENTRIES) return;
-    this.#entries.push({ label: labelOf(label), name, content: Uint8Array.of(marker, ...value) });
+    const label = labelOf(Uint8Array.from(this.#label));
+    this.#label = [];
+    this.#entries.push({ label, name, content: Uint8Array.of(marker, ...value) });
   }
 }

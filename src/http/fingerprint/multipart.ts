@@ -5,6 +5,7 @@ import { createDigest, type Digest } from '../platform.ts';
 import { type BodyPrint, type BodyPrinter, compareBytes, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { Sink } from './sink.ts';
 
+const ENCODER = new TextEncoder();
 const UNNAMED = Uint8Array.of(0);
 
 interface Part {
@@ -49,7 +50,7 @@ export class MultipartPrinter implements BodyPrinter, MultipartHandler {
     const total = new Sink();
     total.byte(this.#parser.ambiguous ? 1 : 0);
     if (this.#parser.ambiguous) {
-      total.field(new TextEncoder().encode(this.boundary));
+      total.field(ENCODER.encode(this.boundary));
       total.field(this.#outside.finish());
     }
     for (const { content } of this.#parser.ambiguous ? this.#parts : parts) total.field(content);
@@ -85,7 +86,7 @@ function canonical(headers: readonly PartHeader[]): Uint8Array {
   const sorted = headers.toSorted((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
   const sink = new Sink();
   for (const { name, value } of sorted) {
-    sink.field(new TextEncoder().encode(name));
+    sink.field(ENCODER.encode(name));
     sink.field(value);
   }
   const block = sink.finish();
