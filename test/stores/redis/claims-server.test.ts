@@ -114,7 +114,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     const { store, key, errors } = await connect(name, { deadlineMs: 150 });
     await until(async () => (await failure(store.inspect(ID))) === undefined, 'the time is told', 5_000);
     const { late } = store.stats();
-    await admin.client('PAUSE', 600, 'ALL');
+    await admin.client('PAUSE', 2_000, 'ALL');
     expect(isHeadgateError(await failure(store.begin(ID, { ...begin, dispatch: true })), 'store_timeout')).toBe(true);
     const plain = { scope: 'app', key: 'plain' };
     expect(isHeadgateError(await failure(store.begin(plain, begin)), 'store_timeout')).toBe(true);
