@@ -86,6 +86,8 @@ export interface Idempotency {
   completeWith(id: ClaimId, result: KeptResult): Promise<OperatorCompletion>;
   /** Claims that this process holds now. */
   readonly held: number;
+  /** Duplicates that wait for an original now (I5). */
+  readonly waiting: number;
   /** Commands that are tried in the background until they are acknowledged. */
   readonly pending: number;
   /** Resolves once `held` and `pending` are 0. */
@@ -137,6 +139,10 @@ class StoreIdempotency implements Idempotency {
 
   get held(): number {
     return this.#engine.held;
+  }
+
+  get waiting(): number {
+    return this.#engine.waiters.size;
   }
 
   get pending(): number {

@@ -10,6 +10,13 @@ export class Waiters {
     this.#timers = timers;
   }
 
+  /** Those who wait now. */
+  get size(): number {
+    let size = 0;
+    for (const waiters of this.#byKey.values()) size += waiters.size;
+    return size;
+  }
+
   /** From now on every {@link wake} is heard, also one between two waits. */
   join(id: ClaimId): Waiter {
     const name = nameOf(id);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { OnOrphan } from '../../src/index.ts';
 import { type End, play, stories } from '../support/owners.ts';
 
-const RUNS = Number(process.env.RACES ?? 100);
+const RUNS = Number(process.env.RACES ?? 300);
 const TIMEOUT_MS = 60_000 + RUNS * 200;
 
 const property = (policy: OnOrphan, holds: (end: End) => void): Promise<void> =>

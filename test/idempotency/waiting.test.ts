@@ -27,10 +27,12 @@ describe('I5: duplicates in flight', () => {
     const duplicate = idempotency.run('k', 'r', operation.run);
     await timers.advance(3_000);
     const before = timers.now();
+    expect(idempotency.waiting).toBe(1);
     operation.end(7);
     expect(await duplicate).toEqual({ kind: 'replayed', value: 7 });
     expect(await original).toMatchObject({ kind: 'executed', value: 7 });
     expect(timers.now()).toBe(before);
+    expect(idempotency.waiting).toBe(0);
     expect(events).toContainEqual({ scope: '', key: 'k', type: 'waited', waitedMs: 3_000 });
   });
 
