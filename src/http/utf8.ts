@@ -29,7 +29,12 @@ const SHORT = 32;
 
 /** The text, or undefined where the bytes are not UTF-8. A byte order mark stays. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  if (bytes.length <= SHORT && bytes.every((byte) => byte < 0x80)) return String.fromCharCode(...bytes);
+  if (bytes.length <= SHORT) {
+    let text = '';
+    for (let i = 0; i < bytes.length && (bytes[i] as number) < 0x80; i++)
+      text += String.fromCharCode(bytes[i] as number);
+    if (text.length === bytes.length) return text;
+  }
   try {
     return DECODER.decode(bytes);
   } catch {

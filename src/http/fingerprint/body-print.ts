@@ -39,8 +39,12 @@ export function compareBytes(left: Uint8Array, right: Uint8Array): number {
   return left.length - right.length;
 }
 
+const DECODER = new TextDecoder();
+const PLAIN = /^[\x20-\x7e]+$/;
+
 /** A name as its requester may read it again: short, and nothing but visible characters. */
 export function labelOf(bytes: Uint8Array): string {
-  const text = new TextDecoder().decode(bytes.subarray(0, 64));
+  const text = DECODER.decode(bytes.subarray(0, 64));
+  if (PLAIN.test(text)) return text;
   return text.replace(/[^\p{L}\p{N}\p{P}\p{S} ]/gu, '?') || '""';
 }

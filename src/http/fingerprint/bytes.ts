@@ -1,15 +1,15 @@
-import { createDigest } from '../platform.ts';
 import type { BodyPrint, BodyPrinter } from './body-print.ts';
+import { Sink } from './sink.ts';
 
 /** A body of which nothing is known but its bytes. */
 export class BytesPrinter implements BodyPrinter {
-  readonly #digest = createDigest();
+  readonly #sink = new Sink();
 
   write(bytes: Uint8Array): void {
-    this.#digest.update(bytes);
+    this.#sink.write(bytes);
   }
 
   end(): BodyPrint {
-    return { kind: 'bytes', total: this.#digest.digest(), entries: [] };
+    return { kind: 'bytes', total: this.#sink.finish(), entries: [] };
   }
 }

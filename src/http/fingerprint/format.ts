@@ -1,4 +1,4 @@
-import { base64url, createDigest } from '../platform.ts';
+import { base64url, digestText } from '../platform.ts';
 import type { BodyEntry, BodyPrint } from './body-print.ts';
 
 /** A fingerprint: what is stored, and what only its requester's answer may use. */
@@ -46,7 +46,7 @@ export function encodeFingerprint(print: RequestPrint, secret: Secret): Fingerpr
   const entries = body.entries.map(
     ({ name, content }) => tag('entry name', [name], secret) + tag('entry', [name, content], secret),
   );
-  const total = base64url(seal('request', fields, secret));
+  const total = seal('request', fields, secret);
   return {
     value: `${VERSION}.${total}.${tags.join('')}${body.kind.charAt(0)}.${entries.join('')}`,
     labels: numbered(body.entries),
@@ -54,25 +54,19 @@ export function encodeFingerprint(print: RequestPrint, secret: Secret): Fingerpr
 }
 
 function tag(label: string, fields: readonly Field[], secret: Secret): string {
-  return base64url(seal(label, fields, secret).subarray(0, 3));
+  return seal(label, fields, secret).slice(0, TAG_LENGTH);
 }
 
-/** Digest of fields none of which can pass for another: each says what it is and how long. */
-function seal(label: string, fields: readonly Field[], secret: Secret): Uint8Array {
-  const digest = createDigest(secret);
-  digest.update(`headgate ${VERSION} ${label} ${fields.length};`);
-  for (const field of fields) {
-    if (field === undefined) digest.update('-;');
-    else if (typeof field === 'string') {
-      // Well-formed and injective, whatever the string holds: text that is not would be written with a replacement character.
-      const text = JSON.stringify(field);
-      digest.update(`s${text.length}:${text};`);
-    } else {
-      digest.update(`b${field.length}:`);
-      digest.update(field);
-    }
-  }
-  return digest.digest();
+/** Digest of fields none of which can pass for another: each says what it is, and where it ends. */
+function seal(label: string, fields: readonly Field[], secret: Secret): string {
+  return digestText([`headgate ${VERSION} ${label}`, ...fields.map(written)].join('\n'), secret);
+}
+
+/** In one line; different for different fields. */
+function written(field: Field): string {
+  if (field === undefined) return '-';
+  // JSON also of what is no well-formed text, which UTF-8 could only replace.
+  return typeof field === 'string' ? JSON.stringify(field) : `=${base64url(field)}`;
 }
 
 /** `attachments[1]` where a name comes more than once. */

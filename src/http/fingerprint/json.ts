@@ -1,6 +1,6 @@
 import { type JsonHandler, JsonLexer } from '../json-lexer.ts';
 import { parseJsonString } from '../json-string.ts';
-import { type BodyEntry, type BodyPrint, type BodyPrinter, compareBytes, labelOf, MAX_ENTRIES } from './body-print.ts';
+import { type BodyEntry, type BodyPrint, type BodyPrinter, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { BytesPrinter } from './bytes.ts';
 import { Sink } from './sink.ts';
 
@@ -9,10 +9,13 @@ const MAX_KEY_BYTES = 65_536;
 /** Most that is held of objects whose end has not come, in bytes; past it the bytes count. */
 const MAX_HELD_BYTES = 4_194_304;
 const MEMBER_OVERHEAD = 128;
+/** A name with nothing to decode. */
+const PLAIN = /^[\x20-\x5b\x5d-\x7e]*$/;
 const [COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
 interface Member {
-  readonly key: Uint8Array;
+  /** As it is written, one character for each byte. */
+  readonly key: string;
   readonly value: Uint8Array;
 }
 
@@ -37,8 +40,8 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
   #target: Sink = this.#root;
   /** Sinks that can be used again. */
   readonly #spare: Sink[] = [];
-  #key: number[] = [];
-  #keys: { readonly decoded: string; readonly raw: Uint8Array }[] = [];
+  #key = '';
+  #keys: { readonly decoded: string; readonly raw: string }[] = [];
   #isKey = false;
   #held = 0;
   #isUnsure = false;
@@ -76,7 +79,7 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     if (this.#isUnsure) return;
     if (!this.#isKey) this.#target.write(bytes, start, end);
     else if (this.#key.length + end - start > MAX_KEY_BYTES) this.#giveUp();
-    else for (let i = start; i < end; i++) this.#key.push(bytes[i] as number);
+    else for (let i = start; i < end; i++) this.#key += String.fromCharCode(bytes[i] as number);
   }
 
   lexemeEnd(isKey: boolean): void {
@@ -86,9 +89,9 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
       this.#valueEnd();
       return;
     }
-    const raw = Uint8Array.from(this.#key);
-    this.#key = [];
-    const decoded = parseJsonString(raw);
+    const raw = this.#key;
+    this.#key = '';
+    const decoded = PLAIN.test(raw) ? raw.slice(1, -1) : parseJsonString(bytesOf(raw));
     if (this.#stack.at(-1)?.members?.has(decoded)) {
       this.#giveUp();
       return;
@@ -102,7 +105,7 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     const container = this.#stack.at(-1);
     this.#isKey = container?.members !== undefined;
     if (container?.members === undefined) return;
-    const { decoded, raw } = this.#keys.pop() as { decoded: string; raw: Uint8Array };
+    const { decoded, raw } = this.#keys.pop() as { decoded: string; raw: string };
     const value = this.#target.finish();
     this.#spare.push(this.#target);
     container.members.set(decoded, { key: raw, value });
@@ -113,10 +116,10 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
   }
 
   #writeMembers(members: ReadonlyMap<string, Member>, outer: Sink): void {
-    const sorted = [...members.values()].sort((left, right) => compareBytes(left.key, right.key));
+    const sorted = [...members.values()].sort((left, right) => (left.key < right.key ? -1 : 1));
     outer.byte(OPEN_OBJECT);
     for (const { key, value } of sorted) {
-      outer.field(key);
+      outer.text(key);
       outer.field(value);
     }
     if (this.#stack.length === 0) this.#rootMembers = sorted;
@@ -127,12 +130,19 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     this.#isUnsure = true;
     this.#stack.length = 0;
     this.#keys = [];
-    this.#key = [];
+    this.#key = '';
     this.#spare.length = 0;
   }
 }
 
 function entriesOf(members: readonly Member[]): readonly BodyEntry[] {
   if (members.length > MAX_ENTRIES) return [];
-  return members.map(({ key, value }) => ({ label: labelOf(key.subarray(1, -1)), name: key, content: value }));
+  return members.map(({ key, value }) => {
+    const name = bytesOf(key);
+    return { label: labelOf(name.subarray(1, -1)), name, content: value };
+  });
+}
+
+function bytesOf(raw: string): Uint8Array {
+  return Uint8Array.from(raw, (character) => character.charCodeAt(0));
 }

@@ -12,7 +12,7 @@ export class Sink {
   #digest: Digest | undefined;
 
   byte(value: number): void {
-    this.#reserve(1);
+    if (this.#length === this.#buffer.length) this.#reserve(1);
     this.#buffer[this.#length++] = value;
   }
 
@@ -33,8 +33,14 @@ export class Sink {
 
   /** A field of its own: what follows cannot be taken for its end. */
   field(bytes: Uint8Array): void {
-    for (let shift = 24; shift >= 0; shift -= 8) this.byte((bytes.length >>> shift) & 0xff);
+    this.#writeLength(bytes.length);
     this.write(bytes);
+  }
+
+  /** As {@link field}, of text that has one character for each byte. */
+  text(text: string): void {
+    this.#writeLength(text.length);
+    for (let i = 0; i < text.length; i++) this.byte(text.charCodeAt(i));
   }
 
   /** What stands for the content: at most 1,025 bytes, equal iff the contents are. The sink is empty afterwards. */
@@ -48,6 +54,11 @@ export class Sink {
     this.#digest = undefined;
     this.#length = 0;
     return result;
+  }
+
+  #writeLength(length: number): void {
+    this.#reserve(4);
+    for (let shift = 24; shift >= 0; shift -= 8) this.#buffer[this.#length++] = (length >>> shift) & 0xff;
   }
 
   #reserve(length: number): void {
