@@ -62,6 +62,8 @@ export interface Settlement {
 export interface Answer {
   readonly kind: 'answer';
   readonly reply: Reply;
+  /** It is the kept outcome of an earlier request with the same idempotency key (I4). */
+  readonly replayed?: boolean;
 }
 
 /** What {@link Gate.enter} says. */

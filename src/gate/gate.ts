@@ -10,6 +10,7 @@ import type { Answer, Entry, Gate } from './exchange.ts';
 import { type AnswerProblem, IdempotencyStage, type IdempotentRequest } from './idempotency-stage.ts';
 import { checkGateOptions, type GateOptions, type Resolver } from './options.ts';
 import { GatePassage } from './passage.ts';
+import { isKeyFault, unreadable } from './unreadable.ts';
 
 /** Errors of headgate's own that mean: the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
@@ -57,11 +58,15 @@ class StagedGate<Request> implements Gate<Request> {
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#pace(request, requestId);
     try {
-      const keyed = ask('idempotency', idempotent, request);
+      const keyed = ask('idempotent', idempotent, request);
       if (keyed === undefined) return this.#pace(request, requestId);
       const id = this.#idFor(requestId, true);
       return Promise.resolve(keyed)
-        .then((found) => (found === undefined ? this.#pace(request, id) : this.#claim(stage, found, request, id)))
+        .then((found) => {
+          if (found === undefined) return this.#pace(request, id);
+          if (isKeyFault(found)) return this.#answer(422, 'errors/unprocessable_entity', found.detail, id);
+          return this.#claim(stage, found, request, id);
+        })
         .catch((error: unknown) => this.#failed(id, error));
     } catch (error) {
       return this.#failed(requestId, error);
@@ -70,15 +75,14 @@ class StagedGate<Request> implements Gate<Request> {
 
   /** Claims the key, then takes the stages behind it, whose "no" gives it back before it is answered. */
   async #claim(stage: IdempotencyStage, keyed: IdempotentRequest, request: Request, requestId: string): Promise<Entry> {
-    const problem: AnswerProblem = (status, type, detail, headers) =>
-      this.#answer(status, type, detail, requestId, headers).reply;
+    const problem = this.#problems(requestId);
     const opened = await stage.open(keyed);
     const tell = (outcome: 'claimed' | 'bypassed' | 'replayed'): void =>
       this.#events.emit({ type: 'idempotency', requestId, outcome });
     switch (opened.kind) {
       case 'replay':
         tell('replayed');
-        return { kind: 'answer', reply: stage.replay(opened.result, problem) };
+        return { kind: 'answer', reply: stage.replay(opened.result, problem), replayed: true };
       case 'refused':
         this.#events.emit({ type: 'idempotency', requestId, outcome: opened.reason });
         return { kind: 'answer', reply: stage.refuse(opened, keyed, problem) };
@@ -116,7 +120,7 @@ class StagedGate<Request> implements Gate<Request> {
     await entry.abandon();
     switch (dispatch.kind) {
       case 'settled':
-        return { kind: 'answer', reply: stage.replay(dispatch.result, problem) };
+        return { kind: 'answer', reply: stage.replay(dispatch.result, problem), replayed: true };
       case 'lost':
         return { kind: 'answer', reply: stage.refuse({ kind: 'refused', reason: 'lost' }, keyed, problem) };
       case 'unavailable':
@@ -206,6 +210,8 @@ class StagedGate<Request> implements Gate<Request> {
   #failed(requestId: string | undefined, cause: unknown): Answer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.#idFor(requestId, true);
+    const reply = stage === 'idempotent' ? unreadable(error, this.#problems(requestId)) : undefined;
+    if (reply !== undefined) return { kind: 'answer', reply };
     this.#events.emit({ type: 'failure', requestId, stage, error });
     // A store that cannot decide is not there; everything else is a fault of the program's.
     const asksStore = stage === 'limits' || stage === 'idempotency';
@@ -218,6 +224,10 @@ class StagedGate<Request> implements Gate<Request> {
           'Something of ours broke; the log has more under this req_id.',
           requestId,
         );
+  }
+
+  #problems(requestId: string): AnswerProblem {
+    return (status, type, detail, headers) => this.#answer(status, type, detail, requestId, headers).reply;
   }
 
   #answer<Status extends ErrorStatus>(

@@ -6,14 +6,14 @@ import type { Target } from './target.ts';
 
 /** Where a route's account stands in a request. */
 export interface AccountSource {
-  readonly place: 'path' | 'query' | 'header';
+  readonly place: 'path' | 'query' | 'header' | 'body';
   /** Of the parameter; a header's in lower case. */
   readonly name: string;
 }
 
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Reads `path.NAME`, `query.NAME` or `header.NAME`, checked before. */
+/** Reads `path.NAME`, `query.NAME`, `header.NAME` or `body.NAME`, checked before. */
 export function parseSource(text: string): AccountSource {
   const dot = text.indexOf('.');
   const place = text.slice(0, dot) as AccountSource['place'];
@@ -27,9 +27,9 @@ export function isForbiddenAccountHeader(name: string): boolean {
   return isHopByHop(lower) || ['x-api-key', 'host', 'content-length', 'expect', 'x-request-id'].includes(lower);
 }
 
-/** The account's id, decoded; given once and not empty, else 422. */
+/** The account's id where it stands in the head, decoded; given once and not empty, else 422. */
 export function readAccount(
-  source: AccountSource,
+  source: HeadSource,
   request: IncomingMessage,
   target: Target,
   match: RouteMatch,
@@ -50,9 +50,12 @@ export function readAccount(
   return account === '' ? unprocessable(`The account in the ${place} is empty.`) : account;
 }
 
+/** A source that is read without the body. */
+export type HeadSource = AccountSource & { readonly place: 'path' | 'query' | 'header' };
+
 /** Null stands for a value that cannot be decoded. */
 function valuesOf(
-  { place, name }: AccountSource,
+  { place, name }: HeadSource,
   request: IncomingMessage,
   target: Target,
   match: RouteMatch,

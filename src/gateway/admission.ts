@@ -1,6 +1,8 @@
-import { readAccount } from './account-source.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import { type HeadSource, readAccount } from './account-source.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Exchange } from './exchange.ts';
+import { createIntake, valuesOf } from './intake.ts';
 import type { ApiKey, Keys } from './keys.ts';
 import { isRefusal, type Refusal, refuse } from './refusal.ts';
 import type { RouteMatch, Routes } from './routes.ts';
@@ -17,10 +19,11 @@ export interface AdmissionOptions {
 
 /**
  * The stages in front of the gate, in their order (semantics.md): path (400), route (404), key (401), account and access (404, 403),
- * validation (422, 413). Notes what it finds on the exchange; returns the first refusal. Reads no body.
+ * validation (422, 413). Notes what it finds on the exchange; returns the first refusal. Reads a body only where it must: see intake.ts.
  */
 export function createAdmission({ routes, keys, accounts, maxBodyBytes }: AdmissionOptions) {
-  return (exchange: Exchange): Refusal | undefined => {
+  const takeIn = createIntake({ accounts, maxBodyBytes });
+  return (exchange: Exchange): MaybePromise<Refusal | undefined> => {
     const { request } = exchange;
     const malformed = refusalOfHead(exchange);
     if (malformed !== undefined) return malformed;
@@ -35,11 +38,12 @@ export function createAdmission({ routes, keys, accounts, maxBodyBytes }: Admiss
     const account = accountOf(exchange, target, match, key, accounts);
     if (isRefusal(account)) return account;
     exchange.account = account;
-    return Number(request.headers['content-length'] ?? 0) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined;
+    if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge(maxBodyBytes);
+    return takeIn(exchange, { route: match.route, key, target, account });
   };
 }
 
-/** Undefined where the route is not limited. */
+/** Undefined where the route is not limited, or the account stands in the body. */
 function accountOf(
   { request }: Exchange,
   target: Target,
@@ -48,8 +52,8 @@ function accountOf(
   accounts: Accounts,
 ): Account | Refusal | undefined {
   const { source } = match.route;
-  if (source === undefined) return undefined;
-  const id = readAccount(source, request, target, match);
+  if (source === undefined || source.place === 'body') return undefined;
+  const id = readAccount(source as HeadSource, request, target, match);
   return isRefusal(id) ? id : accounts.access(id, key);
 }
 
@@ -59,10 +63,14 @@ export function tooLarge(maxBodyBytes: number): Refusal {
 }
 
 /** What Node's parser lets pass, but a request that is forwarded must not have. */
-function refusalOfHead({ request }: Exchange): Refusal | undefined {
-  const hosts = request.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
+function refusalOfHead(exchange: Exchange): Refusal | undefined {
+  const { request } = exchange;
+  const hosts = valuesOf(exchange, 'host').length;
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
     return refuse(400, 'errors/malformed_request', 'The request must have the header Host once.');
+  }
+  if (valuesOf(exchange, 'content-type').length > 1) {
+    return refuse(400, 'errors/malformed_request', 'The header Content-Type is given more than once.');
   }
   const encoding = request.headers['transfer-encoding'];
   // Another coding would have to be decoded, or be forwarded without its name.

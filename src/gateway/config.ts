@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import { crossChecks } from './cross-checks.ts';
 import { ConfigError, type Fault, formatPath } from './faults.ts';
 import { readJson } from './json.ts';
-import { notYet } from './later.ts';
 import { isObject, record } from './raw.ts';
 import { type Config, configSchema } from './schema.ts';
 
@@ -42,11 +41,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   // zod drops a property called `__proto__`; an account may well have that name.
   const result = configSchema.safeParse(renamed(raw, PROTO, STAND_IN));
   const config = result.success ? (renamed(result.data, STAND_IN, PROTO) as Config) : undefined;
-  const faults = [
-    ...(result.error?.issues.flatMap((issue) => faultsOf(issue)) ?? []),
-    ...crossChecks(record(raw)),
-    ...notYet(record(raw)),
-  ];
+  const faults = [...(result.error?.issues.flatMap((issue) => faultsOf(issue)) ?? []), ...crossChecks(record(raw))];
   if (config === undefined || faults.length > 0)
     throw new ConfigError(
       source,

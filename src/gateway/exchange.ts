@@ -1,9 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SpooledBody } from '../bodies/spool.ts';
+import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import type { Account } from './accounts.ts';
 import type { Route } from './routes.ts';
 
 /** How an exchange ended, for the log: what the limits said, or which of the gateway's stages answered. */
-export type Decided = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused';
+export type Decided = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed';
+
+/** What makes a request idempotent, here and at the upstream. */
+export interface Idempotent {
+  readonly request: IdempotentRequest;
+  /** The `Idempotency-Key` that the upstream sees. */
+  readonly forwardedKey: string;
+}
 
 /** One request and its answer on their way through the process; what each stage finds out is added to it. */
 export interface Exchange {
@@ -17,6 +26,12 @@ export interface Exchange {
   readonly expectsContinue: boolean;
   route: Route | undefined;
   account: Account | undefined;
+  /** Where it had to be read before the request goes on; otherwise it streams. */
+  body: SpooledBody | undefined;
+  /** Of a request with a key on an idempotent route. */
+  idempotent: Idempotent | undefined;
+  /** The upstream may be reading the body, whatever becomes of the client. */
+  forwarding: boolean;
   decided: Decided;
   /** Ours or the upstream's answer has begun; nobody else may answer. */
   answered: boolean;
@@ -41,11 +56,25 @@ export function createExchange(
     expectsContinue,
     route: undefined,
     account: undefined,
+    body: undefined,
+    idempotent: undefined,
+    forwarding: false,
     decided: 'refused',
     answered: false,
     last: false,
     release: undefined,
   };
+}
+
+/** Holds a body that was read until nobody needs it: neither the exchange nor its forwarding. */
+export function holdBody(exchange: Exchange, body: SpooledBody): void {
+  exchange.body = body;
+  const { response } = exchange;
+  const letGo = (): void => {
+    if (!exchange.forwarding) void body.dispose();
+  };
+  if (response.closed) letGo();
+  else response.once('close', letGo);
 }
 
 /** Whether an answer would still reach somebody. */

@@ -1,9 +1,13 @@
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Passage } from '../gate/exchange.ts';
+import type { CapturedResponse, Keeping, Passage } from '../gate/exchange.ts';
+import { problemReply, type Reply } from '../http/problem.ts';
 import { tooLarge } from './admission.ts';
-import { discardBody, hasBody, refuseExchange } from './answers.ts';
+import { type AnswerSink, StreamedAnswer } from './answer-sink.ts';
+import { hasBody, refuseExchange, sendReply } from './answers.ts';
 import { BodyMeter, BodyTooLargeError } from './body-meter.ts';
 import { type Exchange, isOpen } from './exchange.ts';
+import { KeptAnswer } from './kept-answer.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { answerFields } from './upstream-fields.ts';
 
@@ -24,38 +28,48 @@ export interface ForwardingOptions {
 
 /**
  * One request on its way to the upstream and the answer on its way back, streamed both ways: each side is read only as fast as the
- * other one takes it. Told by undici, never sent again.
+ * other one takes it. Told by undici, never sent again. Where the outcome is kept, it goes on to its end whatever becomes of the client.
  */
 export class Forwarding implements Dispatcher.DispatchHandler {
   /** For undici; null where the request has none. */
-  readonly body: BodyMeter | null;
+  readonly body: Readable | null;
+  readonly #exchange: Exchange;
+  readonly #passage: Passage;
+  readonly #options: ForwardingOptions;
+  readonly #keeping: Keeping | undefined;
+  readonly #sink: AnswerSink;
   #controller: Dispatcher.DispatchController | undefined;
   /** The connection was there, so that the upstream may have got something: from here on the charge stays. */
   #sent = false;
   #settled = false;
+  /** Of the upstream's answer, once its head has come. */
+  #status: number | undefined;
+  /** The client was told that the upstream did not answer in time. */
+  #isLate = false;
   #discarded: number | undefined;
-  #refunded: Promise<unknown> | undefined;
+  #abandoned: Promise<Reply | undefined> | undefined;
   readonly #startedAt = performance.now();
   #timer: NodeJS.Timeout;
 
-  constructor(
-    private readonly exchange: Exchange,
-    private readonly passage: Passage,
-    private readonly options: ForwardingOptions,
-  ) {
-    const { request, response } = exchange;
+  constructor(exchange: Exchange, passage: Passage, options: ForwardingOptions) {
+    this.#exchange = exchange;
+    this.#passage = passage;
+    this.#options = options;
+    this.#keeping = passage.keeping;
+    this.#sink = passage.keeping ? new KeptAnswer(exchange, passage.keeping) : new StreamedAnswer(exchange);
+    this.#sink.onReady = () => this.#controller?.resume();
     this.#timer = setTimeout(() => this.#late(), options.timeoutMs);
-    exchange.release = () => this.#stop();
-    response.once('close', () => {
-      // A finished answer of ours may leave something of the upstream's to be discarded.
-      if (!response.writableFinished) this.#stop();
-    });
-    response.on('drain', () => this.#controller?.resume());
-    this.body = hasBody(request.headers) ? new BodyMeter(options.maxBodyBytes, () => this.#timer.refresh()) : null;
-    if (this.body === null) return;
-    this.body.on('error', (error) => this.#fail(error));
-    request.pipe(this.body);
-    if (exchange.expectsContinue) response.writeContinue();
+    exchange.forwarding = true;
+    const { response } = exchange;
+    if (this.#keeping === undefined) {
+      exchange.release = () => this.#stop();
+      response.once('close', () => {
+        // A finished answer of ours may leave something of the upstream's to be discarded.
+        if (!response.writableFinished) this.#stop();
+      });
+    }
+    this.body = this.#openBody();
+    this.body?.on('error', (error) => this.#fail(error));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -72,65 +86,89 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   ): void {
     // Informational answers (100 to 199) concern the connection to the upstream.
     if (status < 200 || this.#settled) return;
-    clearTimeout(this.#timer);
-    const { exchange, passage, options } = this;
-    options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const { headers, stripRateLimit } = passage.settle({ status });
+    if (!this.#isLate) clearTimeout(this.#timer);
+    this.#status = status;
+    const exchange = this.#exchange;
+    this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
+    const { headers, stripRateLimit } = this.#passage.settle({ status });
     if (stripRateLimit) {
       this.#discarded = 0;
+      clearTimeout(this.#timer);
       this.#timer = setTimeout(() => this.#stop(), DISCARD_MS).unref();
       this.#answer(refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached."));
       return;
     }
-    if (!isOpen(exchange)) {
+    if (this.#keeping === undefined && !isOpen(exchange)) {
       this.#stop();
       return;
     }
     const received = (controller.rawHeaders as Buffer[]).map((field) => field.toString('latin1'));
     // Must not stand on a 204 (RFC 9110, section 8.6).
     const raw = status === 204 ? without('content-length', received) : received;
-    const { decision } = passage;
+    const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
-    const fields = answerFields(raw, exchange.id, headers, isLimited);
+    const fields = answerFields(raw, exchange, headers, isLimited);
     const reason = /^[\x20-\x7e]+$/.test(statusMessage ?? '') ? statusMessage : undefined;
-    exchange.response.writeHead(status, reason, fields);
-    exchange.answered = true;
-    // The head of an answer that takes its time must not wait for its body; one write for both where they come together.
-    setImmediate(() => {
-      if (!exchange.response.writableEnded && !exchange.response.destroyed) exchange.response.flushHeaders();
-    });
+    this.#sink.head({ status, reason, fields });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#discarded !== undefined) {
       this.#discarded += chunk.length;
       if (this.#discarded > MOST_DISCARDED) controller.abort(new Error('enough discarded'));
-    } else if (!this.exchange.response.write(chunk)) controller.pause();
+    } else if (!this.#sink.data(chunk)) controller.pause();
   }
 
   onResponseEnd(): void {
     this.#settle();
-    if (this.#discarded !== undefined) return;
-    this.exchange.response.end();
-    discardBody(this.exchange);
+    if (this.#discarded === undefined) this.#sink.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#fail(error);
   }
 
+  /** The body that was read before, or the client's own as it comes. */
+  #openBody(): Readable | null {
+    const { body, request, response, expectsContinue } = this.#exchange;
+    if (body !== undefined) return body.size === 0 ? null : body.open();
+    if (!hasBody(request.headers)) return null;
+    const meter = new BodyMeter(this.#options.maxBodyBytes, () => this.#timer.refresh());
+    request.pipe(meter);
+    if (expectsContinue) response.writeContinue();
+    return meter;
+  }
+
   #late(): void {
-    const { request } = this.exchange;
-    const isClientsFault = this.#sent && this.body !== null && !request.complete && !this.body.writableNeedDrain;
-    const refusal = isClientsFault
-      ? refuse(408, 'errors/request_timeout', 'The rest of the body did not come in time.')
-      : refuse(504, 'errors/request_timeout', 'The upstream did not answer in time.');
-    this.#giveUp(refusal);
+    const { body, request } = this.#exchange;
+    const isClientsFault =
+      this.#sent &&
+      body === undefined &&
+      this.body instanceof BodyMeter &&
+      !request.complete &&
+      !this.body.writableNeedDrain;
+    if (isClientsFault)
+      this.#giveUp(refuse(408, 'errors/request_timeout', 'The rest of the body did not come in time.'));
+    else if (this.#keeping !== undefined && this.#sent) this.#goOnLate(this.#keeping);
+    else this.#giveUp(TOO_LATE);
+  }
+
+  /** The client is answered 504, but the operation goes on: an answer that comes after all is the outcome that retries get. */
+  #goOnLate(keeping: Keeping): void {
+    this.#isLate = true;
+    const reply = problemReply(TOO_LATE.problem(this.#exchange.id));
+    sendReply(this.#exchange, reply);
+    const { lateAnswerMs = 0 } = this.#exchange.route?.idempotent ?? {};
+    this.#timer = setTimeout(() => {
+      this.#stop();
+      if (this.#status === undefined) void keeping.keep(captured(reply));
+      else this.#sink.breakOff();
+    }, lateAnswerMs);
   }
 
   #fail(error: Error & { code?: string }): void {
     // These have no body, whatever length they state (RFC 9110, section 8.6): undici takes the stated length for a missing body.
-    if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && BODYLESS.includes(this.exchange.response.statusCode)) {
+    if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && BODYLESS.includes(this.#status ?? 0)) {
       this.onResponseEnd();
       return;
     }
@@ -138,10 +176,10 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       this.#stop();
       return;
     }
-    if (this.exchange.answered) {
+    if (this.#status !== undefined || (this.#keeping === undefined && this.#exchange.answered)) {
       this.#stop();
-      this.#breakOff();
-    } else if (error instanceof BodyTooLargeError) this.#giveUp(tooLarge(this.options.maxBodyBytes));
+      this.#sink.breakOff();
+    } else if (error instanceof BodyTooLargeError) this.#giveUp(tooLarge(this.#options.maxBodyBytes));
     else if (error.code === 'UND_ERR_INVALID_ARG') {
       this.#giveUp(refuse(400, 'errors/malformed_request', 'The request cannot be forwarded.'));
     } else {
@@ -152,42 +190,51 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** An answer of ours instead of the upstream's; the charge goes back first where nothing was sent. */
+  /** An answer of ours instead of the upstream's. */
   #giveUp(refusal: Refusal): void {
     this.#stop();
-    if (this.#refunded === undefined) this.#answer(refusal);
-    else void this.#refunded.then(() => this.#answer(refusal));
+    this.#answer(refusal);
   }
 
+  /** Answers once it is settled what becomes of charge and key: given back where nothing was sent, kept otherwise. */
   #answer(refusal: Refusal): void {
-    this.exchange.release = undefined;
-    refuseExchange(this.exchange, refusal);
+    this.#exchange.release = undefined;
+    const isKept = this.#keeping !== undefined && this.#abandoned === undefined;
+    const settled = isKept
+      ? this.#keeping?.keep(captured(problemReply(refusal.problem(this.#exchange.id))))
+      : this.#abandoned;
+    if (settled === undefined) refuseExchange(this.#exchange, refusal);
+    else {
+      void settled.then((instead) => {
+        if (instead === undefined) refuseExchange(this.#exchange, refusal);
+        else sendReply(this.#exchange, instead);
+      });
+    }
   }
 
-  /** No more to and from the upstream. Where nothing was sent, the charge goes back; harmless where it was settled. */
+  /** No more to and from the upstream. Where nothing was sent, charge and key go back; harmless where that was settled. */
   #stop(): void {
     if (this.#settled) return;
     this.#settle();
-    if (!this.#sent) this.#refunded = this.passage.abandon();
-    if (this.body !== null) {
-      this.exchange.request.unpipe(this.body);
-      this.body.destroy();
-    }
+    if (!this.#sent) this.#abandoned = this.#passage.abandon();
+    if (this.body instanceof BodyMeter) this.#exchange.request.unpipe(this.body);
+    this.body?.destroy();
     this.#controller?.abort(new Error('given up'));
   }
 
   #settle(): void {
     this.#settled = true;
     clearTimeout(this.#timer);
-    this.exchange.release = undefined;
+    this.#exchange.release = undefined;
+    void this.#exchange.body?.dispose();
   }
+}
 
-  /** The client must not take half an answer for a whole one; where only the end of the connection ends it, that takes a reset. */
-  #breakOff(): void {
-    const { request, response } = this.exchange;
-    if (request.httpVersion === '1.0') response.socket?.resetAndDestroy();
-    response.destroy();
-  }
+const TOO_LATE = refuse(504, 'errors/request_timeout', 'The upstream did not answer in time.');
+
+/** An answer of ours as it is kept. */
+function captured({ status, headers, body }: Reply): CapturedResponse {
+  return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
 }
 
 /** Names and values in one flat list, less those of one name. */

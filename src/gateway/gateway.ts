@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { createGate } from '../gate/gate.ts';
+import { createIdempotency } from '../idempotency.ts';
 import { createAccounts } from './accounts.ts';
 import { createAdminServer } from './admin.ts';
 import { createAdmission } from './admission.ts';
@@ -24,6 +25,8 @@ export interface Gateway {
 }
 
 const MAX_TIMER_MS = 2_147_483_647;
+/** Longest wait at the end for outcomes to be acknowledged by the store. */
+const CLOSE_MS = 2_000;
 
 /**
  * Builds a gateway from its config, and listens.
@@ -33,8 +36,25 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
   const metrics = createMetrics(store.figures);
   const limiter = limiterOf(config, metrics.measured(store.limits));
+  const { lateAnswerMs: _, ...settings } = config.idempotency;
+  const idempotency = createIdempotency({
+    ...settings,
+    store: store.claims,
+    reconcile: undefined,
+    onEvent: (event) => metrics.onIdempotency(event),
+  });
+  metrics.observe([
+    { name: 'idempotency_in_flight', help: 'Claims that this process holds', value: () => idempotency.held },
+    {
+      name: 'idempotency_background',
+      help: 'Commands that are retried until acknowledged',
+      value: () => idempotency.pending,
+    },
+  ]);
   const gate = createGate<Exchange>({
     limiter,
+    idempotency,
+    idempotent: ({ idempotent }) => idempotent?.request,
     account: ({ account }) => account?.id,
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
@@ -53,7 +73,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   });
   const main = createGatewayServer({
     admit: createAdmission({
-      routes: createRoutes(config.routes),
+      routes: createRoutes(config),
       keys: createKeys(config.keys),
       accounts: createAccounts(config.accounts),
       maxBodyBytes: config.maxBodyBytes,
@@ -68,7 +88,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
-    await Promise.all([proxy.close(), limiter.close()]);
+    // What breaks now is still an outcome, to be kept.
+    await proxy.close();
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limiter.close()]);
     store.close();
   };
   try {
@@ -80,7 +102,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       async stop() {
         main.drain();
         main.server.close();
-        await Promise.race([main.connections.idle(), elapsed(config.drainMs)]);
+        const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
+        await Promise.race([idle, elapsed(config.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;

@@ -1,13 +1,17 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { LimitStore } from '../core/ports.ts';
 import type { GateEvent } from '../gate/events.ts';
-import type { StoreFigure } from './store.ts';
+import type { IdempotencyEvent } from '../idempotency.ts';
+import type { StoreFigure } from './store-figures.ts';
 
 /** What is counted for `/metrics`. No label ever holds an account, a token or a path that is no route of the config. */
 export interface Metrics {
   /** The text for Prometheus, and its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   onEvent(event: GateEvent): void;
+  onIdempotency(event: IdempotencyEvent): void;
+  /** Figures that others know, read when they are asked for. */
+  observe(figures: readonly StoreFigure[]): void;
   /** @param route of the config, or undefined where none matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
@@ -45,6 +49,23 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
   );
   const refunds = counter('refunds_total', 'Charges that were taken back, by route', 'route');
   const failures = counter('failures_total', 'Faults inside the gate, by stage', 'stage');
+  const claims = counter(
+    'idempotency_claims_total',
+    'Requests with an idempotency key by outcome: claimed, inherited, replayed, bypassed, unavailable, or why they were refused',
+    'outcome',
+  );
+  const claimSteps = counter(
+    'idempotency_steps_total',
+    'What became of claims: completed, not_kept (without its body), released, superseded, lost, retrying, given_up',
+    'step',
+  );
+  const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');
+  const waits = new Histogram({
+    name: 'headgate_idempotency_wait_seconds',
+    help: 'Time that duplicates waited for their original',
+    buckets: SLOW,
+    registers,
+  });
   const storeSeconds = new Histogram({
     name: 'headgate_store_seconds',
     help: 'Time that the store took for a call',
@@ -59,17 +80,48 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
     buckets: SLOW,
     registers,
   });
-  for (const { name, help, value } of figures) {
-    new Gauge({
-      name: `headgate_${name}`,
-      help,
-      registers,
-      collect() {
-        this.set(value());
-      },
-    });
-  }
+  const observe = (all: readonly StoreFigure[]): void => {
+    for (const { name, help, value } of all) {
+      new Gauge({
+        name: `headgate_${name}`,
+        help,
+        registers,
+        collect() {
+          this.set(value());
+        },
+      });
+    }
+  };
+  observe(figures);
   return {
+    observe,
+    onIdempotency(event) {
+      switch (event.type) {
+        case 'claimed':
+          claims.inc({ outcome: event.inherited ? 'inherited' : 'claimed' });
+          if (event.inherited) orphans.inc();
+          break;
+        case 'refused':
+          claims.inc({ outcome: event.reason });
+          if (event.reason === 'orphan') orphans.inc();
+          break;
+        case 'replayed':
+        case 'bypassed':
+        case 'unavailable':
+          claims.inc({ outcome: event.type });
+          break;
+        case 'waited':
+          waits.observe(event.waitedMs / 1_000);
+          break;
+        case 'completed':
+          claimSteps.inc({ step: event.valueKept ? 'completed' : 'not_kept' });
+          break;
+        case 'reconciled':
+          break;
+        default:
+          claimSteps.inc({ step: event.type });
+      }
+    },
     render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
     onEvent(event) {
       switch (event.type) {

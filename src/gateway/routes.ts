@@ -9,7 +9,12 @@ export interface Route {
   readonly name: string;
   /** Where the account stands; undefined: the route is not limited. */
   readonly source: AccountSource | undefined;
+  /** How outcomes are kept by idempotency key; undefined: the route is not idempotent. */
+  readonly idempotent: RouteIdempotency | undefined;
 }
+
+/** As the config says it, the route's own over the common. */
+export type RouteIdempotency = Config['idempotency'];
 
 /** A route that a request is for. */
 export interface RouteMatch {
@@ -25,14 +30,18 @@ export interface Routes {
 }
 
 /** @param config whose routes have been checked */
-export function createRoutes(config: Config['routes']): Routes {
+export function createRoutes({ routes: config, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Routes {
   // A head has 16 KiB at most, so no parameter is cut off by the router's own bound.
   const router = createRouter({ caseSensitive: true, maxParamLength: 65_536 });
-  for (const { route, account } of config) {
+  for (const { route, account, idempotent = false } of config) {
     const template = parseRoute(route) as RouteTemplate;
     const parameters = parametersOf(template);
     const found = {
-      route: { name: route, source: account === undefined ? undefined : parseSource(account) },
+      route: {
+        name: route,
+        source: account === undefined ? undefined : parseSource(account),
+        idempotent: idempotent === false ? undefined : { ...idempotency, ...(idempotent === true ? {} : idempotent) },
+      },
       parameters,
     };
     router.on(template.method as createRouter.HTTPMethod, patternOf(template.segments), () => {}, found);

@@ -12,7 +12,7 @@ import { type Refusal, refuse } from './refusal.ts';
 
 /** What the main listener is made of. */
 export interface ServerOptions {
-  readonly admit: (exchange: Exchange) => Refusal | undefined;
+  readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
   readonly gate: Gate<Exchange>;
   readonly proxy: UpstreamProxy;
   readonly log: Log;
@@ -73,8 +73,14 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return;
     }
     const refusal = draining ? DRAINING : admit(exchange);
+    if (refusal instanceof Promise) {
+      void refusal.then((found) => judge(exchange, found)).catch((error: unknown) => fail(exchange, error));
+    } else judge(exchange, refusal);
+  };
+  const judge = (exchange: Exchange, refusal: Refusal | undefined): void => {
     if (refusal !== undefined) refuseExchange(exchange, refusal);
-    else enter(exchange, gate.enter(exchange, exchange.id));
+    // One that left while its body came in has nothing to be claimed or charged for.
+    else if (isOpen(exchange)) enter(exchange, gate.enter(exchange, exchange.id));
   };
   const enter = (exchange: Exchange, entry: MaybePromise<Entry>): void => {
     if ('kind' in entry) pass(exchange, entry);
@@ -131,7 +137,10 @@ function newId(): string {
 }
 
 function decidedBy(entry: Entry): Decided {
-  if (entry.kind === 'answer') return entry.reply.status === 429 ? 'rejected' : 'refused';
+  if (entry.kind === 'answer') {
+    if (entry.replayed === true) return 'replayed';
+    return entry.reply.status === 429 ? 'rejected' : 'refused';
+  }
   if (entry.decision === undefined) return 'unlimited';
   return entry.decision.degraded ? 'degraded' : 'accepted';
 }

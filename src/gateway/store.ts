@@ -1,22 +1,26 @@
-import type { LimitStore } from '../core/ports.ts';
-import { createMemoryStore, type MemoryStoreStats } from '../stores/memory/store.ts';
-import { createRedisStore, type RedisStoreStats } from '../stores/redis/store.ts';
+import type { ClaimStore, LimitStore } from '../core/ports.ts';
+import { createMemoryClaimStore } from '../stores/memory/claims.ts';
+import { createMemoryStore } from '../stores/memory/store.ts';
+import { createRedisClaimStore } from '../stores/redis/claims.ts';
+import { createRedisStore } from '../stores/redis/store.ts';
 import { examine } from './doctor.ts';
 import type { Log } from './log.ts';
 import { answers, connected, createRedisClient, type RedisUrl } from './redis-client.ts';
 import type { Config } from './schema.ts';
+import {
+  memoryClaimFigures,
+  memoryFigures,
+  redisClaimFigures,
+  redisFigures,
+  type StoreFigure,
+} from './store-figures.ts';
 import { parseStoreUrl } from './store-url.ts';
 
-/** A figure of the store for `/metrics`. */
-export interface StoreFigure {
-  readonly name: string;
-  readonly help: string;
-  value(): number;
-}
-
-/** Where the process keeps its counters. */
+/** Where the process keeps its counters and claims. */
 export interface OpenStore {
   readonly limits: LimitStore;
+  /** Of idempotency keys. In memory they have a bound of their own. */
+  readonly claims: ClaimStore;
   readonly figures: readonly StoreFigure[];
   /** `degraded` while the store is away and the failure policy answers. Within `storeDeadlineMs`. */
   health(): Promise<'ok' | 'degraded'>;
@@ -35,26 +39,33 @@ export async function openStore(config: Config, log: Log): Promise<OpenStore> {
 }
 
 function openMemory(config: Config): OpenStore {
-  const store = createMemoryStore({ maxKeys: keysNeeded(config) });
-  return { limits: store, figures: memoryFigures(() => store.stats()), health: async () => 'ok', close() {} };
+  const limits = createMemoryStore({ maxKeys: keysNeeded(config) });
+  const claims = createMemoryClaimStore();
+  const figures = [...memoryFigures(() => limits.stats()), ...memoryClaimFigures(() => claims.stats())];
+  return { limits, claims, figures, health: async () => 'ok', close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<OpenStore> {
   const warn = seldom((error: unknown) => log.logger.warn({ err: error }, 'redis fails'));
   const client = createRedisClient(url, warn);
   const { storeDeadlineMs: deadlineMs, onStoreFailure } = config;
-  const store = createRedisStore(client, {
+  const limits = createRedisStore(client, {
     deadlineMs,
     onStoreFailure,
     onError: warn,
     localMaxKeys: keysNeeded(config),
   });
+  const claims = createRedisClaimStore(client, { deadlineMs, onError: warn });
   if (await connected(client, START_MS)) void warnOf(config, log);
   else log.logger.warn({ onStoreFailure }, 'redis is not there yet: serving degraded until it is');
   return {
-    limits: store,
-    figures: redisFigures(() => store.stats()),
-    health: async () => ((await answers(client, deadlineMs)) && store.stats().breaker === 'closed' ? 'ok' : 'degraded'),
+    limits,
+    claims,
+    figures: [...redisFigures(() => limits.stats()), ...redisClaimFigures(() => claims.stats())],
+    health: async () => {
+      const isWell = limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
+      return (await answers(client, deadlineMs)) && isWell ? 'ok' : 'degraded';
+    },
     close: () => client.disconnect(),
   };
 }
@@ -79,33 +90,4 @@ function seldom(say: (error: unknown) => void): (error: unknown) => void {
 function keysNeeded({ accounts, routes }: Config): number {
   const limited = routes.filter(({ account }) => account !== undefined).length;
   return Math.min(16_000_000, Math.max(1, accounts.length * limited));
-}
-
-function memoryFigures(stats: () => MemoryStoreStats): StoreFigure[] {
-  const figure = (name: string, help: string, read: (stats: MemoryStoreStats) => number): StoreFigure => {
-    return { name: `memory_store_${name}`, help, value: () => read(stats()) };
-  };
-  return [
-    figure('keys', 'Pairs of account and route that are kept', ({ keys }) => keys),
-    figure('max_keys', 'Most pairs that are kept', ({ maxKeys }) => maxKeys),
-    figure('refused', 'Decisions refused since every kept pair has an active window (S18)', ({ refused }) => refused),
-    figure('swept', 'Pairs that were forgotten after their windows were over', ({ swept }) => swept),
-  ];
-}
-
-const BREAKER = { closed: 0, 'half-open': 1, open: 2 } as const;
-
-function redisFigures(stats: () => RedisStoreStats): StoreFigure[] {
-  const figure = (name: string, help: string, read: (stats: RedisStoreStats) => number): StoreFigure => {
-    return { name: `redis_store_${name}`, help, value: () => read(stats()) };
-  };
-  return [
-    figure('calls', 'Scripts sent', ({ calls }) => calls),
-    figure('coalesced_checks', 'Checks that travelled with another', ({ coalesced }) => coalesced),
-    figure('local_rejections', 'Certain rejections that were not asked again (S20)', (all) => all.localRejections),
-    figure('deadline_misses', 'Calls given up at their deadline', ({ timeouts }) => timeouts),
-    figure('late_answers', 'Calls given up that landed after all', ({ late }) => late),
-    figure('degraded_decisions', 'Decisions of the failure policy (S17)', ({ degraded }) => degraded),
-    figure('breaker', '0 closed, 1 trying again, 2 open: Redis is taken for away', ({ breaker }) => BREAKER[breaker]),
-  ];
 }

@@ -3,6 +3,8 @@ import type { Exchange } from './exchange.ts';
 import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
 
 const OURS_TO_SAY: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
+/** Marks that are the gate's alone. */
+const OURS_ON_IDEMPOTENT: ReadonlySet<string> = new Set(['idempotency-replayed', 'idempotency-status']);
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** What a field value may hold as Latin-1 (RFC 9110, section 5.5). */
@@ -12,7 +14,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
  * Header fields of the forwarded request, names and values in one flat list, in the order in which they came; less the hop-by-hop
  * ones and `X-API-KEY`. `x-forwarded-*` has what came with the request, and behind it what we know.
  */
-export function requestFields({ request, id }: Exchange): string[] {
+export function requestFields({ request, id, idempotent }: Exchange): string[] {
   const { rawHeaders, socket } = request;
   const named = namedByConnection(rawHeaders);
   const forwarded = new Map<string, string[]>(FORWARDED.map((name) => [name, []]));
@@ -22,6 +24,7 @@ export function requestFields({ request, id }: Exchange): string[] {
     const value = rawHeaders[i + 1] as string;
     const lower = name.toLowerCase();
     if (isHopByHop(lower) || named.has(lower) || OURS_TO_SAY.has(lower)) continue;
+    if (idempotent !== undefined && lower === 'idempotency-key') continue;
     const list = forwarded.get(lower);
     if (list === undefined) fields.push(name, value);
     else if (value !== '') list.push(value);
@@ -32,6 +35,7 @@ export function requestFields({ request, id }: Exchange): string[] {
     if (known[index]) list.push(known[index]);
     if (list.length > 0) fields.push(name, list.join(', '));
   }
+  if (idempotent !== undefined) fields.push('Idempotency-Key', idempotent.forwardedKey);
   fields.push('x-request-id', id);
   return fields;
 }
@@ -41,7 +45,13 @@ export function requestFields({ request, id }: Exchange): string[] {
  * no header can hold, and on a limited route those that are ours to say.
  * @param ours fields of the gate's; none on an unlimited route
  */
-export function answerFields(raw: readonly string[], id: string, ours: HeaderFields, isLimited: boolean): string[] {
+export function answerFields(
+  raw: readonly string[],
+  { id, route }: Pick<Exchange, 'id' | 'route'>,
+  ours: HeaderFields,
+  isLimited: boolean,
+): string[] {
+  const isIdempotent = route?.idempotent !== undefined;
   const named = namedByConnection(raw);
   const fields: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
@@ -49,6 +59,7 @@ export function answerFields(raw: readonly string[], id: string, ours: HeaderFie
     const value = raw[i + 1] as string;
     const lower = name.toLowerCase();
     if (isHopByHop(lower) || named.has(lower) || lower === 'x-request-id') continue;
+    if (isIdempotent && OURS_ON_IDEMPOTENT.has(lower)) continue;
     if (isLimited && (lower.startsWith('x-ratelimit-') || Object.hasOwn(ours, lower))) continue;
     if (TOKEN.test(name) && VALUE.test(value)) fields.push(name, value);
   }

@@ -87,24 +87,28 @@ describe('of the answer', () => {
   ];
 
   it('pass on an unlimited route, but for the id', () => {
-    expect(answerFields(raw, 'id-1', {}, false)).toEqual([...raw.slice(0, 8), 'x-request-id', 'id-1']);
+    expect(answerFields(raw, { id: 'id-1', route: undefined }, {}, false)).toEqual([
+      ...raw.slice(0, 8),
+      'x-request-id',
+      'id-1',
+    ]);
   });
 
   it('give way to ours on a limited one', () => {
-    const fields = answerFields(raw, 'id-1', { 'x-ratelimit-limit': '10' }, true);
+    const fields = answerFields(raw, { id: 'id-1', route: undefined }, { 'x-ratelimit-limit': '10' }, true);
     expect(fields).toEqual([...raw.slice(0, 4), 'RateLimit', 'r', 'x-ratelimit-limit', '10', 'x-request-id', 'id-1']);
-    expect(answerFields(raw, 'id-1', { ratelimit: 'ours' }, true)).not.toContain('r');
+    expect(answerFields(raw, { id: 'id-1', route: undefined }, { ratelimit: 'ours' }, true)).not.toContain('r');
   });
 
   it('are dropped where no header can hold them', () => {
-    expect(answerFields(['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'], 'i', {}, false)).toEqual([
-      'constructor',
-      'k',
-      'd',
-      '\u00e9',
-      'x-request-id',
-      'i',
-    ]);
+    expect(
+      answerFields(
+        ['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'],
+        { id: 'i', route: undefined },
+        {},
+        false,
+      ),
+    ).toEqual(['constructor', 'k', 'd', '\u00e9', 'x-request-id', 'i']);
   });
 });
 

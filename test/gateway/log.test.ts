@@ -26,7 +26,7 @@ it('has one line of JSON for each request: what was decided and how long it took
   const fd = openSync(file, 'w');
   const log = createLog(fd);
   const whole = exchangeOf(true);
-  whole.route = { name: 'POST /x', source: undefined };
+  whole.route = { name: 'POST /x', source: undefined, idempotent: undefined };
   whole.decided = 'accepted';
   log.request(whole, 200);
   log.request(exchangeOf(false), 499);

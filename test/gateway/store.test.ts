@@ -148,6 +148,13 @@ describe('openStore', () => {
       memory_store_max_keys: 36,
       memory_store_refused: 0,
       memory_store_swept: 0,
+      memory_claims_keys: 0,
+      memory_claims_max_keys: 100_000,
+      memory_claims_bytes: 0,
+      memory_claims_max_bytes: 67_108_864,
+      memory_claims_refused: 0,
+      memory_claims_dropped: 0,
+      memory_claims_swept: 0,
     });
     expect(await store.health()).toBe('ok');
     store.close();

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/gateway/config.ts';
 import { isRefusal } from '../../src/gateway/refusal.ts';
 import { createRoutes } from '../../src/gateway/routes.ts';
 import { readTarget } from '../../src/gateway/target.ts';
@@ -56,14 +57,21 @@ describe('readTarget', () => {
 });
 
 describe('routes', () => {
-  const routes = createRoutes([
-    { route: 'POST /api/v1/emails', account: 'query.account_id' },
-    { route: 'GET /api/v1/chats/{chat_id}', account: 'path.chat_id' },
-    { route: 'GET /api/v1/chats/new' },
-    { route: 'GET /a:b/{constructor}/c' },
-    { route: 'GET /' },
-    { route: 'DELETE /slash/' },
-  ]);
+  const routes = createRoutes(
+    checkConfig(
+      {
+        routes: [
+          { route: 'POST /api/v1/emails', account: 'query.account_id' },
+          { route: 'GET /api/v1/chats/{chat_id}', account: 'path.chat_id' },
+          { route: 'GET /api/v1/chats/new' },
+          { route: 'GET /a:b/{constructor}/c' },
+          { route: 'GET /' },
+          { route: 'DELETE /slash/' },
+        ],
+      },
+      'test',
+    ),
+  );
   const nameOf = (method: string, path: string) => routes.match(method, path)?.route.name;
 
   it('matches exactly, literals before parameters', () => {
