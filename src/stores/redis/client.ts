@@ -41,6 +41,8 @@ export type RedisClient = IoredisClient | NodeRedisClient;
 
 /** The few commands of the store, in one shape for every client. */
 export interface Commands {
+  /** Whether a script can touch keys of one hash slot only. */
+  readonly isCluster: boolean;
   /** Whether a command would be sent now rather than queued. */
   isReady(): boolean;
   evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
@@ -61,6 +63,7 @@ export function commandsOf(client: RedisClient): Commands | undefined {
 
 function ofIoredis(client: IoredisClient): Commands {
   return {
+    isCluster: hasMethod(client, 'nodes'),
     isReady: () => client.status === undefined || client.status === 'ready' || client.status === 'wait',
     evalsha: (sha1, keys, args) => client.evalsha(sha1, keys.length, ...keys, ...args),
     eval: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
@@ -81,6 +84,7 @@ function ofIoredis(client: IoredisClient): Commands {
 
 function ofNodeRedis(client: NodeRedisClient): Commands {
   return {
+    isCluster: hasMethod(client, 'nodeClient'),
     isReady: () => client.isReady !== false,
     evalsha: (sha1, keys, args) => client.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
     eval: (source, keys, args) => client.eval(source, { keys: [...keys], arguments: [...args] }),
