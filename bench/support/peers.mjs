@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { progress, versionOf } from './report.mjs';
 
@@ -12,6 +13,8 @@ export function installPeers() {
   progress('installing bench/versus');
   execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
 }
+
+export const requirePeer = createRequire(MANIFEST);
 
 export function peerVersion(name) {
   return versionOf(name, MANIFEST);

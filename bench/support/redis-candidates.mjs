@@ -1,12 +1,11 @@
 // What is measured: how one decision is asked for, as users do, and whether the answer is the expected one.
-import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { requirePeer } from './peers.mjs';
 
 const ROUTE = 'POST /api/v1/emails';
 const PLENTY = 1_000_000_000;
 const SECONDS = [60, 86_400, 120, 172_800];
-const requirePeer = createRequire(new URL('../versus/package.json', import.meta.url));
 
 /** @param denied whether every decision after the first has to be a rejection */
 export const CANDIDATES = {
