@@ -2,8 +2,6 @@ import type { Plan, PlanWindow } from '../../core/plan.ts';
 
 /** How a plan's windows stand in records, and what the scripts are told of them: the same strings at every call. */
 export interface Layout {
-  /** Heads of the records that a check touches: the (account, route)'s and, where All methods counts once for the account, the shared one. */
-  readonly heads: readonly string[];
   /** How many windows stand in the first record. */
   readonly ownWindows: number;
   /** The arguments of `consume.lua` that say what the plan is. */
@@ -28,15 +26,14 @@ export function windowName({ limit, durationMs }: Pick<PlanWindow, 'limit' | 'du
 }
 
 function createLayout({ windows, allMethodsScope, routeWindows }: Plan): Layout {
-  const shares = allMethodsScope === 'account';
-  const ownWindows = shares ? routeWindows : windows.length;
-  const heads = shares ? [headOf(windows.slice(0, ownWindows)), headOf(windows.slice(ownWindows))] : [headOf(windows)];
+  const ownWindows = allMethodsScope === 'account' ? routeWindows : windows.length;
+  const records = allMethodsScope === 'account' ? [windows.slice(0, ownWindows), windows.slice(ownWindows)] : [windows];
   const numbers = windows.flatMap(({ max, durationMs }) => [String(max), String(durationMs)]);
-  return {
-    heads,
-    ownWindows,
-    consumeArguments: [heads[0] as string, heads[1] ?? '', String(windows.length), ...numbers],
-  };
+  const heads = records.flatMap((inRecord) => {
+    const head = headOf(inRecord);
+    return [head, String(head.length), 'dd'.repeat(inRecord.length)];
+  });
+  return { ownWindows, consumeArguments: [String(windows.length), ...numbers, String(records.length), ...heads] };
 }
 
 function headOf(windows: readonly PlanWindow[]): string {

@@ -13,9 +13,10 @@ export interface ConsumeReply {
  * @throws TypeError
  */
 export function readConsumeReply(reply: unknown, checks: number, windows: number): ConsumeReply {
-  if (!Array.isArray(reply) || reply.length !== 1 + checks) throw unexpected(reply);
+  const size = windows * SLOTS_PER_WINDOW;
+  if (!Array.isArray(reply) || reply.length !== 1 + checks * size) throw unexpected(reply);
   const read: (Counters | Error)[] = [];
-  for (let i = 1; i <= checks; i++) read.push(readCheck(reply[i], windows));
+  for (let at = 1; at < reply.length; at += size) read.push(readCheck(reply, at, size));
   return { now: integer(reply[0]), checks: read };
 }
 
@@ -24,22 +25,22 @@ export function readRefundReply(reply: unknown): number {
   return integer(reply);
 }
 
-function readCheck(reply: unknown, windows: number): Counters | Error {
-  if (!Array.isArray(reply)) return faultOf(reply);
-  if (reply.length !== windows * SLOTS_PER_WINDOW) throw unexpected(reply);
-  const counters = new Float64Array(windows * SLOTS_PER_WINDOW);
-  for (let at = 0; at < counters.length; at += SLOTS_PER_WINDOW) {
-    const count = integer(reply[at + 1]);
-    counters[at] = count < 0 ? NEVER : integer(reply[at]);
+function readCheck(reply: readonly unknown[], from: number, size: number): Counters | Error {
+  const counters = new Float64Array(size);
+  for (let at = 0; at < size; at += SLOTS_PER_WINDOW) {
+    const startedAt = reply[from + at];
+    const fault = typeof startedAt === 'number' ? undefined : faultOf(startedAt);
+    if (fault !== undefined) return fault;
+    const count = integer(reply[from + at + 1]);
+    counters[at] = count < 0 ? NEVER : integer(startedAt);
     counters[at + 1] = Math.max(0, count);
   }
   return counters;
 }
 
-function faultOf(reply: unknown): Error {
-  const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
-  if (typeof text !== 'string' || !text.startsWith('HEADGATE ')) throw unexpected(reply);
-  return new Error(text);
+function faultOf(value: unknown): Error | undefined {
+  const text = value instanceof Uint8Array ? new TextDecoder().decode(value) : value;
+  return typeof text === 'string' && text.startsWith('HEADGATE ') ? new Error(text) : undefined;
 }
 
 function integer(value: unknown): number {

@@ -30,7 +30,9 @@ function fakeClient(answer: (command: string) => unknown): { client: RedisClient
 describe('the script', () => {
   it('is sent by source where the server does not know it', async () => {
     const answer = (name: string): Promise<unknown> =>
-      name === 'evalsha' ? Promise.reject(new Error('NOSCRIPT No matching script.')) : Promise.resolve(['1', ['0', '-1']]);
+      name === 'evalsha'
+        ? Promise.reject(new Error('NOSCRIPT No matching script.'))
+        : Promise.resolve(['1', '0', '-1']);
     const { client, sent } = fakeClient(answer);
     expect(await createRedisStore(client).consume('a', 'r', plan, 1)).toMatchObject({
       accepted: true,
@@ -57,17 +59,18 @@ describe('an answer that is none', () => {
     7,
     [],
     ['1'],
-    ['1', ['0', '-1'], ['0', '-1']],
-    ['1', ['0', '-1', '0']],
-    ['1', ['0', '1.5']],
-    ['1', ['', '1']],
-    ['x', ['0', '-1']],
-    ['1', ['0', null]],
-    ['1', ['0', '']],
-    ['1', null],
-    ['1', 'OK'],
-    ['1e300', ['0', '-1']],
-    ['', ['0', '-1']],
+    ['1', '0', '-1', '0', '-1'],
+    ['1', '0', '-1', '0'],
+    ['1', '0', '1.5'],
+    ['1', '', '1'],
+    ['x', '0', '-1'],
+    ['1', '0', null],
+    ['1', null, '1'],
+    ['1', '0', ''],
+    ['1', ['0'], ['-1']],
+    ['1', 'OK', '1'],
+    ['1e300', '0', '-1'],
+    ['', '0', '-1'],
   ];
 
   it.each(replies.map((reply) => [reply]))('is refused: %j', (reply) => {

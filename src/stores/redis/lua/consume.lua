@@ -4,15 +4,16 @@
 --            it the record that the account's routes share
 -- ARGV[1]    the time in milliseconds, or '' for this server's own clock (S15)
 -- ARGV[2]    what each request costs
--- ARGV[3]    head of the first record: its windows in the order of checking, each as limit ('r' or 'a') and duration in milliseconds, then '|'
--- ARGV[4]    head of the shared record, or '' without one
--- ARGV[5]    how many windows the plan has, n
--- ARGV[6..]  for each window its max and its duration: 2 n numbers
+-- ARGV[3]    how many windows the plan has, n
+-- then       for each window its max and its duration: 2 n numbers
+-- then       how many records a check has, 1 or 2, and for each of them: its head (the plan's windows that stand in it, in the order of checking, each
+--            as limit, 'r' or 'a', and duration in milliseconds, then '|'), the length of that, and one 'd' for each of its doubles
 -- then       for each check, how many requests it stands for; they are decided one after the other
 --
--- Reply: the time, then for each check a list: for each window when its active instance started and what it had counted, all as it was before
+-- Reply: one list: the time, then for each check and window when its active instance started and what it had counted, all as it was before
 --        these requests; a count of -1 says that no instance is active. The caller deals the requests out from that, by the same rule.
---        A string instead of a list says what is wrong with that check's record; it was not charged, and the others are as if it were not there.
+--        A text instead of a check's numbers, in every place, says what is wrong with its record: it was not charged, and the other checks are
+--        as if it were not there.
 --
 -- A record is one string: its head, then for each window of the head start and count as doubles. Windows of an earlier plan stay in it until they
 -- are over, behind the plan's own. Its expiry is that of the window that ends last: hygiene, never truth, since every window is checked against the
@@ -23,130 +24,130 @@ local LARGEST = 9007199254740991
 local LONG = 900000000000000
 local WINDOW_SIZE = 16
 
+local call, pcall, pack, unpackBytes, find = redis.call, redis.pcall, struct.pack, struct.unpack, string.find
+
 local now, keep = ARGV[1], 1
 if now == '' then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 else
-  now = tonumber(now)
+  now = now + 0
   -- A clock of the caller's does not run with this server's, which counts the expiry down.
   keep = 3600000
 end
-local cost, planned = tonumber(ARGV[2]), tonumber(ARGV[5])
+local cost, planned = ARGV[2] + 0, ARGV[3] + 0
 local maxes, durations = {}, {}
 for i = 1, planned do
-  maxes[i], durations[i] = tonumber(ARGV[4 + 2 * i]), tonumber(ARGV[5 + 2 * i])
+  maxes[i], durations[i] = ARGV[2 + 2 * i] + 0, ARGV[3 + 2 * i] + 0
 end
-local heads = { ARGV[3] }
-local last = { planned }
-if ARGV[4] ~= '' then
-  heads[2] = ARGV[4]
-  local _, shared = string.gsub(ARGV[4], '[ra]', '')
-  last = { planned - shared, planned }
-end
-local formats = {}
-for part = 1, #heads do formats[part] = string.rep('d', 2 * (last[part] - (last[part - 1] or 0))) end
-
--- The fault of a record names it, and is no fault of the server's.
-local function fault(key)
-  return 'HEADGATE the record ' .. key .. ' is not one of headgate\'s'
+local at = 4 + 2 * planned
+local parts, from = {}, 0
+for p = 1, ARGV[at] + 0 do
+  local head, layout = ARGV[at + 1], ARGV[at + 3]
+  local windows = #layout / 2
+  -- The plan's windows behind `from` stand in it.
+  parts[p] = { head = head, offset = ARGV[at + 2], layout = layout, from = from, windows = windows, size = #head + WINDOW_SIZE * windows }
+  from, at = from + windows, at + 3
 end
 
--- Reads the doubles of a record whose head is another plan's: those of this plan's windows, and behind them what is to be kept of the others.
-local function search(packed, head, from, to, values)
-  local bar = string.find(packed, '|', 1, true)
-  if not bar then return nil end
-  local at, named, found, others = bar + 1, 0, {}, { head = '' }
-  for limit, digits in string.gmatch(string.sub(packed, 1, bar - 1), '([ra])(%d+)') do
-    if at + WINDOW_SIZE - 1 > #packed then return nil end
-    local name = limit .. digits
-    named = named + #name
-    found[name] = { struct.unpack('dd', packed, at) }
-    at = at + WINDOW_SIZE
-    local start, duration = found[name][1], tonumber(digits)
+-- Doubles of a record that is not there yet, or whose head is another plan's: those of this plan's windows, then those of other windows that are
+-- to be kept, with their names. Nil where the record is not one of ours.
+local function search(packed, part)
+  local doubles, found, named, others = { names = '', ends = 0, others = 0, moved = true }, {}, 0, 2 * part.windows
+  local bar = find(packed, '|', 1, true) or 0
+  local place = bar + 1
+  for limit, digits in string.gmatch(string.sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
+    if place + WINDOW_SIZE - 1 > #packed then return nil end
+    local name, duration = limit .. digits, tonumber(digits)
+    local start, count = unpackBytes('dd', packed, place)
     if not (start >= -LARGEST and start <= LARGEST and duration <= LARGEST) then return nil end
-    if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
-      others.head = others.head .. name
-      others[#others + 1], others[#others + 2] = start, found[name][2]
-      others.ends = math.max(others.ends or 0, start + duration)
+    found[name] = { start, count }
+    place, named = place + WINDOW_SIZE, named + #name
+    if not find(part.head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
+      doubles[others + 1], doubles[others + 2] = start, count
+      others, doubles.others, doubles.names = others + 2, doubles.others + 1, doubles.names .. name
+      doubles.ends = math.max(doubles.ends, start + duration)
     end
   end
-  if named ~= bar - 1 or at ~= #packed + 1 then return nil end
-  local i = from
-  for name in string.gmatch(head, '[ra]%d+') do
-    local pair = found[name]
-    if pair then values[2 * i - 1], values[2 * i] = pair[1], pair[2] end
+  if packed ~= '' and (named ~= bar - 1 or place ~= #packed + 1) then return nil end
+  local i = 1
+  for name in string.gmatch(part.head, '[ra]%d+') do
+    -- Over, like a window that has never had an instance.
+    local pair = found[name] or { now - durations[part.from + i], 0 }
+    doubles[2 * i - 1], doubles[2 * i] = pair[1], pair[2]
     i = i + 1
   end
-  return others
+  return doubles
 end
 
--- Fills in start and count of the windows that a record holds. Returns what else it holds, or what is wrong.
-local function read(key, part, values)
-  local packed = redis.pcall('GET', key)
-  if not packed then return nil end
+-- Returns the doubles of a record, or nothing and what is wrong with it. The fault of a record names it, and is no fault of the server's.
+local function read(key, part)
+  local packed = pcall('GET', key) or ''
   if type(packed) == 'table' then
-    if string.find(packed.err, '^WRONGTYPE') then return nil, fault(key) end
-    return nil, packed
-  end
-  local head = heads[part]
-  local from, to = (last[part - 1] or 0) + 1, last[part]
-  if #packed == #head + WINDOW_SIZE * (to - from + 1) and string.sub(packed, 1, #head) == head then
-    local doubles = { struct.unpack(formats[part], packed, #head + 1) }
-    for i = 1, 2 * (to - from + 1) do values[2 * from - 2 + i] = doubles[i] end
-    return nil
-  end
-  local others = search(packed, head, from, to, values)
-  if not others then return nil, fault(key) end
-  return others
-end
-
-local function write(key, part, values, others)
-  local from, to = (last[part - 1] or 0) + 1, last[part]
-  if to < from and not (others and others.ends) then return end
-  local ends = others and others.ends or 0
-  for i = from, to do ends = math.max(ends, values[2 * i - 1] + durations[i]) end
-  local packed = struct.pack(formats[part], unpack(values, 2 * from - 1, 2 * to))
-  if others and others.ends then
-    packed = string.sub(heads[part], 1, -2) .. others.head .. '|' .. packed .. struct.pack(string.rep('d', #others), unpack(others))
+    if not find(packed.err, '^WRONGTYPE') then return nil, packed end
+  elseif #packed == part.size and find(packed, part.head, 1, true) == 1 then
+    return { unpackBytes(part.layout, packed, #part.head + 1) }
   else
-    packed = heads[part] .. packed
+    local doubles = search(packed, part)
+    if doubles then return doubles end
   end
-  redis.call('SET', key, packed, 'PX', math.max(keep, ends - now))
+  return nil, 'HEADGATE the record ' .. key .. ' is not one of headgate\'s'
 end
 
-local function exact(number)
-  if number < LONG and number > -LONG then return number end
-  return string.format('%.0f', number)
+-- The expiry moves only where an instance was started or the head is another.
+local function write(key, part, doubles)
+  if not doubles.moved then
+    call('SETRANGE', key, part.offset, pack(part.layout, unpack(doubles, 1, 2 * part.windows)))
+    return
+  end
+  local ends, others = doubles.ends or 0, doubles.others or 0
+  if part.windows + others == 0 then return end
+  for i = 1, part.windows do ends = math.max(ends, doubles[2 * i - 1] + durations[part.from + i]) end
+  local head, layout = part.head, part.layout
+  if others > 0 then
+    head = string.sub(head, 1, -2) .. doubles.names .. '|'
+    layout = layout .. string.rep('d', 2 * others)
+  end
+  call('SET', key, head .. pack(layout, unpack(doubles, 1, #layout)), 'PX', string.format('%.0f', math.max(keep, ends - now)))
 end
 
-local reply = { exact(now) }
-local counted = 5 + 2 * planned
-for check = 1, #KEYS / #heads do
-  local values, seen, others, problem = {}, {}, {}, nil
-  for part = 1, #heads do
-    if not problem then others[part], problem = read(KEYS[(check - 1) * #heads + part], part, values) end
+local reply, said = { now }, 1
+if now >= LONG then reply[1] = string.format('%.0f', now) end
+
+for check = 1, #KEYS / #parts do
+  local fitting = ARGV[at + check] + 0
+  local records, before, problem = {}, said, nil
+  for p = 1, #parts do
+    local part, doubles = parts[p], nil
+    doubles, problem = read(KEYS[(check - 1) * #parts + p], part)
+    if problem then break end
+    records[p] = doubles
+    for i = 1, part.windows do
+      local start, count = doubles[2 * i - 1], doubles[2 * i]
+      if now < start + durations[part.from + i] then
+        if count >= LONG then count = string.format('%.0f', count) end
+        if start >= LONG or start <= -LONG then start = string.format('%.0f', start) end
+        reply[said + 1], reply[said + 2] = start, count
+      else
+        reply[said + 1], reply[said + 2] = 0, -1
+        doubles[2 * i - 1], doubles[2 * i], doubles.moved = now, 0, true
+      end
+      said = said + 2
+      local room = maxes[part.from + i] - doubles[2 * i]
+      if room < fitting * cost then fitting = math.floor(room / cost) end
+    end
   end
   -- Not a record's fault but the server's.
   if type(problem) == 'table' then return problem end
-  local fitting = tonumber(ARGV[counted + check])
-  for i = 1, planned do
-    local start, count = values[2 * i - 1], values[2 * i]
-    if start and now < start + durations[i] then
-      seen[2 * i - 1], seen[2 * i] = exact(start), exact(count)
-    else
-      seen[2 * i - 1], seen[2 * i] = 0, -1
-      values[2 * i - 1], values[2 * i], count = now, 0, 0
-    end
-    fitting = math.min(fitting, math.floor((maxes[i] - count) / cost))
-  end
   if problem then
-    reply[check + 1] = problem
-  else
-    reply[check + 1] = seen
-    if fitting > 0 then
-      for i = 1, planned do values[2 * i] = values[2 * i] + fitting * cost end
-      for part = 1, #heads do write(KEYS[(check - 1) * #heads + part], part, values, others[part]) end
+    -- In the place of all its numbers.
+    said = before + 2 * planned
+    for place = before + 1, said do reply[place] = problem end
+  elseif fitting > 0 then
+    for p = 1, #parts do
+      local doubles = records[p]
+      for i = 1, parts[p].windows do doubles[2 * i] = doubles[2 * i] + fitting * cost end
+      write(KEYS[(check - 1) * #parts + p], parts[p], doubles)
     end
   end
 end
