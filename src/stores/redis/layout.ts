@@ -28,12 +28,12 @@ export function windowName({ limit, durationMs }: Pick<PlanWindow, 'limit' | 'du
 function createLayout({ windows, allMethodsScope, routeWindows }: Plan): Layout {
   const ownWindows = allMethodsScope === 'account' ? routeWindows : windows.length;
   const records = allMethodsScope === 'account' ? [windows.slice(0, ownWindows), windows.slice(ownWindows)] : [windows];
-  const numbers = windows.flatMap(({ max, durationMs }) => [String(max), String(durationMs)]);
+  const numbers = JSON.stringify(windows.flatMap(({ max, durationMs }) => [max, durationMs]));
   const heads = records.flatMap((inRecord) => {
     const head = headOf(inRecord);
     return [head, String(head.length), 'dd'.repeat(inRecord.length)];
   });
-  return { ownWindows, consumeArguments: [String(windows.length), ...numbers, String(records.length), ...heads] };
+  return { ownWindows, consumeArguments: [numbers, String(records.length), ...heads] };
 }
 
 function headOf(windows: readonly PlanWindow[]): string {

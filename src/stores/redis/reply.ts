@@ -16,8 +16,9 @@ export function readConsumeReply(reply: unknown, checks: number, windows: number
   const size = windows * SLOTS_PER_WINDOW;
   if (!Array.isArray(reply) || reply.length !== 1 + checks * size) throw unexpected(reply);
   const read: (Counters | Error)[] = [];
-  for (let at = 1; at < reply.length; at += size) read.push(readCheck(reply, at, size));
-  return { now: integer(reply[0]), checks: read };
+  const now = integer(reply[0]);
+  for (let at = 1; at < reply.length; at += size) read.push(readCheck(reply, at, size, now));
+  return { now, checks: read };
 }
 
 /** Reads a reply of `refund.lua`: how many windows took the charge back. */
@@ -25,14 +26,14 @@ export function readRefundReply(reply: unknown): number {
   return integer(reply);
 }
 
-function readCheck(reply: readonly unknown[], from: number, size: number): Counters | Error {
+function readCheck(reply: readonly unknown[], from: number, size: number, now: number): Counters | Error {
   const counters = new Float64Array(size);
   for (let at = 0; at < size; at += SLOTS_PER_WINDOW) {
-    const startedAt = reply[from + at];
-    const fault = typeof startedAt === 'number' ? undefined : faultOf(startedAt);
+    const ago = reply[from + at];
+    const fault = typeof ago === 'number' ? undefined : faultOf(ago);
     if (fault !== undefined) return fault;
     const count = integer(reply[from + at + 1]);
-    counters[at] = count < 0 ? NEVER : integer(startedAt);
+    counters[at] = count < 0 ? NEVER : now - integer(ago);
     counters[at + 1] = Math.max(0, count);
   }
   return counters;

@@ -4,13 +4,13 @@
 --            it the record that the account's routes share
 -- ARGV[1]    the time in milliseconds, or '' for this server's own clock (S15)
 -- ARGV[2]    what each request costs
--- ARGV[3]    how many windows the plan has, n
--- then       for each window its max and its duration: 2 n numbers
--- then       how many records a check has, 1 or 2, and for each of them: its head (the plan's windows that stand in it, in the order of checking, each
---            as limit, 'r' or 'a', and duration in milliseconds, then '|'), the length of that, and one 'd' for each of its doubles
+-- ARGV[3]    the plan: for each window its max and its duration, one list in JSON (one argument, since each costs both sides more than its parsing)
+-- ARGV[4]    how many records a check has, 1 or 2
+-- then       for each of them: its head (the plan's windows that stand in it, in the order of checking, each as limit, 'r' or 'a', and duration in
+--            milliseconds, then '|'), the length of that, and one 'd' for each of its doubles
 -- then       for each check, how many requests it stands for; they are decided one after the other
 --
--- Reply: one list: the time, then for each check and window when its active instance started and what it had counted, all as it was before
+-- Reply: one list: the time, then for each check and window how long ago its active instance started and what it had counted, all as it was before
 --        these requests; a count of -1 says that no instance is active. The caller deals the requests out from that, by the same rule.
 --        A text instead of a check's numbers, in every place, says what is wrong with its record: it was not charged, and the other checks are
 --        as if it were not there.
@@ -35,14 +35,12 @@ else
   -- A clock of the caller's does not run with this server's, which counts the expiry down.
   keep = 3600000
 end
-local cost, planned = ARGV[2] + 0, ARGV[3] + 0
-local maxes, durations = {}, {}
-for i = 1, planned do
-  maxes[i], durations[i] = ARGV[2 + 2 * i] + 0, ARGV[3 + 2 * i] + 0
-end
-local at = 4 + 2 * planned
+local cost = ARGV[2] + 0
+-- Flat: max and duration of each window.
+local plan = cjson.decode(ARGV[3])
+local at = 4
 local parts, from = {}, 0
-for p = 1, ARGV[at] + 0 do
+for p = 1, ARGV[4] + 0 do
   local head, layout = ARGV[at + 1], ARGV[at + 3]
   local windows = #layout / 2
   -- The plan's windows behind `from` stand in it.
@@ -73,7 +71,7 @@ local function search(packed, part)
   local i = 1
   for name in string.gmatch(part.head, '[ra]%d+') do
     -- Over, like a window that has never had an instance.
-    local pair = found[name] or { now - durations[part.from + i], 0 }
+    local pair = found[name] or { now - plan[2 * (part.from + i)], 0 }
     doubles[2 * i - 1], doubles[2 * i] = pair[1], pair[2]
     i = i + 1
   end
@@ -102,7 +100,7 @@ local function write(key, part, doubles)
   end
   local ends, others = doubles.ends or 0, doubles.others or 0
   if part.windows + others == 0 then return end
-  for i = 1, part.windows do ends = math.max(ends, doubles[2 * i - 1] + durations[part.from + i]) end
+  for i = 1, part.windows do ends = math.max(ends, doubles[2 * i - 1] + plan[2 * (part.from + i)]) end
   local head, layout = part.head, part.layout
   if others > 0 then
     head = string.sub(head, 1, -2) .. doubles.names .. '|'
@@ -124,16 +122,17 @@ for check = 1, #KEYS / #parts do
     records[p] = doubles
     for i = 1, part.windows do
       local start, count = doubles[2 * i - 1], doubles[2 * i]
-      if now < start + durations[part.from + i] then
+      if now < start + plan[2 * (part.from + i)] then
+        local ago = now - start
+        if ago >= LONG or ago <= -LONG then ago = string.format('%.0f', ago) end
         if count >= LONG then count = string.format('%.0f', count) end
-        if start >= LONG or start <= -LONG then start = string.format('%.0f', start) end
-        reply[said + 1], reply[said + 2] = start, count
+        reply[said + 1], reply[said + 2] = ago, count
       else
         reply[said + 1], reply[said + 2] = 0, -1
         doubles[2 * i - 1], doubles[2 * i], doubles.moved = now, 0, true
       end
       said = said + 2
-      local room = maxes[part.from + i] - doubles[2 * i]
+      local room = plan[2 * (part.from + i) - 1] - doubles[2 * i]
       if room < fitting * cost then fitting = math.floor(room / cost) end
     end
   end
@@ -141,7 +140,7 @@ for check = 1, #KEYS / #parts do
   if type(problem) == 'table' then return problem end
   if problem then
     -- In the place of all its numbers.
-    said = before + 2 * planned
+    said = before + #plan
     for place = before + 1, said do reply[place] = problem end
   elseif fitting > 0 then
     for p = 1, #parts do
