@@ -26,18 +26,19 @@ export const CANDIDATES = {
   /** Denied: with its own way of answering those locally. */
   rlf({ client }, { denied }) {
     const { RateLimiterRedis } = requirePeer('rate-limiter-flexible');
-    const options = { storeClient: client, duration: SECONDS[0] };
-    if (!denied) return peer(new RateLimiterRedis({ ...options, points: PLENTY, keyPrefix: 'rlf' }), denied);
-    return peer(new RateLimiterRedis({ ...options, points: 1, keyPrefix: 'rlfd', inMemoryBlockOnConsumed: 1 }), denied);
+    const options = denied
+      ? { points: 1, duration: SECONDS[1], keyPrefix: 'denied', inMemoryBlockOnConsumed: 1 }
+      : { points: PLENTY, duration: SECONDS[0], keyPrefix: 'single' };
+    return peer(new RateLimiterRedis({ storeClient: client, ...options }), denied);
   },
 
-  'rlf union'({ client }, { denied }) {
+  'rlf union'({ client }) {
     const { RateLimiterRedis, RateLimiterUnion } = requirePeer('rate-limiter-flexible');
-    const options = { storeClient: client, points: denied ? 1 : PLENTY };
+    const options = { storeClient: client, points: PLENTY };
     const limiters = SECONDS.map(
-      (duration) => new RateLimiterRedis({ ...options, duration, keyPrefix: `union${denied}${duration}` }),
+      (duration) => new RateLimiterRedis({ ...options, duration, keyPrefix: `union${duration}` }),
     );
-    return peer(new RateLimiterUnion(...limiters), denied);
+    return peer(new RateLimiterUnion(...limiters), false);
   },
 };
 

@@ -16,7 +16,8 @@ export function provenance() {
   };
   return {
     headgate: version,
-    commit: git('rev-parse', '--short', 'HEAD'),
+    commit:
+      git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes'),
     node: process.version,
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
