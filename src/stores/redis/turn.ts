@@ -37,7 +37,7 @@ export interface TurnOptions {
 }
 
 /** Most records of one call: the server does nothing else until it is done, some 5 µs for each. */
-const MAX_CHECKS = 64;
+const MAX_CHECKS = 32;
 
 /**
  * Collects the checks of one turn of the event loop. Those of one plan and cost travel together, those of one record as a number. Whatever

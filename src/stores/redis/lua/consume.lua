@@ -29,7 +29,8 @@ local call, pcall, pack, unpackBytes, find = redis.call, redis.pcall, struct.pac
 local now, keep = ARGV[1], 1
 if now == '' then
   local time = call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  now = time[1] * 1000 + time[2] / 1000
+  now = now - now % 1
 else
   now = now + 0
   -- A clock of the caller's does not run with this server's, which counts the expiry down.
@@ -38,20 +39,12 @@ end
 local cost = ARGV[2] + 0
 -- Flat: max and duration of each window.
 local plan = cjson.decode(ARGV[3])
-local at = 4
-local parts, from = {}, 0
-for p = 1, ARGV[4] + 0 do
-  local head, layout = ARGV[at + 1], ARGV[at + 3]
-  local windows = #layout / 2
-  -- The plan's windows behind `from` stand in it.
-  parts[p] = { head = head, offset = ARGV[at + 2], layout = layout, from = from, windows = windows, size = #head + WINDOW_SIZE * windows }
-  from, at = from + windows, at + 3
-end
+local parts = ARGV[4] + 0
 
 -- Doubles of a record that is not there yet, or whose head is another plan's: those of this plan's windows, then those of other windows that are
--- to be kept, with their names. Nil where the record is not one of ours.
-local function search(packed, part)
-  local doubles, found, named, others = { names = '', ends = 0, others = 0, moved = true }, {}, 0, 2 * part.windows
+-- to be kept, with their names. Nothing where the record is not one of ours.
+local function search(packed, head, windows, from)
+  local doubles, found, named, others = { names = '', ends = 0, moved = true }, {}, 0, 2 * windows
   local bar = find(packed, '|', 1, true) or 0
   local place = bar + 1
   for limit, digits in string.gmatch(string.sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
@@ -61,92 +54,92 @@ local function search(packed, part)
     if not (start >= -LARGEST and start <= LARGEST and duration <= LARGEST) then return nil end
     found[name] = { start, count }
     place, named = place + WINDOW_SIZE, named + #name
-    if not find(part.head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
+    if not find(head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
       doubles[others + 1], doubles[others + 2] = start, count
-      others, doubles.others, doubles.names = others + 2, doubles.others + 1, doubles.names .. name
-      doubles.ends = math.max(doubles.ends, start + duration)
+      others, doubles.names, doubles.ends = others + 2, doubles.names .. name, math.max(doubles.ends, start + duration)
     end
   end
   if packed ~= '' and (named ~= bar - 1 or place ~= #packed + 1) then return nil end
   local i = 1
-  for name in string.gmatch(part.head, '[ra]%d+') do
+  for name in string.gmatch(head, '[ra]%d+') do
     -- Over, like a window that has never had an instance.
-    local pair = found[name] or { now - plan[2 * (part.from + i)], 0 }
+    local pair = found[name] or { now - plan[2 * (from + i)], 0 }
     doubles[2 * i - 1], doubles[2 * i] = pair[1], pair[2]
     i = i + 1
   end
   return doubles
 end
 
--- Returns the doubles of a record, or nothing and what is wrong with it. The fault of a record names it, and is no fault of the server's.
-local function read(key, part)
-  local packed = pcall('GET', key) or ''
-  if type(packed) == 'table' then
-    if not find(packed.err, '^WRONGTYPE') then return nil, packed end
-  elseif #packed == part.size and find(packed, part.head, 1, true) == 1 then
-    return { unpackBytes(part.layout, packed, #part.head + 1) }
-  else
-    local doubles = search(packed, part)
-    if doubles then return doubles end
-  end
-  return nil, 'HEADGATE the record ' .. key .. ' is not one of headgate\'s'
-end
-
--- The expiry moves only where an instance was started or the head is another.
-local function write(key, part, doubles)
-  if not doubles.moved then
-    call('SETRANGE', key, part.offset, pack(part.layout, unpack(doubles, 1, 2 * part.windows)))
-    return
-  end
-  local ends, others = doubles.ends or 0, doubles.others or 0
-  if part.windows + others == 0 then return end
-  for i = 1, part.windows do ends = math.max(ends, doubles[2 * i - 1] + plan[2 * (part.from + i)]) end
-  local head, layout = part.head, part.layout
-  if others > 0 then
-    head = string.sub(head, 1, -2) .. doubles.names .. '|'
-    layout = layout .. string.rep('d', 2 * others)
-  end
-  call('SET', key, head .. pack(layout, unpack(doubles, 1, #layout)), 'PX', string.format('%.0f', math.max(keep, ends - now)))
+-- Writes a record in which an instance was started or whose head was another: its expiry moves as well.
+local function rewrite(key, head, doubles, windows, from)
+  local ends = doubles.ends or 0
+  if #doubles == 0 then return end
+  for i = 1, windows do ends = math.max(ends, doubles[2 * i - 1] + plan[2 * (from + i)]) end
+  -- Behind the doubles of a record that was only read there stands where the reading ended.
+  local size = 2 * windows
+  if doubles.names then size = #doubles end
+  if doubles.names and doubles.names ~= '' then head = string.sub(head, 1, -2) .. doubles.names .. '|' end
+  local packed = head .. pack(string.rep('d', size), unpack(doubles, 1, size))
+  call('SET', key, packed, 'PX', string.format('%.0f', math.max(keep, ends - now)))
 end
 
 local reply, said = { now }, 1
 if now >= LONG then reply[1] = string.format('%.0f', now) end
 
-for check = 1, #KEYS / #parts do
-  local fitting = ARGV[at + check] + 0
-  local records, before, problem = {}, said, nil
-  for p = 1, #parts do
-    local part, doubles = parts[p], nil
-    doubles, problem = read(KEYS[(check - 1) * #parts + p], part)
-    if problem then break end
-    records[p] = doubles
-    for i = 1, part.windows do
-      local start, count = doubles[2 * i - 1], doubles[2 * i]
-      if now < start + plan[2 * (part.from + i)] then
+-- Two plain loops, whose body is the way of nearly every check: a call or a table more in them shows in the cost.
+for check = 1, #KEYS / parts do
+  local fitting = ARGV[4 + 3 * parts + check] + 0
+  local records, before, from, problem = {}, said, 0, nil
+  for part = 1, parts do
+    local key, head, layout = KEYS[(check - 1) * parts + part], ARGV[2 + 3 * part], ARGV[4 + 3 * part]
+    local windows, doubles = #layout / 2, nil
+    local packed = pcall('GET', key) or ''
+    if type(packed) == 'table' then
+      -- Another error is not this record's fault but the server's.
+      if not find(packed.err, '^WRONGTYPE') then return packed end
+    elseif #packed == #head + 8 * #layout and find(packed, head, 1, true) == 1 then
+      doubles = { unpackBytes(layout, packed, #head + 1) }
+    else
+      doubles = search(packed, head, windows, from)
+    end
+    if not doubles then
+      problem = 'HEADGATE the record ' .. key .. ' is not one of headgate\'s'
+      break
+    end
+    records[part] = doubles
+    for i = 1, windows do
+      local start, count, max, duration = doubles[2 * i - 1], doubles[2 * i], plan[2 * (from + i) - 1], plan[2 * (from + i)]
+      local room = max - count
+      if now < start + duration then
         local ago = now - start
         if ago >= LONG or ago <= -LONG then ago = string.format('%.0f', ago) end
         if count >= LONG then count = string.format('%.0f', count) end
         reply[said + 1], reply[said + 2] = ago, count
       else
         reply[said + 1], reply[said + 2] = 0, -1
-        doubles[2 * i - 1], doubles[2 * i], doubles.moved = now, 0, true
+        doubles[2 * i - 1], doubles[2 * i], doubles.moved, room = now, 0, true, max
       end
       said = said + 2
-      local room = plan[2 * (part.from + i) - 1] - doubles[2 * i]
       if room < fitting * cost then fitting = math.floor(room / cost) end
     end
+    from = from + windows
   end
-  -- Not a record's fault but the server's.
-  if type(problem) == 'table' then return problem end
   if problem then
     -- In the place of all its numbers.
     said = before + #plan
     for place = before + 1, said do reply[place] = problem end
   elseif fitting > 0 then
-    for p = 1, #parts do
-      local doubles = records[p]
-      for i = 1, parts[p].windows do doubles[2 * i] = doubles[2 * i] + fitting * cost end
-      write(KEYS[(check - 1) * #parts + p], parts[p], doubles)
+    from = 0
+    for part = 1, parts do
+      local key, layout, doubles = KEYS[(check - 1) * parts + part], ARGV[4 + 3 * part], records[part]
+      local windows = #layout / 2
+      for i = 2, #layout, 2 do doubles[i] = doubles[i] + fitting * cost end
+      if doubles.moved then
+        rewrite(key, ARGV[2 + 3 * part], doubles, windows, from)
+      else
+        call('SETRANGE', key, ARGV[3 + 3 * part], pack(layout, unpack(doubles, 1, #layout)))
+      end
+      from = from + windows
     end
   end
 end
