@@ -18,13 +18,16 @@ export const HEALTHY: readonly Outcome[] = ['accepted', 'rejected'];
 /** Asks, and keeps count of the answers, of the longest wait, and of what each window instance has let through. */
 export class Caller {
   readonly outcomes: Outcome[] = [];
-  /** Accepted by Redis, by limit, duration and start. */
+  /** Accepted by Redis, by route, limit, duration and start of the window. */
   readonly perInstance = new Map<string, number>();
+  /** Accepted in its place by this process, likewise. */
+  readonly perLocalInstance = new Map<string, number>();
   longestMs = 0;
 
   constructor(
     readonly store: RedisStore,
-    readonly plan: Plan,
+    /** Of every route, or of each. */
+    readonly plan: Plan | Readonly<Record<string, Plan>>,
     readonly account = 'acc',
   ) {}
 
@@ -42,9 +45,10 @@ export class Caller {
 
   async #outcome(route: string): Promise<Outcome> {
     try {
-      const decision = await this.store.consume(this.account, route, this.plan, 1);
+      const plan = 'windows' in this.plan ? (this.plan as Plan) : (this.plan[route] as Plan);
+      const decision = await this.store.consume(this.account, route, plan, 1);
       const { accepted, degraded } = decision;
-      if (accepted && !degraded) this.#note(decision);
+      if (accepted) note(decision, degraded ? this.perLocalInstance : this.perInstance);
       return `${degraded ? 'degraded-' : ''}${accepted ? 'accepted' : 'rejected'}`;
     } catch (error) {
       if (isHeadgateError(error, 'store_timeout')) return 'store_timeout';
@@ -52,12 +56,12 @@ export class Caller {
       throw error;
     }
   }
+}
 
-  #note({ route, trace }: Decision): void {
-    for (const { limit, durationMs, startedAt } of trace) {
-      const instance = `${route} ${limit} ${durationMs} ${startedAt}`;
-      this.perInstance.set(instance, (this.perInstance.get(instance) ?? 0) + 1);
-    }
+function note({ route, trace }: Decision, counts: Map<string, number>): void {
+  for (const { limit, durationMs, startedAt } of trace) {
+    const instance = `${route} ${limit} ${durationMs} ${startedAt}`;
+    counts.set(instance, (counts.get(instance) ?? 0) + 1);
   }
 }
 

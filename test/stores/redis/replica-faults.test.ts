@@ -1,6 +1,6 @@
 /** Without a cluster: a replica that takes its master's place, by hand and by Sentinel (S17). */
 import { Redis } from 'ioredis';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, type TestContext } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/store.ts';
@@ -13,26 +13,30 @@ import { type RedisServer, startRedis, until } from '../../support/redis-server.
 const DEADLINE_MS = 250;
 const SLACK_MS = 1_000;
 
-async function running<S extends RedisServer>(starting: Promise<S>): Promise<S> {
-  const server = await starting;
-  onTestFinished(() => server.stop());
-  return server;
-}
+/** Ends with its test: that very one, which tests that run at a time tell only by their context. */
+const keeper =
+  ({ onTestFinished }: TestContext) =>
+  async (starting: Promise<RedisServer>): Promise<RedisServer> => {
+    const server = await starting;
+    onTestFinished(() => server.stop());
+    return server;
+  };
 
 describe('a replica', () => {
   const MAX = 20;
   const SPENT = 8;
   const plan = createPlan([], parseLimit([`${MAX}/1h`]));
 
-  it.concurrent.each(Object.entries(CLIENTS))(
+  it.concurrent.for(Object.entries(CLIENTS))(
     'refuses to write (READONLY), and goes on counting where its master stopped once it is promoted: %s',
-    async (_name, connect) => {
+    async ([, connect], context) => {
+      const running = keeper(context);
       const master = await running(startRedis('--repl-diskless-sync-delay', '0'));
       const replica = await running(startReplica(master.port));
       const errors: Error[] = [];
       const callersOf = async (port: number): Promise<[exact: Caller, bounded: Caller]> => {
         const { client, disconnect } = await connect(port);
-        onTestFinished(disconnect);
+        context.onTestFinished(disconnect);
         const onError = (error: unknown): void => void errors.push(error as Error);
         const callerOf = (deadlineMs: number): Caller =>
           new Caller(createRedisStore(client, { deadlineMs, denyCacheMaxMs: 0, onError }), plan);
@@ -73,14 +77,15 @@ describe('Sentinel', () => {
     sentinelClient({ enableOfflineQueue: false, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false }),
   ];
 
-  it('puts a replica in the place of a killed master: bounded answers, and the same stores go on with it', async () => {
+  it('puts a replica in the place of a killed master: bounded answers, and the same stores go on with it', async (context) => {
+    const running = keeper(context);
     const master = await running(startRedis('--repl-diskless-sync-delay', '0'));
     const replica = await running(startReplica(master.port));
     const sentinel = await running(startSentinel(master.port));
     const loads = await Promise.all(
       SENTINEL_CLIENTS.map(async (connect) => {
         const { client, disconnect } = await connect(sentinel.port);
-        onTestFinished(disconnect);
+        context.onTestFinished(disconnect);
         const store = createRedisStore(client, { deadlineMs: DEADLINE_MS, denyCacheMaxMs: 0 });
         return startLoad(new Caller(store, plan), { inFlight: 2, pauseMs: 10 });
       }),
