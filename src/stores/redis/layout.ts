@@ -31,7 +31,7 @@ function createLayout({ windows, allMethodsScope, routeWindows }: Plan): Layout 
   const numbers = JSON.stringify(windows.flatMap(({ max, durationMs }) => [max, durationMs]));
   const heads = records.flatMap((inRecord) => {
     const head = headOf(inRecord);
-    return [head, String(head.length), 'dd'.repeat(inRecord.length)];
+    return [head, String(head.length), `<${'dd'.repeat(inRecord.length)}`];
   });
   return { ownWindows, consumeArguments: [numbers, String(records.length), ...heads] };
 }

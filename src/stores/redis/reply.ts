@@ -1,11 +1,11 @@
-import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 
 /** What `consume.lua` says. */
 export interface ConsumeReply {
   /** Milliseconds on the server's clock. */
   readonly now: number;
-  /** For each check the counters of the plan's windows as they were before, or what is wrong with its record. */
-  readonly checks: readonly (Counters | Error)[];
+  /** For each check the counters of the plan's windows as they were before, or the place of that one of its records which is not ours. */
+  readonly checks: readonly (Counters | number)[];
 }
 
 /**
@@ -13,12 +13,10 @@ export interface ConsumeReply {
  * @throws TypeError
  */
 export function readConsumeReply(reply: unknown, checks: number, windows: number): ConsumeReply {
-  const size = windows * SLOTS_PER_WINDOW;
-  if (!Array.isArray(reply) || reply.length !== 1 + checks * size) throw unexpected(reply);
-  const read: (Counters | Error)[] = [];
-  const now = integer(reply[0]);
-  for (let at = 1; at < reply.length; at += size) read.push(readCheck(reply, at, size, now));
-  return { now, checks: read };
+  if (!Array.isArray(reply) || reply.length !== 1 + checks) throw unexpected(reply);
+  const read: (Counters | number)[] = [];
+  for (let i = 1; i <= checks; i++) read.push(readCheck(reply[i], windows * SLOTS_PER_WINDOW));
+  return { now: integer(reply[0]), checks: read };
 }
 
 /** Reads a reply of `refund.lua`: how many windows took the charge back. */
@@ -26,29 +24,22 @@ export function readRefundReply(reply: unknown): number {
   return integer(reply);
 }
 
-function readCheck(reply: readonly unknown[], from: number, size: number, now: number): Counters | Error {
-  const counters = new Float64Array(size);
-  for (let at = 0; at < size; at += SLOTS_PER_WINDOW) {
-    const ago = reply[from + at];
-    const fault = typeof ago === 'number' ? undefined : faultOf(ago);
-    if (fault !== undefined) return fault;
-    const count = integer(reply[from + at + 1]);
-    counters[at] = count < 0 ? NEVER : now - integer(ago);
-    counters[at + 1] = Math.max(0, count);
+function readCheck(reply: unknown, doubles: number): Counters | number {
+  if (!(reply instanceof Uint8Array)) return integer(reply) - 1;
+  if (reply.length !== doubles * Float64Array.BYTES_PER_ELEMENT) throw unexpected(reply);
+  const counters = new Float64Array(doubles);
+  const view = new DataView(reply.buffer, reply.byteOffset, reply.length);
+  for (let i = 0; i < doubles; i++) {
+    counters[i] = view.getFloat64(i * Float64Array.BYTES_PER_ELEMENT, true);
+    if (!Number.isSafeInteger(counters[i])) throw unexpected(reply);
   }
   return counters;
 }
 
-function faultOf(value: unknown): Error | undefined {
-  const text = value instanceof Uint8Array ? new TextDecoder().decode(value) : value;
-  return typeof text === 'string' && text.startsWith('HEADGATE ') ? new Error(text) : undefined;
-}
-
 function integer(value: unknown): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
   const text = value instanceof Uint8Array ? new TextDecoder().decode(value) : value;
-  const number =
-    typeof text === 'string' && text !== '' ? Number(text) : typeof text === 'bigint' ? Number(text) : Number.NaN;
+  if (text === '' || !['string', 'number', 'bigint'].includes(typeof text)) throw unexpected(value);
+  const number = Number(text);
   if (!Number.isSafeInteger(number)) throw unexpected(value);
   return number;
 }

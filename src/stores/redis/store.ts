@@ -106,8 +106,8 @@ class Store implements RedisStore {
     const name = this.#parts.names.record(account, route);
     const check = { keys: this.#keysOf(name, account, plan), account, route, waiting: [] };
     const { now, checks } = await this.#ask({ plan, cost: 1, checks: [check], place: 0 });
-    const counters = checks[0] as Counters | Error;
-    if (counters instanceof Error) throw this.#faultOf(counters);
+    const counters = checks[0] as Counters | number;
+    if (typeof counters === 'number') throw this.#faultOf(check.keys[counters]);
     return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
@@ -189,8 +189,8 @@ class Store implements RedisStore {
       const { now, checks } = await this.#ask(group);
       const heardAt = monotonicClock.now();
       for (const [i, check] of group.checks.entries()) {
-        const counters = checks[i] as Counters | Error;
-        if (counters instanceof Error) this.#failOver(check, group, this.#faultOf(counters));
+        const counters = checks[i] as Counters | number;
+        if (typeof counters === 'number') this.#failOver(check, group, this.#faultOf(check.keys[counters]));
         else this.#dealOut(check, group, counters, now, sentAt, heardAt);
       }
     } catch (error) {
@@ -246,7 +246,8 @@ class Store implements RedisStore {
   }
 
   /** A record that is not ours: its fault alone, which the breaker does not count. */
-  #faultOf(error: Error): StoreUnavailableError {
+  #faultOf(key: string | undefined): StoreUnavailableError {
+    const error = new Error(`the record ${key} is not one of headgate's`);
     this.#parts.onError?.(error);
     return new StoreUnavailableError(error);
   }

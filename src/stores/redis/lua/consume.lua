@@ -7,24 +7,22 @@
 -- ARGV[3]    the plan: for each window its max and its duration, one list in JSON (one argument, since each costs both sides more than its parsing)
 -- ARGV[4]    how many records a check has, 1 or 2
 -- then       for each of them: its head (the plan's windows that stand in it, in the order of checking, each as limit, 'r' or 'a', and duration in
---            milliseconds, then '|'), the length of that, and one 'd' for each of its doubles
+--            milliseconds, then '|'), the length of that, and how its doubles are packed: '<', then a 'd' for each
 -- then       for each check, how many requests it stands for; they are decided one after the other
 --
--- Reply: one list: the time, then for each check and window how long ago its active instance started and what it had counted, all as it was before
---        these requests; a count of -1 says that no instance is active. The caller deals the requests out from that, by the same rule.
---        A text instead of a check's numbers, in every place, says what is wrong with its record: it was not charged, and the other checks are
---        as if it were not there.
+-- Reply: a list: the time, then for each check the start and count of each window as doubles, as they were before these requests, in one string
+--        of bytes; whether an instance is over is for the caller to see. It deals the requests out from that, by the same rule.
+--        An integer in its place is the number of that one of the check's records which is not one of headgate's: the check charged nothing, and
+--        the others are as if it were not there.
 --
--- A record is one string: its head, then for each window of the head start and count as doubles. Windows of an earlier plan stay in it until they
+-- A record is one string: its head, then for each window of the head start and count as doubles (little-endian). Windows of an earlier plan stay in it until they
 -- are over, behind the plan's own. Its expiry is that of the window that ends last: hygiene, never truth, since every window is checked against the
 -- time as well.
 
 local LARGEST = 9007199254740991
--- Clients read longer integers one digit at a time, into numbers that no longer hold them: those go as text.
-local LONG = 900000000000000
 local WINDOW_SIZE = 16
 
-local call, pcall, pack, unpackBytes, find = redis.call, redis.pcall, struct.pack, struct.unpack, string.find
+local call, pcall, pack, unpackBytes, find, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.find, string.sub
 
 local now, keep = ARGV[1], 1
 if now == '' then
@@ -47,10 +45,10 @@ local function search(packed, head, windows, from)
   local doubles, found, named, others = { names = '', ends = 0, moved = true }, {}, 0, 2 * windows
   local bar = find(packed, '|', 1, true) or 0
   local place = bar + 1
-  for limit, digits in string.gmatch(string.sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
+  for limit, digits in string.gmatch(sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
     if place + WINDOW_SIZE - 1 > #packed then return nil end
     local name, duration = limit .. digits, tonumber(digits)
-    local start, count = unpackBytes('dd', packed, place)
+    local start, count = unpackBytes('<dd', packed, place)
     if not (start >= -LARGEST and start <= LARGEST and duration <= LARGEST) then return nil end
     found[name] = { start, count }
     place, named = place + WINDOW_SIZE, named + #name
@@ -78,66 +76,58 @@ local function rewrite(key, head, doubles, windows, from)
   -- Behind the doubles of a record that was only read there stands where the reading ended.
   local size = 2 * windows
   if doubles.names then size = #doubles end
-  if doubles.names and doubles.names ~= '' then head = string.sub(head, 1, -2) .. doubles.names .. '|' end
-  local packed = head .. pack(string.rep('d', size), unpack(doubles, 1, size))
+  if doubles.names and doubles.names ~= '' then head = sub(head, 1, -2) .. doubles.names .. '|' end
+  local packed = head .. pack('<' .. string.rep('d', size), unpack(doubles, 1, size))
   call('SET', key, packed, 'PX', string.format('%.0f', math.max(keep, ends - now)))
 end
 
-local reply, said = { now }, 1
-if now >= LONG then reply[1] = string.format('%.0f', now) end
+-- As text: clients read long integers one digit at a time, into numbers that no longer hold them.
+local reply = { string.format('%.0f', now) }
 
 -- Two plain loops, whose body is the way of nearly every check: a call or a table more in them shows in the cost.
 for check = 1, #KEYS / parts do
   local fitting = ARGV[4 + 3 * parts + check] + 0
-  local records, before, from, problem = {}, said, 0, nil
+  local records, before, from, problem = {}, '', 0, nil
   for part = 1, parts do
     local key, head, layout = KEYS[(check - 1) * parts + part], ARGV[2 + 3 * part], ARGV[4 + 3 * part]
-    local windows, doubles = #layout / 2, nil
+    local windows, size, doubles = (#layout - 1) / 2, 8 * (#layout - 1), nil
     local packed = pcall('GET', key) or ''
     if type(packed) == 'table' then
       -- Another error is not this record's fault but the server's.
       if not find(packed.err, '^WRONGTYPE') then return packed end
-    elseif #packed == #head + 8 * #layout and find(packed, head, 1, true) == 1 then
+    elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
+      before = before .. sub(packed, -size)
       doubles = { unpackBytes(layout, packed, #head + 1) }
     else
       doubles = search(packed, head, windows, from)
+      if doubles then before = before .. pack(layout, unpack(doubles, 1, 2 * windows)) end
     end
     if not doubles then
-      problem = 'HEADGATE the record ' .. key .. ' is not one of headgate\'s'
+      problem = part
       break
     end
     records[part] = doubles
     for i = 1, windows do
-      local start, count, max, duration = doubles[2 * i - 1], doubles[2 * i], plan[2 * (from + i) - 1], plan[2 * (from + i)]
-      local room = max - count
-      if now < start + duration then
-        local ago = now - start
-        if ago >= LONG or ago <= -LONG then ago = string.format('%.0f', ago) end
-        if count >= LONG then count = string.format('%.0f', count) end
-        reply[said + 1], reply[said + 2] = ago, count
-      else
-        reply[said + 1], reply[said + 2] = 0, -1
-        doubles[2 * i - 1], doubles[2 * i], doubles.moved, room = now, 0, true, max
+      local max, duration = plan[2 * (from + i) - 1], plan[2 * (from + i)]
+      if now >= doubles[2 * i - 1] + duration then
+        doubles[2 * i - 1], doubles[2 * i], doubles.moved = now, 0, true
       end
-      said = said + 2
+      local room = max - doubles[2 * i]
       if room < fitting * cost then fitting = math.floor(room / cost) end
     end
     from = from + windows
   end
-  if problem then
-    -- In the place of all its numbers.
-    said = before + #plan
-    for place = before + 1, said do reply[place] = problem end
-  elseif fitting > 0 then
+  reply[check + 1] = problem or before
+  if not problem and fitting > 0 then
     from = 0
     for part = 1, parts do
       local key, layout, doubles = KEYS[(check - 1) * parts + part], ARGV[4 + 3 * part], records[part]
-      local windows = #layout / 2
-      for i = 2, #layout, 2 do doubles[i] = doubles[i] + fitting * cost end
+      local windows = (#layout - 1) / 2
+      for i = 2, 2 * windows, 2 do doubles[i] = doubles[i] + fitting * cost end
       if doubles.moved then
         rewrite(key, ARGV[2 + 3 * part], doubles, windows, from)
       else
-        call('SETRANGE', key, ARGV[3 + 3 * part], pack(layout, unpack(doubles, 1, #layout)))
+        call('SETRANGE', key, ARGV[3 + 3 * part], pack(layout, unpack(doubles, 1, 2 * windows)))
       end
       from = from + windows
     end

@@ -32,11 +32,11 @@ for key = 1, #KEYS do
     if at + WINDOW_SIZE - 1 > #packed then
       return redis.error_reply('HEADGATE the record ' .. KEYS[key] .. ' is not one of headgate\'s')
     end
-    local start, count = struct.unpack('dd', packed, at)
+    local start, count = struct.unpack('<dd', packed, at)
     for i = 1, (#ARGV - 3) / 2 do
       local inThisKey = (i <= own) == (key == 1)
       if inThisKey and ARGV[2 + i * 2] == name and tonumber(ARGV[3 + i * 2]) == start and now < start + tonumber(string.sub(name, 2)) then
-        redis.call('SETRANGE', KEYS[key], at + 7, struct.pack('d', math.max(0, count - cost)))
+        redis.call('SETRANGE', KEYS[key], at + 7, struct.pack('<d', math.max(0, count - cost)))
         refunded = refunded + 1
       end
     end
