@@ -13,7 +13,11 @@ const MAX = 150;
 const PAGE = 10;
 const ROUTES = Array.from({ length: 20 }, (_, i) => `route ${i}`);
 const plan = createPlan([], parseLimit([`${MAX}/1h`]));
-const TOLERATED = /TRYAGAIN|circuit breaker|being tried again/;
+/**
+ * What may degrade a decision here; none of it stands for a script that has run. TRYAGAIN: half of a call's records are here, half there, and
+ * node-redis does not ask again. A closed connection: ioredis that fails fast sends nothing to a master that it is only connecting to.
+ */
+const TOLERATED = /TRYAGAIN|Connection is closed|circuit breaker|being tried again/;
 const NAMES = Object.keys(CLUSTER_CLIENTS);
 
 let cluster: RedisCluster;
@@ -83,7 +87,6 @@ it('S4, S5: a slot migrated under load, there and back: every client by itself, 
   await until(isFull, 'every window is full');
   await Promise.all([...loads.values()].flat().map((load) => load.stop()));
 
-  // Half of a call's records are here, half there: the server has done nothing, and ioredis asks again by itself.
   expect(errors.filter(({ message }) => !TOLERATED.test(message))).toEqual([]);
   for (const { store } of callers) expect(store.stats()).toMatchObject({ timeouts: 0, breaker: 'closed' });
   for (const group of loads.values()) {
