@@ -14,7 +14,7 @@ import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
 const DEADLINE_MS = 150;
-const SLACK_MS = 250;
+const SLACK_MS = 1_000;
 const PATH = '/api/v1/chats?account_id=';
 
 let redis: RedisServer;
