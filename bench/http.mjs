@@ -1,9 +1,8 @@
 // npm run bench:http: what the adapter adds to a bare node:http server, in server CPU a request; both servers live, loaded in turns.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { median, progress, provenance, save, table } from './support/report.mjs';
+import { median, origin, progress, provenance, save, table, writeSection } from './support/report.mjs';
 
 const ROUNDS = 25;
 const CONNECTIONS = 32;
@@ -67,7 +66,6 @@ const row = (kind) => [
   median(figures[kind].map(({ cpuMicros }) => cpuMicros)).toFixed(2),
   Math.round(median(figures[kind].map(({ perSecond }) => perSecond))).toLocaleString('en'),
 ];
-const { node, cpu, cores, date, commit } = result.provenance;
 const report = `## node:http
 
 Server CPU a request and requests a second, median of ${ROUNDS} rounds in turns, ${CONNECTIONS} kept connections.
@@ -76,14 +74,7 @@ ${table(['server', 'CPU, µs a request', 'requests a second'], [row('bare'), row
 
 Added: **${added.toFixed(2)} µs** of server CPU a request (median of the differences within a round; target: at most ${TARGET_US} ${added <= TARGET_US ? '✓' : '✗'}).
 
-${cpu}, ${cores} cores, Node ${node}, commit ${commit}, ${date}. Reproduce: \`npm run build && npm run bench:http\`.
+${origin(result.provenance, 'bench:http')}
 `;
 console.log(`\n${report}`);
-if (process.argv.includes('--write')) {
-  const page = new URL('../docs/benchmarks.md', import.meta.url);
-  const text = readFileSync(page, 'utf8');
-  writeFileSync(
-    page,
-    text.replace(/<!-- http -->.*<!-- \/http -->/s, () => `<!-- http -->\n${report}<!-- /http -->`),
-  );
-}
+if (process.argv.includes('--write')) writeSection('http', report);

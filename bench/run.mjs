@@ -1,6 +1,5 @@
 // npm run bench: the memory store beside its floors, in fresh processes, interleaved; a table, JSON, and with --write docs/benchmarks.md.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { inFreshProcess, median, progress, provenance, save, table } from './support/report.mjs';
+import { inFreshProcess, median, origin, progress, provenance, save, table, writeSection } from './support/report.mjs';
 
 const EXPIRY_RUNS = 5;
 const KEY_COUNTS = [1, 1_000, 100_000, 1_000_000];
@@ -25,7 +24,6 @@ save('memory', result);
 const ns = (row, name) => row.nanoseconds[name].median.toFixed(0);
 const { swept } = result.expiry[0];
 const longest = (part, figure) => median(result.expiry.map((run) => run[part][figure]));
-const { node, cpu, cores, date, commit } = result.provenance;
 const report = `## Memory store, four windows
 
 Nanoseconds a call (median of 15 interleaved rounds) and the ratio to the floor in the same round. The floor is a bare \`Map\` whose record has four windows: get, compare, add,
@@ -65,15 +63,8 @@ ${table(
   ],
 )}
 
-${cpu}, ${cores} cores, Node ${node}, commit ${commit}, ${date}. Reproduce: \`npm run build && npm run bench\`.
+${origin(result.provenance, 'bench')}
 `;
 console.log(`\n${report}`);
 
-if (process.argv.includes('--write')) {
-  const page = new URL('../docs/benchmarks.md', import.meta.url);
-  const text = readFileSync(page, 'utf8');
-  writeFileSync(
-    page,
-    text.replace(/<!-- memory -->.*<!-- \/memory -->/s, () => `<!-- memory -->\n${report}<!-- /memory -->`),
-  );
-}
+if (process.argv.includes('--write')) writeSection('memory', report);

@@ -2,6 +2,7 @@
 import { createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import { Bench } from 'tinybench';
+import { pseudoRandomOrder } from './support/order.mjs';
 import { median } from './support/report.mjs';
 
 const keyCount = Number(process.argv[2]);
@@ -13,13 +14,7 @@ const DURATIONS = [60_000, 86_400_000, 120_000, 172_800_000];
 const ROUTE = 'POST /api/v1/emails';
 
 const accounts = Array.from({ length: keyCount }, (_, i) => `account_${i}`);
-/** A fixed random order, the same for everybody: sequential keys would flatter whoever stores them in a row. */
-const order = new Uint32Array(1 << 20);
-let seed = 42;
-for (let i = 0; i < order.length; i++) {
-  seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-  order[i] = Math.floor((seed / 2 ** 32) * keyCount);
-}
+const order = pseudoRandomOrder(keyCount);
 
 const now = () => Math.floor(performance.timeOrigin + performance.now());
 

@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
+import { join } from 'node:path';
 
 /** Where figures come from: without it a figure is a rumour. */
 export function provenance() {
@@ -14,7 +16,8 @@ export function provenance() {
   };
   return {
     headgate: version,
-    commit: git('rev-parse', '--short', 'HEAD'),
+    commit:
+      git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes'),
     node: process.version,
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
@@ -52,6 +55,32 @@ export function inFreshProcess(file, args = [], nodeFlags = []) {
     maxBuffer: 1 << 26,
   });
   return JSON.parse(output);
+}
+
+/** The version of a package that a file of ours would import. */
+export function versionOf(name, from = import.meta.url) {
+  for (const folder of createRequire(from).resolve.paths(name)) {
+    const manifest = join(folder, name, 'package.json');
+    if (existsSync(manifest)) return JSON.parse(readFileSync(manifest, 'utf8')).version;
+  }
+  return 'unknown';
+}
+
+/** Where and how the figures were made, as a section ends. */
+export function origin({ node, cpu, cores, date, commit }, script) {
+  return `${cpu}, ${cores} cores, Node ${node}, commit ${commit}, ${date}. Reproduce: \`npm run build && npm run ${script}\`.`;
+}
+
+/** Puts a report in its place in docs/benchmarks.md. */
+export function writeSection(name, report) {
+  const page = new URL('../../docs/benchmarks.md', import.meta.url);
+  const text = readFileSync(page, 'utf8');
+  const place = new RegExp(`<!-- ${name} -->.*<!-- /${name} -->`, 's');
+  if (!place.test(text)) throw new Error(`docs/benchmarks.md has no place for ${name}`);
+  writeFileSync(
+    page,
+    text.replace(place, () => `<!-- ${name} -->\n${report}<!-- /${name} -->`),
+  );
 }
 
 export function save(name, result) {

@@ -41,8 +41,13 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
 
 /** Resolves when the client is connected, or after `ms`; says which. */
 export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
-  if (client.status === 'ready') return true;
-  return within(ms, new Promise((resolve) => client.once('ready', resolve)));
+  return within(ms, connect(client));
+}
+
+async function connect(client: Redis | Cluster): Promise<void> {
+  if (client.status !== 'ready') await new Promise((resolve) => client.once('ready', resolve));
+  // A cluster's client connects to a master with the first command for it, which would then be late.
+  if (client instanceof Cluster) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
 }
 
 /** Whether the server answers now, within `ms`. */

@@ -5,8 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 
-/** A cluster's servers also listen 10,000 above their port. */
-const HIGHEST_PORT = 55_000;
+/** A cluster's servers also listen this far above their port. */
+const BUS = 10_000;
+/** Both below those that systems give out by themselves, which start at 32,768. */
+const LOWEST_PORT = 12_000;
+const PORTS = 9_000;
+const ATTEMPTS = 5;
 
 /** One real server, to be treated badly. */
 export interface RedisServer {
@@ -22,19 +26,43 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server on a free port of loopback that keeps nothing on disk; it answers when this resolves. */
-export async function startRedis(...options: string[]): Promise<RedisServer> {
-  const binary = findServer();
+/** Starts a Redis server on a free port of loopback that keeps nothing on disk; it answers when this resolves. */
+export function startRedis(...options: string[]): Promise<RedisServer> {
+  return startServer(findServer(), ({ port, folder }) => [
+    ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
+    ...options,
+  ]);
+}
+
+/** Where a server listens, and what it may write to. */
+export interface Place {
+  readonly port: number;
+  readonly folder: string;
+}
+
+/** Starts any server that speaks Redis' protocol. */
+export async function startServer(binary: string, argumentsOf: (place: Place) => string[]): Promise<RedisServer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startAt(await freePort(), binary, argumentsOf);
+    } catch (error) {
+      // Its port may have been taken in between.
+      if (attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function startAt(port: number, binary: string, argumentsOf: (place: Place) => string[]): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-redis-'));
-  const port = await freePort();
-  const common = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+  const args = argumentsOf({ port, folder });
   let process: ChildProcess;
+  const hasEnded = (): boolean => process.exitCode !== null || process.signalCode !== null;
   const start = async (): Promise<void> => {
-    process = spawn(binary, [...common, ...options], { stdio: 'ignore' });
-    await answers(port);
+    process = spawn(binary, args, { stdio: 'ignore' });
+    await answers(port, process);
   };
   const kill = async (): Promise<void> => {
-    if (process.exitCode !== null || process.signalCode !== null) return;
+    if (hasEnded()) return;
     const gone = new Promise((resolve) => process.once('exit', resolve));
     process.kill('SIGKILL');
     await gone;
@@ -74,7 +102,7 @@ export async function until(
 }
 
 /** A server to run: named, on the PATH, or installed where this machine lets us. Never none: a test without its server is no test. */
-function findServer(): string {
+export function findServer(): string {
   const named = process.env.REDIS_SERVER_BIN;
   if (named !== undefined) return named;
   if (isOnPath('redis-server')) return 'redis-server';
@@ -91,7 +119,7 @@ function findServer(): string {
   throw new Error('The tests need a Redis server: install redis-server, or name one in REDIS_SERVER_BIN.');
 }
 
-function isOnPath(command: string): boolean {
+export function isOnPath(command: string): boolean {
   try {
     execFileSync(command, ['--version'], { stdio: 'ignore' });
     return true;
@@ -100,22 +128,39 @@ function isOnPath(command: string): boolean {
   }
 }
 
-async function answers(port: number): Promise<void> {
-  const client = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 20, maxRetriesPerRequest: null });
+/** Waits until this very process answers on the port. */
+async function answers(port: number, process: ChildProcess): Promise<void> {
+  let failure: Error | undefined;
+  process.once('error', (error) => {
+    failure = error;
+  });
+  const client = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 20, maxRetriesPerRequest: 0 });
   client.on('error', () => {});
+  const isIt = async (): Promise<boolean> => {
+    if (failure !== undefined) throw failure;
+    if (process.exitCode !== null) throw new Error(`the server for port ${port} ended with ${process.exitCode}`);
+    const info = await client.info('server').catch(() => '');
+    return info.includes(`process_id:${process.pid}\r`);
+  };
   try {
-    await until(async () => (await client.ping()) === 'PONG', `the Redis server on port ${port} answers`);
+    await until(isIt, `the server on port ${port} answers`);
   } finally {
     client.disconnect();
   }
 }
 
-async function freePort(): Promise<number> {
+/** A port that nothing holds, and that the system gives to nobody by itself; likewise the one of a cluster's bus above it. */
+export async function freePort(): Promise<number> {
   for (;;) {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
-    await new Promise((resolve) => server.close(resolve));
-    if (port < HIGHEST_PORT) return port;
+    const port = LOWEST_PORT + Math.floor(Math.random() * PORTS);
+    if ((await isFree(port)) && (await isFree(port + BUS))) return port;
   }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
 }

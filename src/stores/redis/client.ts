@@ -1,7 +1,7 @@
 /** What the store asks of ioredis 5 or 6, and of its Cluster. Structural: no client is imported. */
 export interface IoredisClient {
-  evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
-  eval(source: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
+  /** Any command; strings of the reply are bytes. */
+  callBuffer(command: string, ...args: string[]): Promise<unknown>;
   scan(cursor: string, ...options: ['MATCH', string, 'COUNT', string]): Promise<[cursor: string, keys: string[]]>;
   unlink(key: string): Promise<unknown>;
   /** `ready`, or `wait` for one that connects with its first command. */
@@ -20,6 +20,8 @@ interface NodeRedisArguments {
 
 /** What the store asks of node-redis 5 or 6. */
 export interface NodeRedisClient {
+  /** The same client, giving strings as bytes. */
+  withTypeMapping(mapping: Record<number, unknown>): Pick<NodeRedisClient, 'evalSha' | 'eval'>;
   evalSha(sha1: string, options: NodeRedisArguments): Promise<unknown>;
   eval(source: string, options: NodeRedisArguments): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
@@ -41,9 +43,13 @@ export type RedisClient = IoredisClient | NodeRedisClient;
 
 /** The few commands of the store, in one shape for every client. */
 export interface Commands {
+  /** Whether a script can touch keys of one hash slot only. */
+  readonly isCluster: boolean;
   /** Whether a command would be sent now rather than queued. */
   isReady(): boolean;
+  /** Strings of the reply are bytes. */
   evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  /** Likewise. */
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
   /** Keys that match, of every master, a page at a time. */
@@ -51,19 +57,22 @@ export interface Commands {
 }
 
 const PAGE = 1_000;
+/** The type of strings in the Redis protocol, `$`: node-redis names its types by their first byte. */
+const BLOB_STRING = 0x24;
 
 /** Tells clients apart by a method that they have: a constructor's name is gone after minifying, and wrong for a subclass. */
 export function commandsOf(client: RedisClient): Commands | undefined {
-  if (hasMethod(client, 'evalsha')) return ofIoredis(client as IoredisClient);
+  if (hasMethod(client, 'callBuffer')) return ofIoredis(client as IoredisClient);
   if (hasMethod(client, 'evalSha')) return ofNodeRedis(client as NodeRedisClient);
   return undefined;
 }
 
 function ofIoredis(client: IoredisClient): Commands {
   return {
+    isCluster: hasMethod(client, 'nodes'),
     isReady: () => client.status === undefined || client.status === 'ready' || client.status === 'wait',
-    evalsha: (sha1, keys, args) => client.evalsha(sha1, keys.length, ...keys, ...args),
-    eval: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
+    evalsha: (sha1, keys, args) => client.callBuffer('EVALSHA', sha1, String(keys.length), ...keys, ...args),
+    eval: (source, keys, args) => client.callBuffer('EVAL', source, String(keys.length), ...keys, ...args),
     unlink: (key) => client.unlink(key),
     async *scan(pattern) {
       const nodes = hasMethod(client, 'nodes') ? (client as unknown as IoredisCluster).nodes('master') : [client];
@@ -80,10 +89,12 @@ function ofIoredis(client: IoredisClient): Commands {
 }
 
 function ofNodeRedis(client: NodeRedisClient): Commands {
+  const inBytes = client.withTypeMapping({ [BLOB_STRING]: Buffer });
   return {
+    isCluster: hasMethod(client, 'nodeClient'),
     isReady: () => client.isReady !== false,
-    evalsha: (sha1, keys, args) => client.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
-    eval: (source, keys, args) => client.eval(source, { keys: [...keys], arguments: [...args] }),
+    evalsha: (sha1, keys, args) => inBytes.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
+    eval: (source, keys, args) => inBytes.eval(source, { keys: [...keys], arguments: [...args] }),
     unlink: (key) => client.unlink(key),
     async *scan(pattern) {
       const cluster = client as unknown as NodeRedisCluster;

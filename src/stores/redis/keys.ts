@@ -1,3 +1,6 @@
+/** What may have to be escaped; half of a whole pair of surrogates need not be. */
+const TO_ESCAPE = /[%}\ud800-\udfff]/;
+
 /** Names the records of one prefix. Two different pairs never have one name, and an account's records always share a hash slot. */
 export interface KeyNames {
   /** The record of an (account, route); without a route, the one that the account's routes share. */
@@ -35,6 +38,7 @@ export function createKeyNames(prefix: string): KeyNames {
  */
 function escapeName(text: string): string {
   if (text === '') return '%';
+  if (!TO_ESCAPE.test(text)) return text;
   return text.replace(/[%}]|\p{Surrogate}/gu, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

@@ -19,24 +19,30 @@ const plan = createPlan([], parseLimit(['5/1h']));
 /** A client whose every command is counted and answered by `answer`. */
 function fakeClient(answer: (command: string) => unknown): { client: RedisClient; sent: string[] } {
   const sent: string[] = [];
-  const command = (name: string) => (): Promise<unknown> => {
+  const command = (name: string): Promise<unknown> => {
     sent.push(name);
     return answer(name) as Promise<unknown>;
   };
-  const names = ['evalsha', 'eval', 'unlink', 'scan'];
-  return { client: Object.fromEntries(names.map((name) => [name, command(name)])) as unknown as RedisClient, sent };
+  const client = {
+    callBuffer: command,
+    unlink: () => command('unlink'),
+    scan: () => command('scan'),
+  };
+  return { client: client as unknown as RedisClient, sent };
 }
 
 describe('the script', () => {
   it('is sent by source where the server does not know it', async () => {
     const answer = (name: string): Promise<unknown> =>
-      name === 'evalsha' ? Promise.reject(new Error('NOSCRIPT No matching script.')) : Promise.resolve(['1', '', '0']);
+      name === 'EVALSHA'
+        ? Promise.reject(new Error('NOSCRIPT No matching script.'))
+        : Promise.resolve(['1', Buffer.alloc(16)]);
     const { client, sent } = fakeClient(answer);
     expect(await createRedisStore(client).consume('a', 'r', plan, 1)).toMatchObject({
       accepted: true,
       degraded: false,
     });
-    expect(sent).toEqual(['evalsha', 'eval']);
+    expect(sent).toEqual(['EVALSHA', 'EVAL']);
   });
 
   it.each(['ERR NOSCRIPT', 'Connection is closed.', 'LOADING', 'READONLY', 'OOM', 'BUSY', 'TRYAGAIN', 'CLUSTERDOWN'])(
@@ -44,29 +50,37 @@ describe('the script', () => {
     async (message) => {
       const { client, sent } = fakeClient(() => Promise.reject(new Error(message)));
       expect((await createRedisStore(client).consume('a', 'r', plan, 1)).degraded).toBe(true);
-      expect(sent).toEqual(['evalsha']);
+      expect(sent).toEqual(['EVALSHA']);
     },
   );
 });
 
 describe('an answer that is none', () => {
+  const doubles = (...numbers: number[]): Buffer => Buffer.from(Float64Array.from(numbers).buffer);
   const replies = [
     null,
     true,
     'OK',
     7,
     [],
-    ['1', '', '0', ''],
-    ['1', '', '1.5'],
-    ['x', '', '0'],
-    ['1', '', null],
-    ['1', '', ''],
-    ['1e300', '', '0'],
-    ['', '', '0'],
+    ['1'],
+    ['1', doubles(0, 0), doubles(0, 0)],
+    ['1', doubles(0)],
+    ['1', doubles(0, 0, 0)],
+    ['1', doubles(0, 1.5)],
+    ['1', doubles(Number.NaN, 1)],
+    ['1', Buffer.from('')],
+    ['1', ''],
+    ['1', null],
+    ['1', [0, 0]],
+    ['1', 'OK'],
+    ['x', doubles(0, 0)],
+    ['1e300', doubles(0, 0)],
+    ['', doubles(0, 0)],
   ];
 
   it.each(replies.map((reply) => [reply]))('is refused: %j', (reply) => {
-    expect(() => readConsumeReply(reply, 1)).toThrow(TypeError);
+    expect(() => readConsumeReply(reply, 1, 1)).toThrow(TypeError);
   });
 
   it.each(replies.map((reply) => [reply]))(

@@ -1,111 +1,136 @@
--- Decides a number of equal requests against one plan, and charges those that fit (S2 to S5, S11).
+-- Decides requests of one plan and one cost, for any number of records, and charges those that fit (S2 to S5, S11).
 --
--- KEYS[1]    the record of the (account, route)
--- KEYS[2]    the record that the account's routes share; only where All methods counts once for the account (S1)
+-- KEYS       one for each check, the record of its (account, route); where All methods counts once for the account (S1) two for each: behind
+--            it the record that the account's routes share
 -- ARGV[1]    the time in milliseconds, or '' for this server's own clock (S15)
 -- ARGV[2]    what each request costs
--- ARGV[3]    how many requests there are; they are decided one after the other
--- ARGV[4]    how many of the windows stand in KEYS[1], the first ones
--- ARGV[5..]  for each window, in the order of checking: limit ('r' or 'a'), max, duration in milliseconds
+-- ARGV[3]    the plan: for each window its max and its duration, one list in JSON (one argument, since each costs both sides more than its parsing)
+-- ARGV[4]    how many records a check has, 1 or 2
+-- then       for each of them: its head (the plan's windows that stand in it, in the order of checking, each as limit, 'r' or 'a', and duration in
+--            milliseconds, then '|'), the length of that, and how its doubles are packed: '<', then a 'd' for each
+-- then       for each check, how many requests it stands for; they are decided one after the other
 --
--- Reply: the time, then for each window when its active instance started ('' without one) and what it had counted,
---        all as it was before these requests. The caller deals the requests out from that, by the same rule.
+-- Reply: a list: the time, then for each check the start and count of each window as doubles, as they were before these requests, in one string
+--        of bytes; whether an instance is over is for the caller to see. It deals the requests out from that, by the same rule.
+--        An integer in its place is the number of that one of the check's records which is not one of headgate's: the check charged nothing, and
+--        the others are as if it were not there.
 --
--- A record is one string, 25 bytes a window: limit, duration, start, count. Windows of an earlier plan stay in it until they
--- are over, behind the plan's own. Its expiry is that of the window that ends last: hygiene, never truth, since every window
--- is checked against the time as well.
+-- A record is one string: its head, then for each window of the head start and count as doubles (little-endian). Windows of an earlier plan stay in it until they
+-- are over, behind the plan's own. Its expiry is that of the window that ends last: hygiene, never truth, since every window is checked against the
+-- time as well.
 
-local WINDOW = 'c1ddd'
-local WINDOW_SIZE = 25
 local LARGEST = 9007199254740991
+local WINDOW_SIZE = 16
+
+local call, pcall, pack, unpackBytes, find, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.find, string.sub
 
 local now, keep = ARGV[1], 1
 if now == '' then
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local time = call('TIME')
+  now = time[1] * 1000 + time[2] / 1000
+  now = now - now % 1
 else
-  now = tonumber(now)
+  now = now + 0
   -- A clock of the caller's does not run with this server's, which counts the expiry down.
   keep = 3600000
 end
-local cost = tonumber(ARGV[2])
-local fitting = tonumber(ARGV[3])
-local own = tonumber(ARGV[4])
-local planned = (#ARGV - 4) / 3
+local cost = ARGV[2] + 0
+-- Flat: max and duration of each window.
+local plan = cjson.decode(ARGV[3])
+local parts = ARGV[4] + 0
 
--- The packed record, or '' without one. The fault of a record names it, and is no fault of the server's.
-local function fault(key)
-  return redis.error_reply('HEADGATE the record ' .. key .. ' is not one of headgate\'s')
-end
-local function read(key)
-  local packed = redis.pcall('GET', key) or ''
-  if type(packed) == 'table' then
-    if string.find(packed.err, '^WRONGTYPE') then return nil, fault(key) end
-    return nil, packed
-  end
-  if #packed % WINDOW_SIZE ~= 0 then return nil, fault(key) end
-  return packed
-end
-
-local records = {}
-for i = 1, #KEYS do
-  local packed, problem = read(KEYS[i])
-  if problem then return problem end
-  records[i] = packed
-end
-
--- Where a window stands in a record is nearly always where the plan has it: look there first, then everywhere.
-local function find(packed, limit, duration, at)
-  local l, d, s, c
-  if at + WINDOW_SIZE - 1 <= #packed then
-    l, d, s, c = struct.unpack(WINDOW, packed, at)
-    if l == limit and d == duration then return s, c end
-  end
-  for place = 1, #packed, WINDOW_SIZE do
-    l, d, s, c = struct.unpack(WINDOW, packed, place)
-    if l == limit and d == duration then return s, c end
-    -- Garbage of a fitting length would be kept, with an expiry that makes no sense.
-    if (l ~= 'r' and l ~= 'a') or not (d >= 1 and d <= LARGEST and s >= -LARGEST and s <= LARGEST) then return nil, nil, true end
-  end
-end
-
-local reply = { now }
-local starts, counts = {}, {}
-for i = 1, planned do
-  local limit, max, duration = ARGV[2 + i * 3], tonumber(ARGV[3 + i * 3]), tonumber(ARGV[4 + i * 3])
-  local packed, at = records[1], (i - 1) * WINDOW_SIZE + 1
-  if i > own then packed, at = records[2], (i - own - 1) * WINDOW_SIZE + 1 end
-  local start, count, broken = find(packed, limit, duration, at)
-  if broken then return fault(KEYS[i > own and 2 or 1]) end
-  if start and now < start + duration then
-    reply[i * 2], reply[i * 2 + 1] = string.format('%.0f', start), string.format('%.0f', count)
-  else
-    start, count = now, 0
-    reply[i * 2], reply[i * 2 + 1] = '', '0'
-  end
-  starts[i], counts[i] = start, count
-  fitting = math.min(fitting, math.floor((max - count) / cost))
-end
-reply[1] = string.format('%.0f', now)
-if fitting < 1 then return reply end
-
-for key = 1, #KEYS do
-  local from, to = 1, own
-  if key == 2 then from, to = own + 1, planned end
-  local packed, last, held = {}, 0, {}
-  for i = from, to do
-    local limit, duration = ARGV[2 + i * 3], tonumber(ARGV[4 + i * 3])
-    packed[#packed + 1] = struct.pack(WINDOW, limit, duration, starts[i], counts[i] + fitting * cost)
-    last = math.max(last, starts[i] + duration)
-    held[limit .. duration] = true
-  end
-  for place = 1, #records[key], WINDOW_SIZE do
-    local l, d, s, c = struct.unpack(WINDOW, records[key], place)
-    if not held[l .. d] and now < s + d then
-      packed[#packed + 1] = struct.pack(WINDOW, l, d, s, c)
-      last = math.max(last, s + d)
+-- Doubles of a record that is not there yet, or whose head is another plan's: those of this plan's windows, then those of other windows that are
+-- to be kept, with their names. Nothing where the record is not one of ours.
+local function search(packed, head, windows, from)
+  local doubles, found, named, others = { names = '', ends = 0, moved = true }, {}, 0, 2 * windows
+  local bar = find(packed, '|', 1, true) or 0
+  local place = bar + 1
+  for limit, digits in string.gmatch(sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
+    if place + WINDOW_SIZE - 1 > #packed then return nil end
+    local name, duration = limit .. digits, tonumber(digits)
+    local start, count = unpackBytes('<dd', packed, place)
+    if not (start >= -LARGEST and start <= LARGEST and duration <= LARGEST) then return nil end
+    found[name] = { start, count }
+    place, named = place + WINDOW_SIZE, named + #name
+    if not find(head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
+      doubles[others + 1], doubles[others + 2] = start, count
+      others, doubles.names, doubles.ends = others + 2, doubles.names .. name, math.max(doubles.ends, start + duration)
     end
   end
-  if #packed > 0 then redis.call('SET', KEYS[key], table.concat(packed), 'PX', string.format('%.0f', math.max(keep, last - now))) end
+  if packed ~= '' and (named ~= bar - 1 or place ~= #packed + 1) then return nil end
+  local i = 1
+  for name in string.gmatch(head, '[ra]%d+') do
+    -- Over, like a window that has never had an instance.
+    local pair = found[name] or { now - plan[2 * (from + i)], 0 }
+    doubles[2 * i - 1], doubles[2 * i] = pair[1], pair[2]
+    i = i + 1
+  end
+  return doubles
+end
+
+-- Writes a record in which an instance was started or whose head was another: its expiry moves as well.
+local function rewrite(key, head, doubles, windows, from)
+  local ends = doubles.ends or 0
+  if #doubles == 0 then return end
+  for i = 1, windows do ends = math.max(ends, doubles[2 * i - 1] + plan[2 * (from + i)]) end
+  -- Behind the doubles of a record that was only read there stands where the reading ended.
+  local size = 2 * windows
+  if doubles.names then size = #doubles end
+  if doubles.names and doubles.names ~= '' then head = sub(head, 1, -2) .. doubles.names .. '|' end
+  local packed = head .. pack('<' .. string.rep('d', size), unpack(doubles, 1, size))
+  call('SET', key, packed, 'PX', string.format('%.0f', math.max(keep, ends - now)))
+end
+
+-- As text: clients read long integers one digit at a time, into numbers that no longer hold them.
+local reply = { string.format('%.0f', now) }
+
+-- Two plain loops, whose body is the way of nearly every check: a call or a table more in them shows in the cost.
+for check = 1, #KEYS / parts do
+  local fitting = ARGV[4 + 3 * parts + check] + 0
+  local records, before, from, problem = {}, '', 0, nil
+  for part = 1, parts do
+    local key, head, layout = KEYS[(check - 1) * parts + part], ARGV[2 + 3 * part], ARGV[4 + 3 * part]
+    local windows, size, doubles = (#layout - 1) / 2, 8 * (#layout - 1), nil
+    local packed = pcall('GET', key) or ''
+    if type(packed) == 'table' then
+      -- Another error is not this record's fault but the server's.
+      if not find(packed.err, '^WRONGTYPE') then return packed end
+    elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
+      before = before .. sub(packed, -size)
+      doubles = { unpackBytes(layout, packed, #head + 1) }
+    else
+      doubles = search(packed, head, windows, from)
+      if doubles then before = before .. pack(layout, unpack(doubles, 1, 2 * windows)) end
+    end
+    if not doubles then
+      problem = part
+      break
+    end
+    records[part] = doubles
+    for i = 1, windows do
+      local max, duration = plan[2 * (from + i) - 1], plan[2 * (from + i)]
+      if now >= doubles[2 * i - 1] + duration then
+        doubles[2 * i - 1], doubles[2 * i], doubles.moved = now, 0, true
+      end
+      local room = max - doubles[2 * i]
+      if room < fitting * cost then fitting = math.floor(room / cost) end
+    end
+    from = from + windows
+  end
+  reply[check + 1] = problem or before
+  if not problem and fitting > 0 then
+    from = 0
+    for part = 1, parts do
+      local key, layout, doubles = KEYS[(check - 1) * parts + part], ARGV[4 + 3 * part], records[part]
+      local windows = (#layout - 1) / 2
+      for i = 2, 2 * windows, 2 do doubles[i] = doubles[i] + fitting * cost end
+      if doubles.moved then
+        rewrite(key, ARGV[2 + 3 * part], doubles, windows, from)
+      else
+        call('SETRANGE', key, ARGV[3 + 3 * part], pack(layout, unpack(doubles, 1, 2 * windows)))
+      end
+      from = from + windows
+    end
+  end
 end
 return reply

@@ -1,15 +1,14 @@
 -- Takes a charge back from the window instances that it came from (S13).
 --
--- KEYS       as in consume.lua
+-- KEYS       the record of the (account, route); where All methods counts once for the account, behind it the shared one
 -- ARGV[1]    the time in milliseconds, or '' for this server's own clock
 -- ARGV[2]    what was charged
 -- ARGV[3]    how many of the windows stand in KEYS[1], the first ones
--- ARGV[4..]  for each window: limit ('r' or 'a'), duration in milliseconds, when the instance started
+-- ARGV[4..]  for each window: its name as in a record's head (limit and duration, see consume.lua), and when the instance started
 --
--- Reply: how many windows took it back. Creates no key and moves no expiry: a window is written over in its place.
+-- Reply: how many windows took it back. Creates no key and moves no expiry: a count is written over in its place.
 
-local WINDOW = 'c1ddd'
-local WINDOW_SIZE = 25
+local WINDOW_SIZE = 16
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -21,22 +20,27 @@ local own = tonumber(ARGV[3])
 local refunded = 0
 
 for key = 1, #KEYS do
-  local packed = redis.pcall('GET', KEYS[key]) or ''
-  local other = type(packed) == 'table'
-  if other and not string.find(packed.err, '^WRONGTYPE') then return packed end
-  if other or #packed % WINDOW_SIZE ~= 0 then
+  local packed = redis.pcall('GET', KEYS[key])
+  local foreign = type(packed) == 'table'
+  if foreign and not string.find(packed.err, '^WRONGTYPE') then return packed end
+  local bar = not foreign and packed and string.find(packed, '|', 1, true)
+  if foreign or (packed and not bar) then
     return redis.error_reply('HEADGATE the record ' .. KEYS[key] .. ' is not one of headgate\'s')
   end
-  for place = 1, #packed, WINDOW_SIZE do
-    local limit, duration, start, count = struct.unpack(WINDOW, packed, place)
-    for i = 1, (#ARGV - 3) / 3 do
+  local at = bar and bar + 1
+  for name in string.gmatch(bar and string.sub(packed, 1, bar - 1) or '', '[ra]%d+') do
+    if at + WINDOW_SIZE - 1 > #packed then
+      return redis.error_reply('HEADGATE the record ' .. KEYS[key] .. ' is not one of headgate\'s')
+    end
+    local start, count = struct.unpack('<dd', packed, at)
+    for i = 1, (#ARGV - 3) / 2 do
       local inThisKey = (i <= own) == (key == 1)
-      local same = ARGV[1 + i * 3] == limit and tonumber(ARGV[2 + i * 3]) == duration and tonumber(ARGV[3 + i * 3]) == start
-      if inThisKey and same and now < start + duration then
-        redis.call('SETRANGE', KEYS[key], place - 1, struct.pack(WINDOW, limit, duration, start, math.max(0, count - cost)))
+      if inThisKey and ARGV[2 + i * 2] == name and tonumber(ARGV[3 + i * 2]) == start and now < start + tonumber(string.sub(name, 2)) then
+        redis.call('SETRANGE', KEYS[key], at + 7, struct.pack('<d', math.max(0, count - cost)))
         refunded = refunded + 1
       end
     end
+    at = at + WINDOW_SIZE
   end
 end
 return refunded

@@ -1,0 +1,21 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { progress, versionOf } from './report.mjs';
+
+const MANIFEST = new URL('../versus/package.json', import.meta.url);
+
+/** Peers have a package of their own: nobody who works on headgate needs them but here. */
+export function installPeers() {
+  const folder = fileURLToPath(new URL('.', MANIFEST));
+  if (existsSync(`${folder}node_modules`)) return;
+  progress('installing bench/versus');
+  execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+export const requirePeer = createRequire(MANIFEST);
+
+export function peerVersion(name) {
+  return versionOf(name, MANIFEST);
+}

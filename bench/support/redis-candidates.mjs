@@ -1,0 +1,64 @@
+// What is measured: how one decision is asked for, as users do, and whether the answer is the expected one.
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { requirePeer } from './peers.mjs';
+
+const ROUTE = 'POST /api/v1/emails';
+const PLENTY = 1_000_000_000;
+const SECONDS = [60, 86_400, 120, 172_800];
+
+/** @param denied whether every decision after the first has to be a rejection */
+export const CANDIDATES = {
+  async floor({ floor }) {
+    return { decide: await floor(), isExpected: (answer) => answer === 1 };
+  },
+
+  async headgate(connection, { denied }) {
+    return headgate(connection, 'headgate', denied, await import('headgate'), await import('headgate/redis'));
+  },
+
+  /** Another build of headgate, from the folder of its dist. */
+  async against(connection, { denied, against }) {
+    const load = (file) => import(pathToFileURL(resolve(against, file)));
+    return headgate(connection, 'against', denied, await load('index.js'), await load('redis.js'));
+  },
+
+  /** Denied: with its own way of answering those locally. */
+  rlf({ client }, { denied }) {
+    const { RateLimiterRedis } = requirePeer('rate-limiter-flexible');
+    const options = denied
+      ? { points: 1, duration: SECONDS[1], keyPrefix: 'denied', inMemoryBlockOnConsumed: 1 }
+      : { points: PLENTY, duration: SECONDS[0], keyPrefix: 'single' };
+    return peer(new RateLimiterRedis({ storeClient: client, ...options }), denied);
+  },
+
+  'rlf union'({ client }) {
+    const { RateLimiterRedis, RateLimiterUnion } = requirePeer('rate-limiter-flexible');
+    const options = { storeClient: client, points: PLENTY };
+    const limiters = SECONDS.map(
+      (duration) => new RateLimiterRedis({ ...options, duration, keyPrefix: `union${duration}` }),
+    );
+    return peer(new RateLimiterUnion(...limiters), false);
+  },
+};
+
+async function headgate({ client }, prefix, denied, { createLimiter }, { createRedisStore }) {
+  const max = denied ? 1 : PLENTY;
+  const limiter = createLimiter({
+    store: createRedisStore(client, { deadlineMs: 10_000, prefix: `${prefix}${max}` }),
+    limits: { allMethods: [`${max}/2m`, `${max}/2d`], routes: { [ROUTE]: [`${max}/1m`, `${max}/1d`] } },
+  });
+  return {
+    decide: (account) => limiter.consume({ account, route: ROUTE }),
+    isExpected: ({ accepted, degraded }) => accepted !== denied && !degraded,
+  };
+}
+
+/** Rejects with an answer, where it denies. */
+function peer(limiter, denied) {
+  if (!denied) return { decide: (account) => limiter.consume(account), isExpected: (answer) => answer !== undefined };
+  return {
+    decide: (account) => limiter.consume(account).catch((rejection) => ({ rejection })),
+    isExpected: ({ rejection }) => rejection !== undefined && !(rejection instanceof Error),
+  };
+}

@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+const ANSWER_MS = 10_000;
+
+/** A server of the benchmark's own on a free port of loopback, that keeps nothing on disk; `admin` is a connection beside the measured ones. */
+export async function startRedisServer() {
+  const port = await freePort();
+  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'].map(String);
+  const child = spawn(process.env.REDIS_SERVER_BIN ?? 'redis-server', options, { stdio: 'ignore' });
+  // Ours alone, and worth nothing without us.
+  process.once('exit', () => child.kill('SIGKILL'));
+  await new Promise((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', () =>
+      reject(new Error('the benchmark needs a Redis server: install redis-server, or name one in REDIS_SERVER_BIN')),
+    );
+  });
+  const admin = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50, maxRetriesPerRequest: null });
+  admin.on('error', () => {});
+  const silent = wait(ANSWER_MS, true, { ref: false });
+  if ((await Promise.race([admin.ping(), silent])) === true) throw new Error(`no answer from port ${port}`);
+  return {
+    port,
+    admin,
+    version: field(await admin.info('server'), 'redis_version'),
+    stop() {
+      admin.disconnect();
+      child.kill('SIGKILL');
+    },
+  };
+}
+
+/** Starts to count anew what scripts cost; the function that it returns tells it, in microseconds of the server. */
+export async function meterScripts(admin) {
+  await admin.config('RESETSTAT');
+  return async () => {
+    const [, calls, micros] = /cmdstat_evalsha:calls=(\d+),usec=(\d+)/.exec(await admin.info('commandstats')) ?? [];
+    return { calls: Number(calls ?? 0), micros: Number(micros ?? 0) };
+  };
+}
+
+function field(info, name) {
+  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? 'unknown';
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,222 @@
+/** The few commands of the store in one shape for every client, which are told apart by a method that they have. */
+import { describe, expect, it } from 'vitest';
+import { isHeadgateError } from '../../../src/core/errors.ts';
+import { type Commands, commandsOf, type RedisClient } from '../../../src/stores/redis/client.ts';
+import { createRedisStore } from '../../../src/stores/redis/store.ts';
+
+type Call = readonly unknown[];
+type Page = readonly [cursor: string | number, keys: readonly string[]];
+
+/** Pages of a SCAN, one a call, whatever the cursor. */
+const pager = (pages: readonly Page[]): (() => Page) => {
+  const left = [...pages];
+  return () => left.shift() ?? ['0', ['asked too often']];
+};
+
+/** Methods that note how they are called. */
+const recorder =
+  (calls: Call[]) =>
+  (name: string, answer: (...args: unknown[]) => unknown) =>
+  (...args: unknown[]): Promise<unknown> => {
+    calls.push([name, ...args]);
+    return Promise.resolve(answer(...args));
+  };
+
+function fakeIoredis(calls: Call[] = [], pages: readonly Page[] = [['0', []]]): Record<string, unknown> {
+  const record = recorder(calls);
+  return {
+    callBuffer: record('callBuffer', () => 'called'),
+    unlink: record('unlink', () => 1),
+    scan: record('scan', pager(pages)),
+  };
+}
+
+function fakeNodeRedis(calls: Call[] = [], pages: readonly Page[] = [['0', []]]): Record<string, unknown> {
+  const record = recorder(calls);
+  const next = pager(pages);
+  const client: Record<string, unknown> = {
+    withTypeMapping: () => client,
+    evalSha: record('evalSha', () => 'called'),
+    eval: record('eval', () => 'called'),
+    unlink: record('unlink', () => 1),
+    scan: record('scan', () => {
+      const [cursor, keys] = next();
+      return { cursor, keys };
+    }),
+  };
+  return client;
+}
+
+const of = (client: unknown): Commands => {
+  const commands = commandsOf(client as RedisClient);
+  if (commands === undefined) throw new Error('no client');
+  return commands;
+};
+
+async function scanned(client: unknown, pattern = 'p*'): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const page of of(client).scan(pattern)) keys.push(...page);
+  return keys;
+}
+
+describe('a client', () => {
+  it('is told by what it can do, whatever its class is called', async () => {
+    class x {}
+    const calls: Call[] = [];
+    await of(Object.assign(new x(), fakeIoredis(calls))).evalsha('sha', ['k'], ['a', 'b']);
+    await of(Object.assign(new x(), fakeNodeRedis(calls))).evalsha('sha', ['k'], ['a', 'b']);
+    expect(calls).toEqual([
+      ['callBuffer', 'EVALSHA', 'sha', '1', 'k', 'a', 'b'],
+      ['evalSha', 'sha', { keys: ['k'], arguments: ['a', 'b'] }],
+    ]);
+  });
+
+  it('has its methods from its class as well as of its own', async () => {
+    class Client {
+      callBuffer(...args: string[]): Promise<unknown> {
+        return Promise.resolve(args);
+      }
+    }
+    expect(await of(new Client()).eval('source', ['k', 'l'], ['a'])).toEqual(['EVAL', 'source', '2', 'k', 'l', 'a']);
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a URL', 'redis://127.0.0.1'],
+    ['an object that has only the name', new (class Redis {})()],
+    ['one of another library', { get: () => {}, set: () => {} }],
+    ['a property that is no method', { callBuffer: true, evalSha: 'yes' }],
+  ])('that is %s is refused when the store is made, by name', (_what, client) => {
+    expect(commandsOf(client as unknown as RedisClient)).toBeUndefined();
+    let error: unknown;
+    try {
+      createRedisStore(client as unknown as RedisClient);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(isHeadgateError(error)).toBe(true);
+    expect(String(error)).toMatch(/client/);
+  });
+
+  it.each([
+    ['ioredis', fakeIoredis],
+    ['node-redis', fakeNodeRedis],
+  ])('is sent nothing when the store is made: %s', (_name, fake) => {
+    const calls: Call[] = [];
+    createRedisStore(fake(calls) as unknown as RedisClient);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe('a command would be sent now', () => {
+  it.each([
+    ['ready', true],
+    ['wait', true],
+    ['connecting', false],
+    ['connect', false],
+    ['reconnecting', false],
+    ['close', false],
+    ['end', false],
+    [undefined, true],
+  ])('ioredis says %s: %s', (status, ready) => {
+    expect(of({ ...fakeIoredis(), status }).isReady()).toBe(ready);
+  });
+
+  it.each([
+    [true, true],
+    [false, false],
+    // A cluster of node-redis does not say.
+    [undefined, true],
+  ])('node-redis says %s: %s', (isReady, ready) => {
+    expect(of({ ...fakeNodeRedis(), isReady }).isReady()).toBe(ready);
+  });
+
+  it('as it stands at that moment, not as it stood when the store was made', () => {
+    const client: Record<string, unknown> = { ...fakeIoredis(), status: 'ready' };
+    const commands = of(client);
+    client.status = 'reconnecting';
+    expect(commands.isReady()).toBe(false);
+  });
+});
+
+describe('keys are sought', () => {
+  it.each([
+    ['ioredis', fakeIoredis, ['scan', '7', 'MATCH', 'p*', 'COUNT', '1000']],
+    ['node-redis', fakeNodeRedis, ['scan', '7', { MATCH: 'p*', COUNT: 1_000 }]],
+  ])('page by page until the cursor is 0 again, empty pages included: %s', async (_name, fake, second) => {
+    const calls: Call[] = [];
+    const pages: Page[] = [
+      ['7', ['a']],
+      ['9007199254740993', []],
+      ['0', ['b']],
+    ];
+    expect(await scanned(fake(calls, pages))).toEqual(['a', 'b']);
+    expect(calls).toHaveLength(3);
+    expect(calls[1]).toEqual(second);
+    // A cursor is a number of 64 bits: as a number of JavaScript it would be another one.
+    expect(calls[2]?.[1]).toBe('9007199254740993');
+  });
+
+  it('with a cursor that node-redis gives as a number', async () => {
+    const pages: Page[] = [
+      [7, ['a']],
+      [0, ['b']],
+    ];
+    expect(await scanned(fakeNodeRedis([], pages))).toEqual(['a', 'b']);
+  });
+
+  it('on every master of a cluster, and on no replica: ioredis', async () => {
+    const asked: unknown[] = [];
+    const masters = [
+      fakeIoredis(
+        [],
+        [
+          ['3', ['a']],
+          ['0', ['b']],
+        ],
+      ),
+      fakeIoredis([], [['0', ['c']]]),
+    ];
+    const nodes = (role: string): unknown[] => {
+      asked.push(role);
+      return masters;
+    };
+    const cluster = { ...fakeIoredis([], [['0', ['of one node only']]]), nodes };
+    expect(await scanned(cluster)).toEqual(['a', 'b', 'c']);
+    expect(asked).toEqual(['master']);
+  });
+
+  it.each([
+    ['at once', (client: unknown) => client],
+    ['by a promise', (client: unknown) => Promise.resolve(client)],
+  ])('on every master of a cluster that gives its clients %s: node-redis', async (_how, give) => {
+    const masters = [{ id: 0 }, { id: 1 }];
+    const ofNode = [
+      fakeNodeRedis(
+        [],
+        [
+          ['3', ['a']],
+          ['0', ['b']],
+        ],
+      ),
+      fakeNodeRedis([], [['0', ['c']]]),
+    ];
+    const { scan: _none, ...cluster } = fakeNodeRedis();
+    const client = { ...cluster, masters, nodeClient: ({ id }: { id: number }) => give(ofNode[id]) };
+    expect(await scanned(client)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('and a master that fails is an error, not a page less', async () => {
+    const broken = { ...fakeIoredis(), scan: () => Promise.reject(new Error('CLUSTERDOWN')) };
+    const cluster = { ...fakeIoredis(), nodes: () => [fakeIoredis([], [['0', ['a']]]), broken] };
+    await expect(scanned(cluster)).rejects.toThrow('CLUSTERDOWN');
+  });
+});
+
+it('a cluster is told from a server, since its scripts may touch one slot only', () => {
+  expect(of(fakeIoredis()).isCluster).toBe(false);
+  expect(of({ ...fakeIoredis(), nodes: () => [] }).isCluster).toBe(true);
+  expect(of(fakeNodeRedis()).isCluster).toBe(false);
+  expect(of({ ...fakeNodeRedis(), nodeClient: () => {}, masters: [] }).isCluster).toBe(true);
+});

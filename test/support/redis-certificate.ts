@@ -1,0 +1,65 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A certificate for 127.0.0.1 that is its own authority, made anew: no key stands in the repository, and none expires there. */
+export interface Certificate {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly cert: string;
+  readonly key: string;
+  remove(): void;
+}
+
+const ECDSA_WITH_SHA256 = '2a8648ce3d040302';
+const COMMON_NAME = '550403';
+const BASIC_CONSTRAINTS = '551d13';
+const SUBJECT_ALT_NAME = '551d11';
+const DAY_MS = 86_400_000;
+
+export function createCertificate(): Certificate {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const algorithm = sequence(oid(ECDSA_WITH_SHA256));
+  const name = sequence(der(0x31, sequence(oid(COMMON_NAME), der(0x0c, Buffer.from('headgate test')))));
+  const extensions = sequence(
+    extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff])))),
+    extension(SUBJECT_ALT_NAME, sequence(der(0x87, Buffer.from([127, 0, 0, 1])))),
+  );
+  const signed = sequence(
+    der(0xa0, der(0x02, Buffer.from([2]))),
+    der(0x02, Buffer.from([1])),
+    algorithm,
+    name,
+    sequence(time(-DAY_MS), time(DAY_MS)),
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, extensions),
+  );
+  const certificate = sequence(signed, algorithm, bits(sign('sha256', signed, privateKey)));
+  const cert = `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+  const key = String(privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-certificate-'));
+  const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key, { mode: 0o600 });
+  return { certFile, keyFile, cert, key, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** ASN.1 as it stands in a certificate: tag, length, content. */
+function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  const { length } = content;
+  const head = length < 0x80 ? [tag, length] : [tag, 0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.from(head), content]);
+}
+
+const sequence = (...parts: readonly Buffer[]): Buffer => der(0x30, ...parts);
+const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, 'hex'));
+const bits = (bytes: Buffer): Buffer => der(0x03, Buffer.from([0]), bytes);
+const extension = (id: string, value: Buffer): Buffer => sequence(oid(id), der(0x04, value));
+
+function time(fromNowMs: number): Buffer {
+  const digits = new Date(Date.now() + fromNowMs).toISOString().replace(/\D/g, '');
+  return der(0x17, Buffer.from(`${digits.slice(2, 14)}Z`));
+}

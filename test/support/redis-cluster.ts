@@ -1,0 +1,93 @@
+import { Redis } from 'ioredis';
+import { type RedisServer, startRedis, until } from './redis-server.ts';
+
+const SLOTS = 16_384;
+const OPTIONS = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0'];
+
+/** A cluster of a test's own, to be treated badly. */
+export interface RedisCluster {
+  readonly masters: readonly RedisServer[];
+  /** Copies of the first master. */
+  readonly replicas: readonly RedisServer[];
+  readonly ports: readonly number[];
+  /** The port of the master of a slot, as the server at `seenFrom` knows it. */
+  ownerOf(slot: number, seenFrom: number): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Starts masters that share the slots, and replicas of the first one; all of them know each other when this resolves. */
+export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<RedisCluster> {
+  const servers: RedisServer[] = [];
+  const start = async (): Promise<RedisServer> => {
+    const server = await startRedis(...OPTIONS);
+    servers.push(server);
+    return server;
+  };
+  const stop = async (): Promise<void> => {
+    await Promise.all(servers.map((server) => server.stop()));
+  };
+  try {
+    await Promise.all(Array.from({ length: masters + replicas }, start));
+    const ports = servers.map(({ port }) => port);
+    await join(ports, masters);
+    for (const replica of ports.slice(masters)) await follow(replica, ports[0] as number);
+    return { masters: servers.slice(0, masters), replicas: servers.slice(masters), ports, ownerOf, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** One command to the server on a port of loopback. */
+export async function tell(port: number, command: string, ...args: (string | number)[]): Promise<unknown> {
+  const client = new Redis({ port, host: '127.0.0.1', maxRetriesPerRequest: 0 });
+  client.on('error', () => {});
+  try {
+    return await client.call(command, ...args);
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function join(ports: readonly number[], masters: number): Promise<void> {
+  const share = Math.ceil(SLOTS / masters);
+  for (const [i, port] of ports.entries()) {
+    if (i < masters) await tell(port, 'CLUSTER', 'ADDSLOTSRANGE', i * share, Math.min(SLOTS, (i + 1) * share) - 1);
+    await tell(port, 'CLUSTER', 'MEET', '127.0.0.1', ports[0] as number);
+  }
+  const isJoined = async (port: number): Promise<boolean> => {
+    const info = String(await tell(port, 'CLUSTER', 'INFO'));
+    return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${ports.length}\r`);
+  };
+  await Promise.all(ports.map((port) => until(() => isJoined(port), 'the cluster is up')));
+}
+
+/** Makes a server the replica of a master, and waits until it has its data and everybody could elect it. */
+async function follow(replica: number, master: number): Promise<void> {
+  await tell(replica, 'CLUSTER', 'REPLICATE', await idOf(master));
+  const isCopied = async (): Promise<boolean> =>
+    String(await tell(replica, 'INFO', 'replication')).includes('master_link_status:up');
+  await until(isCopied, 'the replica has a copy');
+  const isKnown = async (): Promise<boolean> =>
+    String(await tell(master, 'CLUSTER', 'REPLICAS', await idOf(master))).includes(`:${replica}@`);
+  await until(isKnown, 'the replica is known');
+}
+
+export async function idOf(port: number): Promise<string> {
+  return String(await tell(port, 'CLUSTER', 'MYID'));
+}
+
+async function ownerOf(slot: number, seenFrom: number): Promise<number> {
+  const ranges = (await tell(seenFrom, 'CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+  const range = ranges.find(([from, to]) => from <= slot && slot <= to);
+  if (range === undefined) throw new Error(`slot ${slot} has no master`);
+  return range[2][1];
+}
+
+/** An account whose records belong to `port`, and their slot. */
+export async function accountOn(cluster: RedisCluster, port: number): Promise<{ account: string; slot: number }> {
+  for (let i = 0; ; i++) {
+    const slot = Number(await tell(port, 'CLUSTER', 'KEYSLOT', `{acc_${i}}`));
+    if ((await cluster.ownerOf(slot, port)) === port) return { account: `acc_${i}`, slot };
+  }
+}

@@ -1,0 +1,64 @@
+import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, expect, type TestContext } from 'vitest';
+import { bundle } from './bundle.ts';
+import type { LoadLine, LoadOrder, StoreReport } from './redis-load-worker.ts';
+import { until } from './redis-server.ts';
+
+/** What a child process saw until its end, and how long it took to end. */
+export interface LoadReport {
+  readonly stores: readonly StoreReport[];
+  readonly unhandled: number;
+  readonly timers: number;
+  /** From the end of its work to its exit. */
+  readonly exitMs: number;
+}
+
+export interface LoadProcess {
+  /** Whether Redis decides for every client now, or for none of them. */
+  becomes(state: 'healthy' | 'unhealthy'): Promise<void>;
+  /** Ends its work, and waits for its exit, which nobody forces. */
+  end(): Promise<LoadReport>;
+}
+
+/** The end of a test: of that very one, which tests that run at a time tell only by their context. */
+export type OnTestFinished = TestContext['onTestFinished'];
+
+/** Starts processes that ask and ask; for the top of a test file. */
+export function loadProcesses(): (order: LoadOrder, onTestFinished: OnTestFinished) => LoadProcess {
+  let worker: string;
+  beforeAll(async () => {
+    worker = await bundle('redis-load-worker.ts');
+  });
+  afterAll(() => rmSync(dirname(worker), { recursive: true, force: true }));
+  return (order, onTestFinished) => start(worker, order, onTestFinished);
+}
+
+function start(worker: string, order: LoadOrder, onTestFinished: OnTestFinished): LoadProcess {
+  const child = spawn(process.execPath, [worker, JSON.stringify(order)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const health = new Map<string, boolean>();
+  let report: Omit<LoadReport, 'exitMs'> | undefined;
+  createInterface(child.stdout).on('line', (text) => {
+    const line: LoadLine = JSON.parse(text);
+    if ('stores' in line) report = line;
+    else health.set(line.client, line.healthy);
+  });
+  return {
+    becomes: (state) =>
+      until(
+        () => order.clients.every((client) => health.get(client) === (state === 'healthy')),
+        `${order.clients.join()}: ${state}`,
+      ),
+    async end() {
+      child.stdin.end();
+      await until(() => report !== undefined, 'its report');
+      const reported = performance.now();
+      expect(await exited).toBe(0);
+      return { ...(report as NonNullable<typeof report>), exitMs: performance.now() - reported };
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { isOnPath, type RedisServer, startServer } from './redis-server.ts';
+
+/** The Valkey server of this machine: named, or on the PATH. One that is named has to be there. */
+export function findValkey(): string | undefined {
+  return process.env.VALKEY_SERVER_BIN ?? (isOnPath('valkey-server') ? 'valkey-server' : undefined);
+}
+
+export function startValkey(binary: string): Promise<RedisServer> {
+  return startServer(binary, ({ port, folder }) => [
+    ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
+  ]);
+}
