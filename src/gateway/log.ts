@@ -14,12 +14,30 @@ export interface Log {
 const MOST_KEPT = 16_777_216;
 const CLOSE_MS = 500;
 
+/** Deepest cause that is told. */
+const MOST_CAUSES = 3;
+
+/** What an error says of itself, and no more: a client's error may carry the command that failed, and so a password or a key. */
+function describeError(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return String(error);
+  const { name, message, stack, cause } = error;
+  const { code } = error as { code?: unknown };
+  return {
+    type: name,
+    message,
+    ...(typeof code === 'string' ? { code } : {}),
+    stack,
+    ...(cause === undefined || depth === MOST_CAUSES ? {} : { cause: describeError(cause, depth + 1) }),
+  };
+}
+
 /** @param fd file descriptor, 1 for stdout */
 export function createLog(fd = 1): Log {
   const sink = destination({ fd, sync: false, maxLength: MOST_KEPT });
   // A reader of the log that goes away must not take the gateway with it.
   sink.on('error', () => {});
-  const logger = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, sink);
+  const serializers = { err: describeError };
+  const logger = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers }, sink);
   return {
     logger,
     request(exchange, status) {

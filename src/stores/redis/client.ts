@@ -1,9 +1,13 @@
+import { glob } from './keys.ts';
+
 /** What the store asks of ioredis 5 or 6, and of its Cluster. Structural: no client is imported. */
 export interface IoredisClient {
-  /** Any command; strings of the reply are bytes. */
-  callBuffer(command: string, ...args: string[]): Promise<unknown>;
+  evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
+  eval(source: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
   scan(cursor: string, ...options: ['MATCH', string, 'COUNT', string]): Promise<[cursor: string, keys: string[]]>;
   unlink(key: string): Promise<unknown>;
+  /** Of which `keyPrefix` stands in front of every key, but of none that SCAN matches and finds. */
+  readonly options?: { readonly keyPrefix?: string | undefined };
   /** `ready`, or `wait` for one that connects with its first command. */
   readonly status?: string;
 }
@@ -62,26 +66,34 @@ const BLOB_STRING = 0x24;
 
 /** Tells clients apart by a method that they have: a constructor's name is gone after minifying, and wrong for a subclass. */
 export function commandsOf(client: RedisClient): Commands | undefined {
-  if (hasMethod(client, 'callBuffer')) return ofIoredis(client as IoredisClient);
+  if (hasMethod(client, 'evalshaBuffer')) return ofIoredis(client as IoredisClient);
   if (hasMethod(client, 'evalSha')) return ofNodeRedis(client as NodeRedisClient);
   return undefined;
 }
 
+/** ioredis has these beside every command, unknown to its types: strings of the reply are bytes. */
+interface InBytes {
+  evalshaBuffer: IoredisClient['evalsha'];
+  evalBuffer: IoredisClient['eval'];
+}
+
 function ofIoredis(client: IoredisClient): Commands {
+  const inBytes = client as unknown as InBytes;
+  const keyPrefix = client.options?.keyPrefix ?? '';
   return {
     isCluster: hasMethod(client, 'nodes'),
     isReady: () => client.status === undefined || client.status === 'ready' || client.status === 'wait',
-    evalsha: (sha1, keys, args) => client.callBuffer('EVALSHA', sha1, String(keys.length), ...keys, ...args),
-    eval: (source, keys, args) => client.callBuffer('EVAL', source, String(keys.length), ...keys, ...args),
+    evalsha: (sha1, keys, args) => inBytes.evalshaBuffer(sha1, keys.length, ...keys, ...args),
+    eval: (source, keys, args) => inBytes.evalBuffer(source, keys.length, ...keys, ...args),
     unlink: (key) => client.unlink(key),
     async *scan(pattern) {
       const nodes = hasMethod(client, 'nodes') ? (client as unknown as IoredisCluster).nodes('master') : [client];
       for (const node of nodes) {
         let cursor = '0';
         do {
-          const [next, keys] = await node.scan(cursor, 'MATCH', pattern, 'COUNT', String(PAGE));
+          const [next, keys] = await node.scan(cursor, 'MATCH', glob(keyPrefix) + pattern, 'COUNT', String(PAGE));
           cursor = next;
-          yield keys;
+          yield keys.map((key) => key.slice(keyPrefix.length));
         } while (cursor !== '0');
       }
     },

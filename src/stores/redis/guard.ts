@@ -28,7 +28,8 @@ export class Guard {
 
   constructor(options: GuardOptions) {
     this.#options = options;
-    // A record that is not ours is a fault of that record: it must not take the server away from all others.
+    // A record that is not ours is a fault of that record, and one that is on its way to another node is that one's: neither must take the
+    // server away from all others.
     this.#breaker = circuitBreaker(
       handleWhen((error) => !isRecordFault(error)),
       { breaker: new ConsecutiveBreaker(FAILURES), halfOpenAfter: RETRY_MS },
@@ -52,9 +53,9 @@ export class Guard {
 
   /** @throws StoreTimeoutError, StoreUnavailableError */
   async run<T>(send: () => Promise<T>): Promise<T> {
-    // Others would wait for the one that tries.
-    if (this.state === 'half-open') throw new StoreUnavailableError('it is being tried again');
     try {
+      // Others would wait for the one that tries.
+      if (this.state === 'half-open') throw new Error('it is being tried again');
       return await this.#breaker.execute(() => this.#bounded(send));
     } catch (error) {
       this.#options.onError?.(error);
@@ -94,6 +95,7 @@ async function start<T>(send: () => Promise<T>): Promise<T> {
 
 function isRecordFault(error: unknown): boolean {
   return (
-    error instanceof Error && /^(ERR )?(WRONGTYPE|HEADGATE)|@user_script: (WRONGTYPE|HEADGATE)/.test(error.message)
+    error instanceof Error &&
+    /^(ERR )?(WRONGTYPE|HEADGATE|TRYAGAIN)|@user_script: (WRONGTYPE|HEADGATE)/.test(error.message)
   );
 }

@@ -42,7 +42,8 @@ function escapeName(text: string): string {
   return text.replace(/[%}]|\p{Surrogate}/gu, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-function glob(text: string): string {
+/** The text as a pattern that matches it alone. */
+export function glob(text: string): string {
   return text.replace(/[*?[\]\\^]/g, '\\$&');
 }
 

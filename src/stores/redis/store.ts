@@ -194,7 +194,9 @@ class Store implements RedisStore {
         else this.#dealOut(check, group, counters, now, sentAt, heardAt);
       }
     } catch (error) {
-      for (const check of group.checks) this.#failOver(check, group, error);
+      if (group.checks.length > 1 && isHalfMoved(error)) {
+        for (const check of group.checks) void this.#decide({ ...group, checks: [check] });
+      } else for (const check of group.checks) this.#failOver(check, group, error);
     }
   }
 
@@ -261,4 +263,10 @@ class Store implements RedisStore {
     const { clock } = this.#parts;
     return clock === undefined ? '' : String(clock.now());
   }
+}
+
+/** Of a call's keys some are on one node of a cluster, some on another: nothing was done, and one by one they are found. */
+function isHalfMoved(error: unknown): boolean {
+  const { cause } = error as { cause?: unknown };
+  return cause instanceof Error && cause.message.startsWith('TRYAGAIN');
 }

@@ -27,7 +27,7 @@ function fakeClient(answer: (command: string, args: readonly string[]) => unknow
       sent.push([name, ...args]);
       return answer(name, args) as Promise<unknown>;
     };
-  const names = ['evalsha', 'eval', 'unlink', 'scan'];
+  const names = ['evalshaBuffer', 'evalBuffer', 'unlink', 'scan'];
   const client = Object.fromEntries(names.map((name) => [name, command(name)])) as unknown as RedisClient;
   return { client, sent };
 }
@@ -215,10 +215,10 @@ describe('replies', () => {
 describe('the script', () => {
   it('is sent by source where the server does not know it, and after no other error', async () => {
     const unknown = fakeClient((name) =>
-      name === 'evalsha' ? Promise.reject(new Error('NOSCRIPT No matching script.')) : Promise.resolve(['1', 'orphan']),
+      name === 'evalshaBuffer' ? Promise.reject(new Error('NOSCRIPT No matching script.')) : Promise.resolve(['1', 'orphan']),
     );
     expect(await createRedisClaimStore(unknown.client).begin(ID, begin)).toEqual({ kind: 'orphan' });
-    expect(unknown.sent.map(([name]) => name)).toEqual(['evalsha', 'eval']);
+    expect(unknown.sent.map(([name]) => name)).toEqual(['evalshaBuffer', 'evalBuffer']);
     for (const message of ['ERR NOSCRIPT', 'LOADING', 'READONLY', 'OOM', 'Connection is closed.']) {
       const { client, sent } = fakeClient(() => Promise.reject(new Error(message)));
       const error = await failure(createRedisClaimStore(client).begin(ID, begin));

@@ -26,16 +26,8 @@ const CONFIGURED: Record<string, () => Promise<ConnectedClient>> = {
   'node-redis in another database': () => ofNodeRedis(createClient({ url, database: 5 })),
 };
 
-/** Bugs that are known; a test of one that is mended fails until it is taken out of here. */
-const KNOWN: Record<string, string> = {
-  'ioredis with enableAutoPipelining': 'ioredis drops the name of what is sent by callBuffer: every decision degrades',
-  'ioredis with keyPrefix':
-    'SCAN matches the names without the prefix: a reset of many finds nothing, and says nothing',
-};
-
-describe.each(Object.entries(CONFIGURED))('%s', (name, connect) => {
-  const asKnown = name in KNOWN ? it.fails : it;
-  asKnown('S5, S13, S14: decides, refunds, peeks and resets', async () => {
+describe.each(Object.entries(CONFIGURED))('%s', (_name, connect) => {
+  it('S5, S13, S14: decides, refunds, peeks and resets', async () => {
     const { client, disconnect } = await connect();
     onTestFinished(disconnect);
     const prefix = `options-${process.pid}-${prefixes++}`;

@@ -24,7 +24,8 @@ function fakeClient(answer: (command: string) => unknown): { client: RedisClient
     return answer(name) as Promise<unknown>;
   };
   const client = {
-    callBuffer: command,
+    evalshaBuffer: () => command('EVALSHA'),
+    evalBuffer: () => command('EVAL'),
     unlink: () => command('unlink'),
     scan: () => command('scan'),
   };
