@@ -49,7 +49,7 @@ function demoConfig(upstream: string, port: string | undefined): ConfigInput {
       { id: 'acc_carol', application: 'app_two', provider: 'mock' },
     ],
     routes: [
-      { route: 'POST /api/v1/emails', account: 'query.account_id' },
+      { route: 'POST /api/v1/emails', account: 'query.account_id', idempotent: true },
       { route: 'GET /api/v1/chats/{chat_id}', account: 'query.account_id' },
       { route: 'GET /v2/accounts' },
     ],
@@ -84,6 +84,9 @@ and app_two (key ${KEYS.two}; account acc_carol). An account may send 3 e-mails 
 3. The other limit: a route without a limit of its own shows All methods' 100 a day, and is rejected by its 5 in 30 s:
 
   ${curl(6, `'${base}/api/v1/chats/chat_1?account_id=acc_bob'`)}
+
+4. Sent once: add -H 'Idempotency-Key: mail-1' to the first command, and run it twice. The second answer is the first one's, marked
+   Idempotency-Replayed: true; nothing was sent again, and nothing counted.
 
 A config of your own: headgate serve --config FILE. Stop with Ctrl-C.
 `;

@@ -61,6 +61,16 @@ describe('the demonstration', () => {
     expect(limitsOf(other).at(-1)).not.toBe(limitsOf(rejected).at(-1));
   });
 
+  it('I4: with a key, the first command run twice sends once', async () => {
+    const [command = ''] = commands;
+    const keyed = command.replace('curl', "curl -H 'Idempotency-Key: mail-1'").replace('acc_alice', 'acc_bob');
+    const [first, second] = [await shell(keyed), await shell(keyed)];
+    expect(statusesOf(second)).toEqual(statusesOf(first));
+    expect(first).not.toContain('Idempotency-Replayed');
+    expect(second).toContain('Idempotency-Replayed: true');
+    expect(second.split('\r\n\r\n').at(-1)).toBe(first.split('\r\n\r\n').at(-1));
+  });
+
   it('needs a key, and knows its paths', async () => {
     expect((await gateway.ask('GET', '/healthz', { 'x-api-key': undefined })).status).toBe(200);
     const [command = ''] = commands;
