@@ -24,7 +24,7 @@ export class KeptAnswer implements AnswerSink {
   constructor(exchange: Exchange, keeping: Keeping) {
     this.#exchange = exchange;
     this.#keeping = keeping;
-    exchange.response.on('drain', () => this.onReady?.());
+    for (const event of ['drain', 'close']) exchange.response.on(event, () => this.onReady?.());
   }
 
   head(head: AnswerHead): void {
@@ -42,7 +42,9 @@ export class KeptAnswer implements AnswerSink {
       // Too long to be kept is known now: as soon as that is settled the answer can flow.
       return this.#captured !== undefined;
     }
-    return this.#release(1);
+    const wantsMore = this.#release(1);
+    // What is captured is held anyway: a client that does not read keeps nobody from the outcome.
+    return wantsMore || this.#captured !== undefined;
   }
 
   end(): void {
