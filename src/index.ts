@@ -53,11 +53,12 @@ export {
   type FailureEvent,
   GATE_CHANNEL,
   type GateEvent,
+  type IdempotencyOutcomeEvent,
   type ProviderRejectedEvent,
   type RefundEvent,
   type SkippedEvent,
 } from './gate/events.ts';
-export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/exchange.ts';
+export type { Answer, CapturedResponse, Entry, Gate, Keeping, Outcome, Passage, Settlement } from './gate/exchange.ts';
 export { createGate } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotency-stage.ts';
 export type { GateOptions, Resolver } from './gate/options.ts';

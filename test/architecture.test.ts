@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   idempotency: ['core'],
   recommended: ['limits'],
   gate: ['core', 'http', 'limiter', 'idempotency'],
-  adapters: ['core', 'http', 'gate'],
+  adapters: ['core', 'http', 'gate', 'bodies'],
   testing: ['core', 'http'],
   index: ['core', 'gate', 'idempotency', 'limiter', 'limits', 'plans', 'recommended'],
   gateway: [

@@ -1,8 +1,11 @@
-import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MaybePromise } from '../core/ports.ts';
-import type { Entry, Gate, Passage } from '../gate/exchange.ts';
+import type { Entry, Gate, Keeping, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
-import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
+import { AnswerCapture } from './node-capture.ts';
+import { type HeadersInput, settleHead } from './node-head.ts';
+
+export { type IdempotentRequestOptions, idempotentRequest } from './node-idempotent.ts';
 
 /** Connect style: works with `connect`, and by hand in front of any `node:http` handler. */
 export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
@@ -31,13 +34,7 @@ type Response = ServerResponse & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean }
  * ```
  */
 export function headgate<Request extends IncomingMessage>(gate: Gate<Request>): NodeMiddleware<Request> {
-  return (request, response, next) => {
-    whenEntered(gate.enter(request), (entry) => {
-      if (entry.kind === 'answer') return send(response, entry.reply);
-      capture(response, entry);
-      next();
-    });
-  };
+  return (request, response, next) => enter(gate, request, response, next);
 }
 
 /**
@@ -51,8 +48,7 @@ export function withHeadgate<Request extends IncomingMessage>(
   gate: Gate<Request>,
   handler: NodeHandler<Request>,
 ): NodeHandler<Request> {
-  const middleware = headgate(gate);
-  return (request, response) => middleware(request, response, () => handler(request, response));
+  return (request, response) => enter(gate, request, response, () => handler(request, response));
 }
 
 /** Says, before the head is written, that a cache answers this request after all: its charge is taken back (S12). */
@@ -65,6 +61,22 @@ export function passageOf(response: ServerResponse): Passage | undefined {
   return (response as Response)[PASSAGE];
 }
 
+/** @param go the handler, or the way to it */
+function enter<Request extends IncomingMessage>(
+  gate: Gate<Request>,
+  request: Request,
+  response: Response,
+  go: () => unknown,
+): void {
+  whenEntered(gate.enter(request), (entry) => {
+    if (entry.kind === 'answer') return send(response, entry.reply);
+    response[PASSAGE] = entry;
+    if (entry.keeping !== undefined) return goCaptured(response, entry, entry.keeping, go);
+    capture(response, entry);
+    go();
+  });
+}
+
 function whenEntered(entry: MaybePromise<Entry>, go: (entry: Entry) => void): void {
   if ('kind' in entry) go(entry);
   else void entry.then(go);
@@ -73,54 +85,42 @@ function whenEntered(entry: MaybePromise<Entry>, go: (entry: Entry) => void): vo
 function send(response: ServerResponse, { status, headers, body }: Reply): void {
   // The client may have gone, or something in front of us may have answered, while the gate was asking its store.
   if (response.headersSent || response.writableEnded) return;
-  response.writeHead(status, headers).end(body);
+  const { 'content-length': length, ...others } = headers;
+  // Of an answer to HEAD nobody knows how long its body would have been.
+  const isUnknown = response.req.method === 'HEAD' && length === '0';
+  response.writeHead(status, isUnknown ? others : headers).end(body);
 }
 
-/** Adds our fields when the head is written, since only then is it known whether the answer is the provider's own 429 (S16). */
+/** The handler's answer is kept, whatever becomes of the client. */
+function goCaptured(response: Response, passage: Passage, keeping: Keeping, go: () => unknown): void {
+  // Nobody waits for this answer any more, and nothing was done for it yet: its retry is to do it.
+  if (response.headersSent || response.writableEnded || response.destroyed) return void passage.abandon();
+  const answer = new AnswerCapture(response, passage, keeping, () => response[FROM_CACHE] === true);
+  try {
+    const running = go();
+    if (running instanceof Promise) {
+      void running.catch((error: unknown) => {
+        answer.fail();
+        // Noted, not handled: it surfaces where it would have without us.
+        throw error;
+      });
+    }
+  } catch (error) {
+    answer.fail();
+    throw error;
+  }
+}
+
+/** Adds our fields when the head is written. */
 function capture(response: Response, passage: Passage): void {
-  response[PASSAGE] = passage;
   const writeHead = response.writeHead as (status: number, ...rest: unknown[]) => ServerResponse;
   const capturing = (status: number, first?: string | HeadersInput, second?: HeadersInput) => {
     response.writeHead = writeHead;
-    const { headers, stripRateLimit } = passage.settle({
-      status: Number(status),
-      cached: response[FROM_CACHE] === true,
-    });
-    const given = typeof first === 'string' ? second : (first ?? second);
-    if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
-    const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
-    const all = withFields(headers, replaced, Array.isArray(given) ? pairs(given) : given);
+    const outcome = { status: Number(status), cached: response[FROM_CACHE] === true };
+    const all = settleHead(response, passage, outcome, first, second);
     return typeof first === 'string'
       ? writeHead.call(response, status, first, all)
       : writeHead.call(response, status, all);
   };
   response.writeHead = capturing as typeof response.writeHead;
-}
-
-type HeadersInput = OutgoingHttpHeaders | OutgoingHttpHeader[];
-
-/** What a handler gives to `writeHead` wins over what was set before: so the fields that are ours to say are replaced in it. */
-function withFields(
-  ours: HeaderFields,
-  replaced: readonly string[],
-  given: OutgoingHttpHeaders = {},
-): OutgoingHttpHeaders {
-  const all: OutgoingHttpHeaders = {};
-  for (const name of Object.keys(given))
-    if (replaced.length === 0 || !replaced.includes(name.toLowerCase())) all[name] = given[name];
-  for (const name in ours) all[name] = ours[name];
-  return all;
-}
-
-/** Names and values in one flat array, or in pairs, as an object; a name that comes again becomes a list. */
-function pairs(given: readonly unknown[]): OutgoingHttpHeaders {
-  const flat = given.flat(1) as string[];
-  const all: OutgoingHttpHeaders = Object.create(null);
-  for (let i = 0; i + 1 < flat.length; i += 2) {
-    const name = flat[i] as string;
-    const value = flat[i + 1] as string;
-    const before = all[name];
-    all[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [String(before)]), value];
-  }
-  return all;
 }

@@ -43,7 +43,17 @@ export interface ProviderRejectedEvent {
 export interface FailureEvent {
   readonly type: 'failure';
   readonly requestId: string;
-  readonly stage: 'account' | 'route' | 'provider' | 'cost' | 'cached' | 'idempotency' | 'limits' | 'refund';
+  /** `idempotent` is the resolver, `idempotency` the store behind it. */
+  readonly stage:
+    | 'account'
+    | 'route'
+    | 'provider'
+    | 'cost'
+    | 'cached'
+    | 'idempotent'
+    | 'idempotency'
+    | 'limits'
+    | 'refund';
   readonly error: unknown;
 }
 

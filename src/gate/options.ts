@@ -1,6 +1,7 @@
 import { OptionError } from '../core/errors.ts';
 import { checkOptions } from '../core/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
+import type { KeyFault } from '../http/idempotency-key.ts';
 import type { KeepField } from '../http/kept-response.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
 import type { RateLimitFields } from '../http/rate-limit-fields.ts';
@@ -30,8 +31,11 @@ export interface GateOptions<Request> {
   readonly cached?: Resolver<Request, boolean> | undefined;
   /** Keeps outcomes by idempotency key; needs `idempotent`. */
   readonly idempotency?: Idempotency | undefined;
-  /** The request's key, scope and fingerprint; undefined for a request without a key, which simply goes on. */
-  readonly idempotent?: Resolver<Request, IdempotentRequest | undefined> | undefined;
+  /**
+   * The request's key, scope and fingerprint; undefined for a request without a key, which simply goes on. A `KeyFault`, as `readIdempotencyKey()`
+   * of `headgate/http` gives it, becomes a 422, and a `BodyError` that is thrown its own status (I1, I13); nothing is claimed or charged then.
+   */
+  readonly idempotent?: Resolver<Request, IdempotentRequest | KeyFault | undefined> | undefined;
   /**
    * Whether an answer of this status is kept as the outcome, or says that the provider did nothing, so that the key is given back (I6).
    * @default every status but 429

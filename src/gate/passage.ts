@@ -11,6 +11,7 @@ const NO_HEADERS: HeaderFields = Object.freeze({});
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
   #open = true;
+  #abandoning: Promise<Reply | undefined> | undefined;
   keeping: Keeping | undefined;
   #release: (() => Promise<Reply | undefined>) | undefined;
 
@@ -24,7 +25,8 @@ export class GatePassage implements Passage {
 
   /** @param release gives the claim back */
   holding(keeping: Keeping, release: () => Promise<Reply | undefined>): this {
-    this.keeping = keeping;
+    // Whatever came first: of a claim that was given back nothing is kept.
+    this.keeping = { ...keeping, keep: (response) => this.#abandoning ?? keeping.keep(response) };
     this.#release = release;
     return this;
   }
@@ -43,9 +45,13 @@ export class GatePassage implements Passage {
     return { headers: NO_HEADERS, stripRateLimit: true };
   }
 
-  async abandon(): Promise<Reply | undefined> {
-    if (!this.#open) return undefined;
+  abandon(): Promise<Reply | undefined> {
+    if (this.#open) this.#abandoning = this.#abandon();
     this.#open = false;
+    return this.#abandoning ?? Promise.resolve(undefined);
+  }
+
+  async #abandon(): Promise<Reply | undefined> {
     const [instead] = await Promise.all([this.#release?.(), this.#refund()]);
     return instead;
   }

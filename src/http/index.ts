@@ -10,6 +10,8 @@ export {
   fingerprint,
   type RequestHead,
 } from './fingerprint.ts';
+export { type KeyFault, readIdempotencyKey } from './idempotency-key.ts';
+export type { KeepField } from './kept-response.ts';
 export { createProblem, type Problem, type ProblemMediaType, problemReply, type Reply } from './problem.ts';
 export {
   type HeaderFields,

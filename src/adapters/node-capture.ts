@@ -1,0 +1,303 @@
+import type { ServerResponse } from 'node:http';
+import type { Keeping, Passage } from '../gate/exchange.ts';
+import type { Reply } from '../http/problem.ts';
+import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
+
+type Callback = (error?: Error | null) => void;
+type Method = (...args: unknown[]) => unknown;
+type MethodName = 'write' | 'end' | 'writeHead' | 'flushHeaders' | 'destroy' | 'emit';
+
+/** Of an answer that broke off before its head. */
+const NO_ANSWER = 500;
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Stands between a handler and its response where the answer is kept (I4): what the handler writes is captured, and the client gets the last
+ * of it only when it was kept. A client that goes changes nothing for the handler (I11): its response takes in the rest.
+ */
+export class AnswerCapture {
+  readonly #response: ServerResponse;
+  readonly #passage: Passage;
+  readonly #keeping: Keeping;
+  readonly #isFromCache: () => boolean;
+  /** The response's methods as they were before, which need not be Node's. */
+  readonly #before: Readonly<Record<MethodName, Method>>;
+  /** As the handler wrote it; what it sets later does not count. */
+  #head: AnswerHead | undefined;
+  #isHeadSent = false;
+  /** Undefined where it will not be kept: too long, or broken off. */
+  #body: Uint8Array[] | undefined = [];
+  #length = 0;
+  /** What the client does not have yet. */
+  #held: Uint8Array[] = [];
+  /** Callbacks of writes that are on their way. */
+  readonly #owed = new Set<Callback>();
+  /** The handler was told to wait. */
+  #needsDrain = false;
+  #isEnded = false;
+  #endCallback: Callback | undefined;
+  #kept: Promise<void> | undefined;
+  #isKept = false;
+  /** The client is gone, or got another answer: the rest goes nowhere. */
+  #isSink = false;
+  #isCloseHeld = false;
+  /** The response is left to itself again. */
+  #isOver = false;
+
+  constructor(response: ServerResponse, passage: Passage, keeping: Keeping, isFromCache: () => boolean) {
+    this.#response = response;
+    this.#passage = passage;
+    this.#keeping = keeping;
+    this.#isFromCache = isFromCache;
+    const { write, end, writeHead, flushHeaders, destroy, emit } = response as unknown as Record<MethodName, Method>;
+    this.#before = { write, end, writeHead, flushHeaders, destroy, emit };
+    const own: Record<MethodName, Method> = {
+      write: (chunk, ...rest) => this.#write(chunk, ...split(rest)),
+      end: (...args) =>
+        typeof args[0] === 'function'
+          ? this.#end(undefined, ...split(args))
+          : this.#end(args[0], ...split(args.slice(1))),
+      writeHead: (status, first, second) => this.#writeHead(status, first, second),
+      flushHeaders: () => this.#flushHeaders(),
+      destroy: (error) => this.#destroy(error),
+      emit: (event, ...args) => this.#emit(event, ...args),
+    };
+    const unlessOver =
+      (name: MethodName): Method =>
+      (...args) =>
+        this.#isOver ? this.#call(name, ...args) : own[name](...args);
+    for (const name of Object.keys(own) as MethodName[]) Object.assign(response, { [name]: unlessOver(name) });
+    // What is held back was written, as far as the handler is concerned.
+    Object.defineProperties(response, {
+      headersSent: { get: () => this.#head !== undefined || this.#isHeadSent, configurable: true },
+      writableEnded: { get: () => this.#isEnded || response.finished, configurable: true },
+    });
+  }
+
+  /** The handler failed: whatever it may still write, the outcome is kept without a body (I7). */
+  fail(): void {
+    if (this.#isEnded || this.#isOver) return;
+    this.#body = undefined;
+    void this.#keep();
+  }
+
+  #writeHead(status: unknown, first: unknown, second: unknown): ServerResponse {
+    const response = this.#response;
+    if (this.#isKept) return response;
+    if (this.#head !== undefined) throw fault('ERR_HTTP_HEADERS_SENT', 'Cannot write headers after they are sent');
+    const code = Number(status);
+    // Node says what is wrong with it.
+    if (!(code >= 100 && code <= 999)) return this.#call('writeHead', status) as ServerResponse;
+    const outcome = { status: code, cached: this.#isFromCache() };
+    const fields = settleHead(response, this.#passage, outcome, first as string, second as HeadersInput);
+    response.statusCode = Math.trunc(code);
+    if (typeof first === 'string') response.statusMessage = first;
+    for (const name of Object.keys(fields)) response.setHeader(name, fields[name] as string);
+    // The mark is the gate's alone to give.
+    response.removeHeader('idempotency-replayed');
+    this.#head = new AnswerHead(response);
+    return response;
+  }
+
+  #flushHeaders(): void {
+    this.#commit();
+    if (this.#isSink || this.#keeping.wholeFirst) return;
+    this.#beginSending();
+    this.#call('flushHeaders');
+  }
+
+  #write(chunk: unknown, encoding: unknown, callback: Callback | undefined): boolean {
+    if (this.#isEnded) {
+      if (callback) process.nextTick(callback, fault('ERR_STREAM_WRITE_AFTER_END', 'write after end'));
+      return false;
+    }
+    if (!isChunk(chunk)) return this.#call('write', chunk) as boolean;
+    if (this.#isKept) return this.#swallow(callback);
+    this.#commit();
+    this.#take(chunk, encoding);
+    const { wholeFirst } = this.#keeping;
+    // Held back whole, and too long to be kept: nothing is to be waited for any more but that.
+    if (wholeFirst && this.#body === undefined && !this.#isSink) {
+      this.#owe(callback);
+      this.#needsDrain = true;
+      void this.#keep();
+      return false;
+    }
+    if (chunk.length === 0) this.#flushHeaders();
+    if (!wholeFirst && this.#held.length > 1) {
+      this.#beginSending();
+      this.#needsDrain = !this.#call('write', this.#held.shift(), this.#owe(callback));
+    } else if (callback) process.nextTick(callback);
+    return !this.#needsDrain;
+  }
+
+  #end(chunk: unknown, encoding: unknown, callback: Callback | undefined): ServerResponse {
+    const response = this.#response;
+    if (this.#isEnded) {
+      if (callback) process.nextTick(callback, fault('ERR_STREAM_ALREADY_FINISHED', 'end after end'));
+      return response;
+    }
+    const isEmpty = chunk === undefined || chunk === null;
+    if (!isEmpty && !isChunk(chunk)) return this.#call('end', chunk) as ServerResponse;
+    this.#commit();
+    if (!isEmpty && !this.#isKept) this.#take(chunk as string | Uint8Array, encoding);
+    this.#isEnded = true;
+    this.#endCallback = callback;
+    if (this.#isKept) this.#leave();
+    else void this.#keep();
+    return response;
+  }
+
+  /** The connection is broken off at once: no client takes that for the end of an answer. */
+  #destroy(error: unknown): unknown {
+    this.fail();
+    return this.#leave(() => this.#call('destroy', error));
+  }
+
+  #emit(event: unknown, ...args: unknown[]): unknown {
+    if (event === 'drain') this.#needsDrain = false;
+    if (event !== 'close' || this.#isKept) return this.#call('emit', event, ...args);
+    // Whoever pipes into the response would stop at it.
+    this.#isCloseHeld = true;
+    this.#isSink = true;
+    this.#held = [];
+    this.#letOn();
+    return true;
+  }
+
+  /** Fixes the head, by way of whoever listens for it. */
+  #commit(): void {
+    if (this.#head === undefined && !this.#isKept) this.#response.writeHead(this.#response.statusCode);
+  }
+
+  /** Something else was sent: what the handler still writes is for nobody. */
+  #swallow(callback: Callback | undefined): true {
+    if (callback) process.nextTick(callback);
+    return true;
+  }
+
+  /** In a copy, since a handler may use its buffer again as soon as it was told that it was written. */
+  #take(chunk: string | Uint8Array, encoding: unknown): void {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk);
+    if (bytes.length === 0) return;
+    this.#length += bytes.length;
+    if (this.#length > this.#keeping.maxBytes) this.#body = undefined;
+    this.#body?.push(bytes);
+    if (!this.#isSink) this.#held.push(bytes);
+  }
+
+  #keep(): Promise<void> {
+    this.#kept ??= this.#keeping.keep(this.#answer()).then((instead) => this.#whenKept(instead));
+    return this.#kept;
+  }
+
+  #answer() {
+    const head = this.#head;
+    const body = this.#body;
+    this.#body = undefined;
+    if (head === undefined) {
+      this.#passage.settle({ status: NO_ANSWER });
+      return { status: NO_ANSWER, fields: [], body: undefined };
+    }
+    const { status, fields } = head;
+    const isBodyless = status === 204 || status === 304;
+    return { status, fields, body: isBodyless ? body && NOTHING : body && Buffer.concat(body) };
+  }
+
+  #whenKept(instead: Reply | undefined): void {
+    this.#isKept = true;
+    if (this.#isOver) return;
+    try {
+      if (this.#isSink) this.#leave();
+      else if (instead !== undefined) this.#sendInstead(instead);
+      else this.#sendRest();
+    } catch (error) {
+      // A field or reason that Node will not send; the handler is not there to be told any more.
+      this.#leave(() => this.#call('destroy', error));
+    }
+  }
+
+  #sendRest(): void {
+    const last = this.#isEnded ? this.#held.pop() : undefined;
+    const held = this.#held.splice(0);
+    if (this.#head !== undefined) this.#beginSending();
+    let hasRoom = true;
+    for (const chunk of held) hasRoom = this.#call('write', chunk) === true;
+    if (this.#isEnded) this.#call('end', last ?? this.#endCallback, last && this.#endCallback);
+    this.#leave();
+    if (hasRoom) this.#letOn();
+  }
+
+  /** Another outcome counts: the client gets it, or, where it has some of this one already, nothing more. */
+  #sendInstead({ status, headers, body }: Reply): void {
+    const response = this.#response;
+    if (this.#isHeadSent) return void this.#leave(() => this.#call('destroy'));
+    this.#isSink = true;
+    this.#isHeadSent = true;
+    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    response.statusMessage = '';
+    this.#call('writeHead', status, headers);
+    this.#call('end', body, this.#endCallback);
+    if (this.#isEnded) this.#leave();
+    else this.#letOn();
+  }
+
+  #beginSending(): void {
+    if (this.#isHeadSent) return;
+    this.#isHeadSent = true;
+    // Node asks for the head itself, so that it can say how long a short answer is.
+    this.#response.writeHead = this.#before.writeHead as ServerResponse['writeHead'];
+    this.#head?.restore(this.#response);
+  }
+
+  /** Leaves the response to itself. */
+  #leave(last?: () => unknown): unknown {
+    this.#isOver = true;
+    this.#held = [];
+    for (const name of ['headersSent', 'writableEnded']) Reflect.deleteProperty(this.#response, name);
+    const result = last?.();
+    this.#payOwed();
+    if (this.#isCloseHeld) this.#call('emit', 'close');
+    return result;
+  }
+
+  /** The handler need not wait any more. */
+  #letOn(): void {
+    this.#payOwed();
+    if (this.#needsDrain) this.#response.emit('drain');
+  }
+
+  #owe(callback: Callback | undefined): Callback | undefined {
+    if (callback === undefined) return undefined;
+    const pay: Callback = (error) => {
+      // What became of the connection is nothing to a handler whose answer is kept all the same.
+      if (this.#owed.delete(pay)) callback(this.#isSink ? undefined : error);
+    };
+    this.#owed.add(pay);
+    return pay;
+  }
+
+  #payOwed(): void {
+    for (const pay of [...this.#owed]) process.nextTick(pay);
+  }
+
+  #call(name: MethodName, ...args: unknown[]): unknown {
+    return Reflect.apply(this.#before[name], this.#response, args);
+  }
+}
+
+function isChunk(chunk: unknown): chunk is string | Uint8Array {
+  return typeof chunk === 'string' || chunk instanceof Uint8Array;
+}
+
+/** `encoding, callback`, of which the first may be left out. */
+function split([encoding, callback]: readonly unknown[]): [unknown, Callback | undefined] {
+  return typeof encoding === 'function'
+    ? [undefined, encoding as Callback]
+    : [encoding, callback as Callback | undefined];
+}
+
+/** What Node says in the same case. */
+function fault(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}

@@ -1,0 +1,93 @@
+import type { IncomingMessage } from 'node:http';
+import { readAndPutBack } from '../bodies/put-back.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
+import { createFingerprinter } from '../http/fingerprint.ts';
+import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
+
+/** Options of {@link idempotentRequest}. */
+export interface IdempotentRequestOptions {
+  /** The caller's application, as your authentication knows it: keys of two never meet (I2). */
+  readonly scope: string;
+  /** The connected account, where it stands anywhere but in the URL or the body. */
+  readonly account?: string | undefined;
+  /**
+   * Key of an HMAC, not empty: without it, whoever reads the store can test guesses of a request.
+   * @default plain SHA-256
+   */
+  readonly secret?: string | Uint8Array | undefined;
+  /**
+   * Bound of the body, in bytes; a longer one is answered 413. It is held in memory until your handler has read it.
+   * @default 1_048_576
+   */
+  readonly maxBytes?: number | undefined;
+  /**
+   * Longest wait for the next piece of the body, in milliseconds; after it, 408.
+   * @default 30_000
+   */
+  readonly idleMs?: number | undefined;
+  /** For requests of this kind, over those of `createIdempotency`. */
+  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
+}
+
+const MAX_BYTES = 1_048_576;
+
+/**
+ * What a gate's `idempotent` resolver returns: reads the key (I1), and, where there is one, the body, once, for its fingerprint (I3). Body
+ * parsers behind the gate find the body untouched (I13). HTTP/1 only; nothing may have read the body before.
+ * @returns undefined where there is no key, a fault (422) where it cannot be taken
+ * @throws BodyError, which the gate answers: 400, 408, 413, 422
+ * @example
+ * ```ts
+ * const gate = createGate<IncomingMessage>({
+ *   limiter, account, route, idempotency,
+ *   idempotent: (request) => request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
+ * });
+ * ```
+ */
+export function idempotentRequest(
+  request: IncomingMessage,
+  options: IdempotentRequestOptions,
+): MaybePromise<IdempotentRequest | KeyFault | undefined> {
+  const key = readIdempotencyKey(request.headersDistinct['idempotency-key'] ?? []);
+  if (typeof key !== 'string') return key;
+  // Node drops the second one; whoever is asked behind the handler may drop the first.
+  if ((request.headersDistinct['content-type']?.length ?? 0) > 1) {
+    return { detail: 'The header Content-Type is given more than once.' };
+  }
+  return read(request, key, options);
+}
+
+async function read(
+  request: IncomingMessage,
+  key: string,
+  { scope, account, secret, maxBytes = MAX_BYTES, idleMs, settings }: IdempotentRequestOptions,
+): Promise<IdempotentRequest> {
+  const signal = signalOf(request);
+  const fingerprinter = createFingerprinter(headOf(request), { secret });
+  await readAndPutBack(request, { maxBytes, idleMs, observe: (chunk) => fingerprinter.write(chunk) });
+  fingerprinter.end();
+  return { ...settings, scope, key, fingerprint: fingerprinter.fingerprint(account), signal };
+}
+
+function headOf(request: IncomingMessage & { readonly originalUrl?: string }) {
+  // Connect and Express take the mount path off `url`.
+  const url = request.originalUrl ?? request.url ?? '';
+  const mark = url.indexOf('?');
+  return {
+    method: request.method ?? '',
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: mark < 0 ? undefined : url.slice(mark + 1),
+    contentType: request.headers['content-type'],
+    contentEncoding: request.headers['content-encoding'],
+  };
+}
+
+/** Fires when the client goes while its request waits for the original. */
+function signalOf(request: IncomingMessage): AbortSignal {
+  const gone = new AbortController();
+  request.once('close', () => {
+    if (request.socket.destroyed) gone.abort();
+  });
+  return gone.signal;
+}

@@ -1,0 +1,100 @@
+import type { IncomingMessage } from 'node:http';
+import { BodyError } from '../http/body-error.ts';
+
+export interface PutBackOptions {
+  /** Bound of the body, in bytes; all of it is in memory at once. */
+  readonly maxBytes: number;
+  /**
+   * Longest wait for the next piece, in milliseconds.
+   * @default 30_000
+   */
+  readonly idleMs?: number | undefined;
+  /** Gets each piece as it comes. What it throws ends the reading. */
+  readonly observe: (chunk: Uint8Array) => void;
+}
+
+/**
+ * Reads the body of an HTTP/1 request to its end, and puts it back, so that whoever reads the request afterwards finds it untouched. Where that
+ * fails, the rest of the body is read and thrown away: the client is still to be answered, and its connection may be used again.
+ *
+ * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500), and whatever `observe` throws
+ */
+export function readAndPutBack(request: IncomingMessage, options: PutBackOptions): Promise<void> {
+  const { maxBytes, idleMs = 30_000, observe } = options;
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    let timer: NodeJS.Timeout | undefined;
+    const stop = (): void => {
+      clearTimeout(timer);
+      request.off('readable', onReadable).off('close', onClose);
+    };
+    const fail = (error: unknown): void => {
+      stop();
+      // The listener for errors stays: one that comes later must not end the process.
+      if (!request.destroyed) request.resume();
+      reject(error);
+    };
+    /** @returns whether the body is complete */
+    const take = (): boolean => {
+      // A read of nothing behind the end would make the stream tell its end, before anybody listens.
+      while (request.readableLength > 0) {
+        const chunk: unknown = request.read();
+        if (!(chunk instanceof Uint8Array)) throw alreadyRead();
+        size += chunk.length;
+        if (size > maxBytes) throw tooLarge(maxBytes);
+        observe(chunk);
+        chunks.push(chunk);
+      }
+      return request.complete;
+    };
+    const onReadable = (): void => {
+      clearTimeout(timer);
+      try {
+        if (!take()) {
+          timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
+          return;
+        }
+        stop();
+        request.off('error', onError);
+        if (size > 0) request.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size));
+        resolve();
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const onError = (error: unknown): void => fail(aborted(error));
+    const onClose = (): void => fail(aborted(request.errored));
+    if (request.readableDidRead || request.readableFlowing === true || request.readableEnded) {
+      reject(alreadyRead());
+      return;
+    }
+    if (request.destroyed) return fail(aborted(request.errored));
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return fail(tooLarge(maxBytes));
+    // Nothing to read, and nothing that would tell so.
+    if (request.complete && request.readableLength === 0) return resolve();
+    request.on('error', onError).on('close', onClose).on('readable', onReadable);
+    timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
+    if (request.readableLength > 0) onReadable();
+  });
+}
+
+function tooLarge(maxBytes: number): BodyError {
+  return new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
+}
+
+function aborted(cause: unknown): BodyError {
+  return new BodyError(400, 'aborted', 'The body broke off before its end.', { cause });
+}
+
+function stalled(idleMs: number): BodyError {
+  return new BodyError(408, 'stalled', `Nothing more of the body came for ${idleMs} ms.`);
+}
+
+function alreadyRead(): BodyError {
+  return new BodyError(
+    500,
+    'already_read',
+    'The body was read by something else before: mount the gate in front of it.',
+  );
+}

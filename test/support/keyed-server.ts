@@ -1,0 +1,91 @@
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
+import connect from 'connect';
+import { headgate, idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
+import {
+  createGate,
+  createIdempotency,
+  createLimiter,
+  type GateEvent,
+  type GateOptions,
+  type Idempotency,
+  type Limiter,
+  type SettingsInput,
+} from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';
+import { type Listening, listen } from './listen.ts';
+import { type Reply, send } from './raw-http.ts';
+
+export interface KeyedServer extends Listening {
+  /** The claim store, behind a line that can be made bad. */
+  readonly line: FaultyClaims;
+  readonly idempotency: Idempotency;
+  readonly limiter: Limiter;
+  readonly events: GateEvent[];
+  /** How often the handler ran. */
+  readonly runs: number;
+  /** POSTs with the key `k` of the account `a` unless told otherwise. */
+  post(path?: string, headers?: OutgoingHttpHeaders, body?: string | Buffer): Promise<Reply>;
+}
+
+export interface KeyedServerOptions {
+  readonly settings?: SettingsInput;
+  readonly allMethods?: string[];
+  readonly gate?: Partial<GateOptions<IncomingMessage>>;
+  readonly inConnect?: boolean;
+}
+
+/** A real server with a gate that knows idempotency keys in front of a handler. */
+export async function serveKeyed(
+  handler: (request: IncomingMessage, response: ServerResponse) => unknown,
+  { settings = {}, allMethods = ['1000/1m'], gate: gateOptions, inConnect = false }: KeyedServerOptions = {},
+): Promise<KeyedServer> {
+  let runs = 0;
+  const counted = (request: IncomingMessage, response: ServerResponse) => {
+    runs++;
+    return handler(request, response);
+  };
+  const events: GateEvent[] = [];
+  const line = createFaultyClaims(createMemoryClaimStore());
+  const idempotency = createIdempotency({ store: line, ...settings });
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods } });
+  const gate = createGate<IncomingMessage>({
+    limiter,
+    idempotency,
+    account: ({ headers }) => headers['x-account'] as string | undefined,
+    route: ({ method, url }) => `${method} ${url}`,
+    idempotent: (request) => idempotentRequest(request, { scope: String(request.headers['x-app'] ?? 'app_1') }),
+    onEvent: (event) => events.push(event),
+    ...gateOptions,
+  });
+  const listening = await listen(inConnect ? mounted(counted) : (withHeadgate(gate, counted) as RequestListener));
+  function mounted(last: (request: IncomingMessage, response: ServerResponse) => void): RequestListener {
+    const app = connect();
+    app.use(headgate(gate));
+    app.use(last);
+    return app;
+  }
+  return {
+    ...listening,
+    line,
+    idempotency,
+    limiter,
+    events,
+    get runs() {
+      return runs;
+    },
+    post: (path = '/', headers = {}, body = '{"a":1}') =>
+      send(listening.port, {
+        method: 'POST',
+        path,
+        headers: { 'x-account': 'a', 'idempotency-key': 'k', 'content-type': 'application/json', ...headers },
+        body,
+      }),
+    async close() {
+      await listening.close();
+      line.always = 'ok';
+      await idempotency.close({ timeoutMs: 100 });
+    },
+  };
+}
