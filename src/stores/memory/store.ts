@@ -1,30 +1,16 @@
-import { type Clock, monotonicClock } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { ClockError, OptionError, StoreFullError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
+import { ClockError, StoreFullError } from '../../core/errors.ts';
 import type { Plan, PlanWindow } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { type Counters, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
 import type { RecordName } from './names.ts';
+import { fillOptions, type MemoryStoreOptions } from './options.ts';
 import { isSameWindow, type Part, type Parts, partOf, partsOf } from './part.ts';
 import { Records } from './records.ts';
 import { HEADER, NOWHERE } from './slab.ts';
 
-/** Options of {@link createMemoryStore}. */
-export interface MemoryStoreOptions {
-  /**
-   * Most (account, route) pairs held at a time, from 1 to 16,000,000. A full store looks at 256 accounts for a pair that is over; where it finds
-   * none, the new pair is refused with `StoreFullError` and counted in `stats().refused`. Nothing active is ever forgotten (S18).
-   * About 28 bytes a key are taken at once, about 100 more when a key with four windows comes.
-   * @default 65_536
-   */
-  readonly maxKeys?: number;
-  /**
-   * Integer milliseconds.
-   * @default a monotonic clock, which a step of the wall clock does not move (S15)
-   */
-  readonly clock?: Clock;
-}
+export type { MemoryStoreOptions } from './options.ts';
 
 /** What an operator sees of a memory store. */
 export interface MemoryStoreStats {
@@ -42,10 +28,6 @@ export interface MemoryStore extends SynchronousLimitStore {
   stats(): MemoryStoreStats;
 }
 
-const DEFAULT_MAX_KEYS = 65_536;
-/** V8's Map holds no more than 2^24 entries. */
-const MOST_KEYS = 16_000_000;
-
 /** Calls between two sweeps. Sweeping rides on traffic: no timer, and a share of the work too small to be felt. */
 const CALLS_PER_SWEEP = 256;
 /** Accounts looked at in a sweep, and for each window that begins: twice what can have been added, so what is over shrinks. */
@@ -61,12 +43,7 @@ const SHARED = Symbol('every route');
  * @throws OptionError
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkOptions(options, ['maxKeys', 'clock'], 'options');
-  const { maxKeys = DEFAULT_MAX_KEYS, clock = monotonicClock } = options;
-  if (!Number.isSafeInteger(maxKeys) || maxKeys < 1 || maxKeys > MOST_KEYS) {
-    throw new OptionError('maxKeys', maxKeys, `must be an integer from 1 to ${MOST_KEYS}`);
-  }
-  if (typeof clock?.now !== 'function') throw new OptionError('clock', clock, 'must be an object with now()');
+  const { maxKeys, clock } = fillOptions(options);
   return new Store(maxKeys, clock);
 }
 
