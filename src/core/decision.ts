@@ -22,39 +22,22 @@ export const FITS = -1;
 /**
  * The rule of the whole product: the windows of `plan`, in order, each with room for `cost`? (S2, S11)
  * Changes nothing, so a rejection cannot have charged anything (S5); {@link charge} is the second half.
- * @param at index in `counters` of the window `from`
- * @param from first window to check, `to` the one after the last; the whole plan by default
+ * @param at index in `counters` of the plan's first window
  * @returns index of the first window that does not fit, or {@link FITS}
  */
-export function evaluate(
-  plan: Plan,
-  counters: Counters,
-  at: number,
-  cost: number,
-  now: number,
-  from = 0,
-  to = plan.maxes.length,
-): number {
+export function evaluate(plan: Plan, counters: Counters, at: number, cost: number, now: number): number {
   const { maxes, durations } = plan;
-  for (let i = from, place = at; i < to; i++, place += SLOTS_PER_WINDOW) {
+  for (let i = 0, place = at; i < maxes.length; i++, place += SLOTS_PER_WINDOW) {
     if (!fits(counters, place, maxes[i] as number, durations[i] as number, cost, now)) return i;
   }
   return FITS;
 }
 
 /** Counts `cost` in every window that {@link evaluate} has just let pass (S5). Returns whether an instance was started. */
-export function charge(
-  plan: Plan,
-  counters: Counters,
-  at: number,
-  cost: number,
-  now: number,
-  from = 0,
-  to = plan.maxes.length,
-): boolean {
+export function charge(plan: Plan, counters: Counters, at: number, cost: number, now: number): boolean {
   const { durations } = plan;
   let started = false;
-  for (let i = from, place = at; i < to; i++, place += SLOTS_PER_WINDOW) {
+  for (let i = 0, place = at; i < durations.length; i++, place += SLOTS_PER_WINDOW) {
     if (add(counters, place, durations[i] as number, cost, now)) started = true;
   }
   return started;

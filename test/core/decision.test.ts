@@ -44,13 +44,12 @@ describe('evaluate and charge', () => {
     expect([...counters]).toEqual([NOW - 100, 4, NOW - 100, 4, NOW, 1, NOW - 100, 4]);
   });
 
-  it('S1: a part of the plan is checked and charged where its counters stand', () => {
+  it('the plan is checked and charged where its counters stand, and nothing beside them is touched', () => {
+    const two = planFrom([], ['5/1s', '9/1h']);
     const counters = Float64Array.of(-7, NOW - 100, 4, NOW - 100, 8, -7);
-    expect(evaluate(plan, counters, 1, 1, NOW, 2, 4)).toBe(2);
-    expect(evaluate(plan, counters, 3, 1, NOW, 3)).toBe(FITS);
-    expect(evaluate(plan, counters, 1, 1, NOW, 2, 2)).toBe(FITS);
-    charge(plan, counters, 3, 1, NOW, 3);
-    expect([...counters]).toEqual([-7, NOW - 100, 4, NOW - 100, 9, -7]);
+    expect(evaluate(two, counters, 1, 1, NOW)).toBe(evaluate(two, counters.slice(1), 0, 1, NOW));
+    charge(two, counters, 1, 1, NOW);
+    expect([...counters]).toEqual([-7, NOW - 100, 5, NOW - 100, 9, -7]);
   });
 
   it('S6: without windows all fits', () => {

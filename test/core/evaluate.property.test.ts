@@ -4,7 +4,7 @@ import type { Clock } from '../../src/core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
 import type { Plan, PlanWindow } from '../../src/core/plan.ts';
 import type { ResetTarget } from '../../src/core/ports.ts';
-import { type Counters, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../src/core/window.ts';
+import { type Counters, NEVER, takeBack } from '../../src/core/window.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
 
@@ -18,19 +18,14 @@ class BareStore implements Subject<Decision> {
 
   consume(account: string, route: string, plan: Plan, cost: number): Decision {
     const pairs = plan.windows.map((window) => this.#pair(account, route, plan, window));
-    // The windows stand behind three numbers that are not theirs, and are checked in two halves as by a store with shared counters.
+    // The windows stand behind three numbers that are not theirs.
     const counters = Float64Array.of(7, 7, 7, ...pairs.flatMap((pair) => [...pair]));
     const before = counters.slice();
     const now = this.clock.now();
-    const half = plan.routeWindows;
-    const second = 3 + half * SLOTS_PER_WINDOW;
-    let rejectedBy = evaluate(plan, counters, 3, cost, now, 0, half);
-    if (rejectedBy === FITS) rejectedBy = evaluate(plan, counters, second, cost, now, half);
-    expect(evaluate(plan, counters, 3, cost, now)).toBe(rejectedBy);
+    const rejectedBy = evaluate(plan, counters, 3, cost, now);
     expect(counters).toEqual(before);
     if (rejectedBy === FITS) {
-      charge(plan, counters, 3, cost, now, 0, half);
-      charge(plan, counters, second, cost, now, half);
+      charge(plan, counters, 3, cost, now);
       for (const [i, pair] of pairs.entries()) pair.set(counters.slice(3 + i * 2, 5 + i * 2));
     }
     expect(counters.slice(0, 3)).toEqual(before.slice(0, 3));
