@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import { problemReply, type Reply } from '../http/problem.ts';
 import { type Exchange, isOpen } from './exchange.ts';
 import type { Refusal } from './refusal.ts';
@@ -28,7 +29,10 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
     exchange.last = true;
     response.shouldKeepAlive = false;
   }
-  response.writeHead(status, { ...headers, 'x-request-id': id });
+  const fields: OutgoingHttpHeaders = { ...headers, 'x-request-id': id };
+  // A replay of an answer to HEAD: how long the body would be is not known.
+  if (request.method === 'HEAD' && body.length === 0) delete fields['content-length'];
+  response.writeHead(status, fields);
   if (!linger) {
     response.end(body);
     discardBody(exchange);
