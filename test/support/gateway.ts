@@ -108,8 +108,9 @@ interface Spawned {
   stderr(): string;
 }
 
-function spawnHeadgate(args: readonly string[], cwd: string): Spawned {
-  const child = spawn(process.execPath, [HEADGATE, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+function spawnHeadgate(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Spawned {
+  const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+  const child = spawn(process.execPath, [HEADGATE, ...args], { cwd, stdio, env: { ...process.env, ...env } });
   children.add(child);
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -135,15 +136,19 @@ export async function runHeadgate(args: readonly string[], cwd = scratchFolder()
   return { ...exit, stdout: stdout(), stderr: stderr(), all: `${stdout()}\n${stderr()}` };
 }
 
-/** `serve` on free ports, ready: /healthz has answered. The config's own ports stand where it names them. */
-export async function startGateway(config: Config, flags: readonly string[] = []): Promise<Gateway> {
+/** `serve` on free ports, ready: /healthz has answered. The config's own ports stand where it names them; `env` goes over this process's own. */
+export async function startGateway(
+  config: Config,
+  flags: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Gateway> {
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const adminPort = await freePort();
     const listeners = { listen: { host: '127.0.0.1', port }, admin: { host: '127.0.0.1', port: adminPort } };
     const file = writeConfig({ ...listeners, ...config });
     try {
-      return await serve(['--config', file, ...flags], port, adminPort);
+      return await serve(['--config', file, ...flags], port, adminPort, env);
     } catch (error) {
       if (attempt === 3 || !String(error).includes('EADDRINUSE')) throw error;
     }
@@ -151,8 +156,13 @@ export async function startGateway(config: Config, flags: readonly string[] = []
 }
 
 /** `serve` with these flags alone; `port` is where it should listen. */
-export async function serve(flags: readonly string[], port: number, adminPort = 0): Promise<Gateway> {
-  const { child, exited, stdout, stderr } = spawnHeadgate(['serve', ...flags], scratchFolder());
+export async function serve(
+  flags: readonly string[],
+  port: number,
+  adminPort = 0,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Gateway> {
+  const { child, exited, stdout, stderr } = spawnHeadgate(['serve', ...flags], scratchFolder(), env);
   const output = () => `${stdout()}\n${stderr()}`;
   let gone: Exit | undefined;
   void exited.then((exit) => {

@@ -5,6 +5,8 @@ import { connect, type Socket } from 'node:net';
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
+  /** Names and values in one flat list, as they came. */
+  readonly rawHeaders: readonly string[];
   readonly body: Buffer;
   readonly text: string;
   /** The connection broke before the answer's end. */
@@ -32,8 +34,9 @@ export function send(port: number, ask: Ask): Promise<Reply> {
       const chunks: Buffer[] = [];
       const done = () => {
         const all = Buffer.concat(chunks);
-        const { statusCode = 0, headers: got, complete } = answer;
-        resolve({ status: statusCode, headers: got, body: all, text: all.toString('utf8'), broken: !complete });
+        const { statusCode = 0, headers: got, rawHeaders, complete } = answer;
+        const text = all.toString('utf8');
+        resolve({ status: statusCode, headers: got, rawHeaders, body: all, text, broken: !complete });
       };
       answer.on('data', (chunk: Buffer) => chunks.push(chunk));
       answer.on('error', () => {});

@@ -7,6 +7,8 @@ export interface TcpProxy {
   delayRequestsMs: number;
   /** Lets this many bytes of the next answer through, then cuts the connection. Once. */
   cutAfterBytes: number | undefined;
+  /** Answers that pass before `cutAfterBytes` holds. */
+  passAnswers: number;
   close(): Promise<void>;
 }
 
@@ -27,6 +29,11 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       else setTimeout(() => far.write(chunk), proxy.delayRequestsMs);
     });
     far.on('data', (chunk) => {
+      if (proxy.cutAfterBytes !== undefined && proxy.passAnswers > 0) {
+        proxy.passAnswers -= 1;
+        near.write(chunk);
+        return;
+      }
       const cut = proxy.cutAfterBytes;
       proxy.cutAfterBytes = undefined;
       if (cut === undefined) near.write(chunk);
@@ -38,6 +45,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     port: (server.address() as { port: number }).port,
     delayRequestsMs: 0,
     cutAfterBytes: undefined,
+    passAnswers: 0,
     async close() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -1,0 +1,81 @@
+/** contract.md, "Config": `idempotent`, `idempotency`, and an account in the body. */
+import { describe, expect, it } from 'vitest';
+import { type Config, configOf, expectProblem, runHeadgate, startGateway, writeConfig } from '../../support/gateway.ts';
+import { callsOf, expectOriginal, expectReplay, freshKey, keyedConfig, OPEN, post } from '../../support/keyed.ts';
+import { answer, startUpstream } from '../../support/upstream.ts';
+
+const route = (rest: Config, top: Config = {}) =>
+  configOf('http://127.0.0.1:9', { routes: [{ route: 'POST /api/v1/emails', ...rest }], limits: {}, ...top });
+
+const DEFAULTS = {
+  leaseMs: 30_000,
+  waitMs: 10_000,
+  retentionMs: 86_400_000,
+  maxKeptBytes: 1_048_576,
+  lateAnswerMs: 120_000,
+  onOrphan: 'reject',
+  onStoreFailure: 'refuse',
+};
+
+describe('check accepts', () => {
+  it.each<[string, Config]>([
+    ['an account in the body', route({ account: 'body.account_id' })],
+    ['an idempotent route', route({ idempotent: true })],
+    ['one that is not', route({ idempotent: false })],
+    ['with overrides', route({ idempotent: { onOrphan: 'reexecute', waitMs: 0 } })],
+    ['the policy of those who fence', route({ idempotent: { onOrphan: 'reconcile' } })],
+    ['with none', route({ idempotent: {} })],
+    ['every default, written out', route({ idempotent: DEFAULTS }, { idempotency: DEFAULTS })],
+    ['an account in the body of an idempotent route', route({ account: 'body.account_id', idempotent: true })],
+    ['a block that no route uses', route({}, { idempotency: { leaseMs: 1_000 } })],
+  ])('%s', async (_title, config) => {
+    const { code, all } = await runHeadgate(['check', '--config', writeConfig(config)]);
+    expect({ code, all }).toMatchObject({ code: 0 });
+  });
+});
+
+describe('exit 2, with the path of the fault', () => {
+  it.each<[string, Config, RegExp]>([
+    ['a word', route({ idempotent: 'yes' }), /routes\W+0\W+idempotent/],
+    ['an unknown override', route({ idempotent: { lease: 1 } }), /routes\W+0\W+idempotent\W+lease/],
+    ['a lease of nothing', route({ idempotent: { leaseMs: 0 } }), /routes\W+0\W+idempotent\W+leaseMs/],
+    ['a negative wait', route({ idempotent: { waitMs: -1 } }), /routes\W+0\W+idempotent\W+waitMs/],
+    ['a fraction', route({}, { idempotency: { maxKeptBytes: 1.5 } }), /idempotency\W+maxKeptBytes/],
+    ['more than a day (I8)', route({}, { idempotency: { retentionMs: 86_400_001 } }), /idempotency\W+retentionMs/],
+    ['a text for a number', route({}, { idempotency: { lateAnswerMs: '5s' } }), /idempotency\W+lateAnswerMs/],
+    ['another policy', route({}, { idempotency: { onOrphan: 'retry' } }), /idempotency\W+onOrphan/],
+    ['the limits’ policy', route({}, { idempotency: { onStoreFailure: 'local' } }), /idempotency\W+onStoreFailure/],
+    ['an unknown key', route({}, { idempotency: { retries: 1 } }), /idempotency\W+retries/],
+    ['a block that is none', route({}, { idempotency: true }), /idempotency/],
+    ['a body without a name', route({ account: 'body.' }), /routes\W+0\W+account/],
+  ])('%s', async (_title, config, where) => {
+    const { code, all } = await runHeadgate(['check', '--config', writeConfig(config)]);
+    expect({ code, all }).toEqual({ code: 2, all: expect.stringMatching(where) });
+  });
+});
+
+describe('layers', () => {
+  it("a route's own settings go over the block's, and those over the defaults", async () => {
+    const upstream = await startUpstream(answer({ body: 'x'.repeat(50) }));
+    const gateway = await startGateway(
+      keyedConfig(upstream.url, {
+        idempotency: { maxKeptBytes: 10 },
+        routes: [
+          { route: 'POST /api/v1/open', idempotent: true },
+          { route: 'POST /api/v1/own', idempotent: { maxKeptBytes: 100 } },
+          { route: 'POST /api/v1/off', idempotent: false },
+        ],
+      }),
+    );
+    const key = freshKey();
+    expectOriginal(await post(gateway, key, { path: OPEN }));
+    expectProblem(await post(gateway, key, { path: OPEN }), 409, 'errors/already_used');
+    const own = freshKey();
+    const original = await post(gateway, own, { path: '/api/v1/own' });
+    expectReplay(await post(gateway, own, { path: '/api/v1/own' }), original);
+    const off = freshKey();
+    for (let i = 0; i < 2; i += 1) expectOriginal(await post(gateway, off, { path: '/api/v1/off' }));
+    expect(callsOf(upstream, off)).toHaveLength(2);
+    await gateway.stop();
+  });
+});

@@ -1,0 +1,201 @@
+/** I6 and I7: which outcomes are kept, and which give the key back. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expectProblem, freePort, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import {
+  callsOf,
+  expectOriginal,
+  expectReplay,
+  freshKey,
+  keyedConfig,
+  MESSAGES,
+  OPEN,
+  post,
+  rawPost,
+} from '../../support/keyed.ts';
+import { eventually, openRaw, pause } from '../../support/raw-http.ts';
+import { answer, breakBeforeAnswer, breakMidAnswer, startUpstream, type Upstream } from '../../support/upstream.ts';
+
+const SMALL = '/api/v1/small';
+let upstream: Upstream;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway(keyedConfig(upstream.url, { limits: { default: { allMethods: ['20/1h'] } } }));
+});
+afterAll(() => gateway.stop());
+beforeEach(() => {
+  upstream.seen.length = 0;
+  upstream.behave(answer());
+});
+
+const of = (account: string) => `/api/v1/messages?account_id=${account}`;
+
+describe('I6: kept, once the operation began', () => {
+  it.each([500, 502, 503, 504, 404, 422, 409, 401])(
+    "the upstream's own %i: replayed, never run again",
+    async (status) => {
+      const key = freshKey();
+      upstream.behave(answer({ status, body: `{"theirs":${status}}` }));
+      const original = await post(gateway, key);
+      expectOriginal(original, status);
+      upstream.behave(answer());
+      expectReplay(await post(gateway, key), original);
+      expect(callsOf(upstream, key)).toHaveLength(1);
+    },
+  );
+
+  it('an upstream that breaks after it got the request: 503 errors/network_down, kept', async () => {
+    const key = freshKey();
+    upstream.behave(breakBeforeAnswer);
+    const original = await post(gateway, key, { path: MESSAGES });
+    expectProblem(original, 503, 'errors/network_down');
+    expectOriginal(original, 503);
+    upstream.behave(answer());
+    const replay = await post(gateway, key, { path: MESSAGES });
+    expect(replay).toMatchObject({ status: 503, text: original.text });
+    expect(replay.headers['idempotency-replayed']).toBe('true');
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+
+  it.each([
+    ['with a length', { 'content-length': '100' }],
+    ['chunked', {}],
+  ])('in mid-answer, %s: the answer breaks off; a retry is 409 errors/already_used (I7)', async (_title, headers) => {
+    const key = freshKey();
+    upstream.behave(breakMidAnswer(headers, 'begun'));
+    const original = await post(gateway, key);
+    expect(original).toMatchObject({ status: 200, broken: true });
+    upstream.behave(answer());
+    const { detail } = expectProblem(await post(gateway, key), 409, 'errors/already_used');
+    expect(detail).toMatch(/200/);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+});
+
+describe('I6: released, where nothing began', () => {
+  it('our own 429: the same key works after retry-after', async () => {
+    const limits = { default: { allMethods: ['1/3s'] } };
+    const narrow = await startGateway(keyedConfig(upstream.url, { limits }));
+    expectOriginal(await post(narrow, freshKey(), { path: MESSAGES }));
+    const key = freshKey();
+    const rejected = await post(narrow, key, { path: MESSAGES });
+    expectProblem(rejected, 429, 'api/too_many_requests');
+    expect(callsOf(upstream, key)).toHaveLength(0);
+    // Its fingerprint stays (I6), so that another request does not get in between.
+    expectProblem(await post(narrow, key, { path: MESSAGES, body: '{}' }), 409, 'errors/already_used');
+    await pause(Number(rejected.headers['retry-after']) * 1_000);
+    const original = await post(narrow, key, { path: MESSAGES });
+    expectOriginal(original);
+    expectReplay(await post(narrow, key, { path: MESSAGES }), original);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+    await narrow.stop();
+  });
+
+  it.each([
+    ['404, an unknown account', of('nobody'), {}, 404],
+    ['422, no account', '/api/v1/messages', {}, 422],
+    ['401, no key', MESSAGES, { 'x-api-key': undefined }, 401],
+    ['403, outside its scope', MESSAGES, { 'x-api-key': 'scoped' }, 403],
+  ])('our own %s: the key is as new, for any request', async (_title, path, headers, status) => {
+    const key = freshKey();
+    for (let i = 0; i < 2; i += 1) expectOriginal(await post(gateway, key, { path, headers }), status);
+    expectOriginal(await post(gateway, key, { body: '{"quite":"another"}' }));
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+
+  it('an upstream that refuses the connection: 503, refunded; the same key works when it is back', async () => {
+    const port = await freePort();
+    const down = await startGateway(keyedConfig(`http://127.0.0.1:${port}`));
+    const key = freshKey();
+    for (let i = 0; i < 3; i += 1) {
+      const reply = await post(down, key, { path: MESSAGES });
+      expectProblem(reply, 503, 'errors/network_down');
+      expectOriginal(reply, 503);
+      expect(ratesOf(reply)).toEqual(NO_RATES);
+    }
+    const up = await startUpstream(answer(), port);
+    const original = await post(down, key, { path: MESSAGES });
+    expectOriginal(original);
+    expect(ratesOf(original)).toMatchObject({ limit: 1000, remaining: 999 });
+    expectReplay(await post(down, key, { path: MESSAGES }), original);
+    expect(callsOf(up, key)).toHaveLength(1);
+    await down.stop();
+  });
+
+  it('the provider’s own 429: the provider did not do it, and a retry asks it again', async () => {
+    const key = freshKey();
+    const path = of('acc_4');
+    upstream.behave(answer({ status: 429, headers: { 'retry-after': '30', 'x-ratelimit-limit': '1' } }));
+    const rejected = await post(gateway, key, { path });
+    expectProblem(rejected, 429, 'provider/too_many_requests');
+    expect(ratesOf(rejected)).toEqual(NO_RATES);
+    expectProblem(await post(gateway, key, { path, body: '{}' }), 409, 'errors/already_used');
+    upstream.behave(answer());
+    const original = await post(gateway, key, { path });
+    expectOriginal(original);
+    // It was forwarded, so it stays charged (S16).
+    expect(ratesOf(original)).toMatchObject({ limit: 20, remaining: 18 });
+    expectReplay(await post(gateway, key, { path }), original);
+    expect(callsOf(upstream, key)).toHaveLength(2);
+  });
+});
+
+describe('I7: an answer over maxKeptBytes', () => {
+  const body = Buffer.alloc(1_001, 'x');
+
+  it('reaches the client whole; a retry is 409 errors/already_used with its status', async () => {
+    const key = freshKey();
+    upstream.behave(answer({ status: 201, headers: { 'x-own': 'yes' }, body }));
+    const original = await post(gateway, key, { path: SMALL });
+    expectOriginal(original, 201);
+    expect(original.body.equals(body)).toBe(true);
+    for (let i = 0; i < 2; i += 1) {
+      const refused = await post(gateway, key, { path: SMALL });
+      const { detail } = expectProblem(refused, 409, 'errors/already_used');
+      expect(detail).toMatch(/201/);
+      expect(refused.headers['idempotency-replayed']).toBeUndefined();
+    }
+    expectProblem(await post(gateway, key, { path: SMALL, body: '{}' }), 409, 'errors/already_used');
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+
+  it('one byte less is kept', async () => {
+    const key = freshKey();
+    upstream.behave(answer({ headers: {}, body: body.subarray(1) }));
+    const original = await post(gateway, key, { path: SMALL });
+    expectReplay(await post(gateway, key, { path: SMALL }), original);
+  });
+
+  it('streams: bytes reach the client before the upstream’s end', async () => {
+    const key = freshKey();
+    let end: () => void = () => {};
+    upstream.behave(async (seen, response) => {
+      await seen.whole;
+      response.writeHead(200, { 'content-type': 'text/plain' });
+      response.write(Buffer.alloc(200_000, 'y'));
+      end = () => response.end('last');
+    });
+    const connection = await openRaw(gateway.port);
+    connection.write(rawPost(key, SMALL));
+    await eventually(() => connection.received().length > 100_000, 'the first bytes');
+    expect(connection.received()).not.toContain('last');
+    end();
+    const [reply] = await connection.waitFor(1);
+    connection.destroy();
+    expect(reply?.text).toMatch(/^y{200000}last$/);
+    const { detail } = expectProblem(await post(gateway, key, { path: SMALL }), 409, 'errors/already_used');
+    expect(detail).toMatch(/200/);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+
+  it('20 MiB come whole, and the default bound is 1 MiB', async () => {
+    const key = freshKey();
+    const large = Buffer.alloc(20 * 1_048_576, 'z');
+    upstream.behave(answer({ headers: {}, body: large }));
+    const original = await post(gateway, key, { path: OPEN });
+    expect(original.body.equals(large)).toBe(true);
+    expectProblem(await post(gateway, key, { path: OPEN }), 409, 'errors/already_used');
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,197 @@
+/** I9 and I10: two gateways on one Redis, and owners that die or stall. The upstream counts the effects. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
+import {
+  callsOf,
+  expectOriginal,
+  expectReplay,
+  freshKey,
+  keyedConfig,
+  OPEN,
+  post,
+  reached,
+  settled,
+} from '../../support/keyed.ts';
+import { pause } from '../../support/raw-http.ts';
+import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { answer, type Behaviour, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+
+const LEASE_MS = 1_500;
+const AGAIN = '/api/v1/again';
+const IMPATIENT = '/api/v1/impatient';
+let redis: RedisServer;
+let upstream: Upstream;
+/** Outlives every test; the other one of a test is its own. */
+let survivor: Gateway;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  upstream = await startUpstream();
+  survivor = await start();
+});
+afterAll(async () => {
+  await survivor.stop();
+  await redis.stop();
+});
+beforeEach(() => {
+  upstream.seen.length = 0;
+  upstream.behave(answer());
+});
+
+function start(): Promise<Gateway> {
+  const store = `redis://127.0.0.1:${redis.port}/0`;
+  return startGateway(keyedConfig(upstream.url, { store, storeDeadlineMs: 2_000, idempotency: { leaseMs: LEASE_MS } }));
+}
+
+/** An operation that runs at the upstream, through a gateway of its own. */
+async function running(path: string, then?: Behaviour) {
+  const owner = await start();
+  const key = freshKey();
+  const hold = held(then);
+  upstream.behave(hold.behaviour);
+  const original = post(owner, key, { path });
+  // It may be killed.
+  original.catch(() => {});
+  await reached(upstream, key);
+  upstream.behave(answer({ body: 'executed again' }));
+  return { owner, key, hold, original };
+}
+
+async function kill(gateway: Gateway): Promise<void> {
+  gateway.signal('SIGKILL');
+  expect((await gateway.exited).signal).toBe('SIGKILL');
+}
+
+describe('I5: duplicates at the other gateway', () => {
+  it('wait for the original, get its outcome, and so does every later one', async () => {
+    const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'once' }));
+    const duplicates = [post(survivor, key), post(survivor, key), post(owner, key)];
+    expectProblem(await post(survivor, key, { body: '{}' }), 409, 'errors/already_used');
+    hold.release();
+    for (const duplicate of duplicates) expectReplay(await duplicate, await original);
+    await kill(owner);
+    expectReplay(await post(survivor, key), await original);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+
+  it('40 at once through both: one execution', async () => {
+    const key = freshKey();
+    const other = await start();
+    const asked = Array.from({ length: 40 }, (_, i) => post(i % 2 === 0 ? survivor : other, key));
+    const replies = await Promise.all(asked);
+    const originals = replies.filter(({ headers }) => headers['idempotency-replayed'] === undefined);
+    expect(originals).toHaveLength(1);
+    for (const reply of replies) expect(reply).toMatchObject({ status: 200, text: '{"ok":true}' });
+    expect(callsOf(upstream, key)).toHaveLength(1);
+    await other.stop();
+  });
+
+  it('the lease is renewed: an operation that lasts longer is still the only one', async () => {
+    const { owner, key, hold, original } = await running(IMPATIENT);
+    const end = performance.now() + 1.5 * LEASE_MS;
+    while (performance.now() < end) {
+      expectProblem(await post(survivor, key, { path: IMPATIENT }), 409, 'errors/conflict');
+      await pause(50);
+    }
+    hold.release();
+    expectReplay(
+      await post(survivor, key, { path: IMPATIENT }).then(() => settled(survivor, key, { path: IMPATIENT })),
+      await original,
+    );
+    expect(callsOf(upstream, key)).toHaveLength(1);
+    await owner.stop();
+  });
+
+  it('a key that was given back at one is free at the other, and the provider sees the same key', async () => {
+    const key = freshKey();
+    const other = await start();
+    upstream.behave(answer({ status: 429 }));
+    expectProblem(await post(other, key), 429, 'provider/too_many_requests');
+    upstream.behave(answer());
+    expectOriginal(await post(survivor, key));
+    const [first, second] = callsOf(upstream, key);
+    expect(first?.headers['idempotency-key']).toBe(second?.headers['idempotency-key']);
+    await other.stop();
+  });
+});
+
+describe('I9: kill -9 of the owner', () => {
+  it('after dispatch, reject: its retry is 409 errors/conflict once the lease is over, and nothing is sent again', async () => {
+    const { owner, key, hold } = await running(OPEN);
+    await kill(owner);
+    // It waits for the lease's end, and not as long as the original might have taken.
+    expectProblem(await post(survivor, key), 409, 'errors/conflict');
+    expectProblem(await post(survivor, key), 409, 'errors/conflict');
+    expectProblem(await post(survivor, key, { body: '{}' }), 409, 'errors/already_used');
+    hold.release();
+    expect(callsOf(upstream, key)).toHaveLength(1);
+    const metrics = await (await fetch(`http://127.0.0.1:${survivor.adminPort}/metrics`)).text();
+    expect(metrics).toMatch(/^headgate_idempotency_\S*orphan\S* [1-9]/m);
+  });
+
+  it('after dispatch, reexecute: its retry executes again once the lease is over, not sooner', async () => {
+    const { owner, key, hold } = await running(AGAIN);
+    await kill(owner);
+    const began = performance.now();
+    const again = await settled(survivor, key, { path: AGAIN });
+    expectOriginal(again);
+    expect(again.text).toBe('executed again');
+    // The last renewal was a third of the lease ago, at most.
+    expect(performance.now() - began).toBeGreaterThan(LEASE_MS / 2);
+    expectReplay(await post(survivor, key, { path: AGAIN }), again);
+    hold.release();
+    const [first, second] = callsOf(upstream, key);
+    expect(first?.headers['idempotency-key']).toBe(second?.headers['idempotency-key']);
+    expect(callsOf(upstream, key)).toHaveLength(2);
+  });
+
+  it.each([OPEN, AGAIN])(
+    'before dispatch, while it waits for the store: a retry takes over, and is the only call: %s',
+    async (path) => {
+      const owner = await start();
+      await post(owner, freshKey(), { path });
+      upstream.seen.length = 0;
+      const key = freshKey();
+      redis.freeze();
+      const lost = post(owner, key, { path }).catch(() => 'broken');
+      // Long enough for its command to lie in Redis' socket, where it is read when Redis goes on.
+      await pause(150);
+      await kill(owner);
+      redis.thaw();
+      expect(await lost).toBe('broken');
+      const original = await settled(survivor, key, { path });
+      expectOriginal(original);
+      expectReplay(await post(survivor, key, { path }), original);
+      expect(callsOf(upstream, key)).toHaveLength(1);
+    },
+  );
+});
+
+describe('I10: an owner that stalls past its lease', () => {
+  it('reject: nobody takes its place, and its outcome is what all get', async () => {
+    const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'slow' }));
+    owner.signal('SIGSTOP');
+    expectProblem(await post(survivor, key), 409, 'errors/conflict');
+    hold.release();
+    owner.signal('SIGCONT');
+    const reply = await original;
+    expect(reply).toMatchObject({ status: 201, text: 'slow' });
+    expectReplay(await settled(survivor, key), reply);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+    expect((await owner.stop()).code).toBe(0);
+  });
+
+  it('reexecute: the first outcome wins, and the loser’s client gets the winner’s', async () => {
+    const { owner, key, hold, original } = await running(AGAIN, answer({ status: 201, body: 'slow' }));
+    owner.signal('SIGSTOP');
+    const winner = await settled(survivor, key, { path: AGAIN });
+    expect(winner).toMatchObject({ status: 200, text: 'executed again' });
+    hold.release();
+    owner.signal('SIGCONT');
+    expectReplay(await original, winner);
+    expectReplay(await post(survivor, key, { path: AGAIN }), winner);
+    expectReplay(await post(owner, key, { path: AGAIN }), winner);
+    expect(callsOf(upstream, key)).toHaveLength(2);
+    expect((await owner.stop()).code).toBe(0);
+  });
+});
