@@ -62,6 +62,7 @@ export type { Answer, CapturedResponse, Entry, Gate, Keeping, Outcome, Passage, 
 export { createGate } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotency-stage.ts';
 export type { GateOptions, Resolver } from './gate/options.ts';
+export type { RouteOptions } from './gate/route-options.ts';
 export {
   type Claim,
   type ClaimSettings,

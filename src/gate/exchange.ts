@@ -2,6 +2,7 @@ import type { Decision } from '../core/decision.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
+import type { RouteOptions } from './route-options.ts';
 
 /** What came back from behind the gate, as far as the gate must know it. */
 export interface Outcome {
@@ -77,4 +78,9 @@ export interface Gate<Request> {
    * @param requestId put into error answers as `req_id` and into events; made here when absent
    */
   enter(request: Request, requestId?: string): MaybePromise<Entry>;
+  /**
+   * The same gate, with what one route says in place of the gate's own options. To be made once for each route, not for each request.
+   * @throws OptionError
+   */
+  with(options: RouteOptions<Request>): Gate<Request>;
 }

@@ -10,6 +10,7 @@ import type { Answer, Entry, Gate } from './exchange.ts';
 import { type AnswerProblem, IdempotencyStage, type IdempotentRequest } from './idempotency-stage.ts';
 import { checkGateOptions, type GateOptions, type Resolver } from './options.ts';
 import { GatePassage } from './passage.ts';
+import { type RouteOptions, withRoute } from './route-options.ts';
 import { isKeyFault, unreadable } from './unreadable.ts';
 
 /** Errors of headgate's own that mean: the store could not decide. */
@@ -71,6 +72,10 @@ class StagedGate<Request> implements Gate<Request> {
     } catch (error) {
       return this.#failed(requestId, error);
     }
+  }
+
+  with(options: RouteOptions<Request>): Gate<Request> {
+    return createGate(withRoute(this.#options, options));
   }
 
   /** Claims the key, then takes the stages behind it, whose "no" gives it back before it is answered. */
@@ -210,7 +215,9 @@ class StagedGate<Request> implements Gate<Request> {
   #failed(requestId: string | undefined, cause: unknown): Answer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.#idFor(requestId, true);
-    const reply = stage === 'idempotent' ? unreadable(error, this.#problems(requestId)) : undefined;
+    // Both may read the body.
+    const reply =
+      stage === 'idempotent' || stage === 'account' ? unreadable(error, this.#problems(requestId)) : undefined;
     if (reply !== undefined) return { kind: 'answer', reply };
     this.#events.emit({ type: 'failure', requestId, stage, error });
     // A store that cannot decide is not there; everything else is a fault of the program's.

@@ -13,7 +13,7 @@ import { type Refusal, refuse } from './refusal.ts';
 /** What the main listener is made of. */
 export interface ServerOptions {
   readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
-  readonly gate: Gate<Exchange>;
+  readonly gate: Pick<Gate<Exchange>, 'enter'>;
   readonly proxy: UpstreamProxy;
   readonly log: Log;
   readonly metrics: Metrics;

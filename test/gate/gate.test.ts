@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import type { Entry, Passage } from '../../src/gate/exchange.ts';
-import { createGate, createLimiter, GATE_CHANNEL, type GateEvent, type GateOptions } from '../../src/index.ts';
+import {
+  createGate,
+  createIdempotency,
+  createLimiter,
+  GATE_CHANNEL,
+  type GateEvent,
+  type GateOptions,
+} from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
 
 interface Request {
@@ -236,5 +244,39 @@ describe('options', () => {
       'content-type': 'application/problem+json',
       ratelimit: '"all-methods-1m";r=2;t=60',
     });
+  });
+});
+
+describe('a route with options of its own', () => {
+  const limiter = () => createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });
+  const common = { account: () => 'a', route: () => 'general' };
+
+  it('says what it says, and leaves the rest to its gate', async () => {
+    const own = limiter();
+    const gate = createGate<string>({ limiter: own, ...common });
+    const entry = await gate
+      .with({ route: 'POST /own', cost: 2, account: (name) => name, provider: undefined })
+      .enter('b');
+    expect(entry).toMatchObject({ kind: 'proceed', headers: { 'x-ratelimit-remaining': '3' } });
+    expect((await own.peek({ account: 'b', route: 'POST /own' }))[0]?.remaining).toBe(3);
+    expect(await gate.enter('b')).toMatchObject({ headers: { 'x-ratelimit-remaining': '4' } });
+  });
+
+  it('switches idempotency on or off', async () => {
+    const idempotency = createIdempotency({ store: createMemoryClaimStore() });
+    const idempotent = () => ({ detail: 'no good key' });
+    const gate = createGate<string>({ limiter: limiter(), ...common });
+    expect(await gate.with({ idempotency, idempotent }).enter('r')).toMatchObject({ reply: { status: 422 } });
+    expect(await gate.with({ idempotent: false }).enter('r')).toMatchObject({ kind: 'proceed' });
+    const keyed = createGate<string>({ limiter: limiter(), ...common, idempotency, idempotent });
+    expect(await keyed.with({ idempotent: false }).enter('r')).toMatchObject({ kind: 'proceed' });
+    expect(await keyed.with({}).enter('r')).toMatchObject({ reply: { status: 422 } });
+  });
+
+  it('a fault in them is refused where they are given', () => {
+    const gate = createGate<string>({ limiter: limiter(), ...common });
+    expect(() => gate.with({ rout: 'x' } as never)).toThrow(/route options.rout/);
+    expect(() => gate.with({ idempotent: () => undefined })).toThrow(/goes with idempotency/);
+    expect(() => gate.with({ account: 'a' } as never)).toThrow(/must be a function/);
   });
 });
