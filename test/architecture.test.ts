@@ -18,7 +18,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   recommended: ['limits'],
   gate: ['core', 'http', 'limiter', 'idempotency'],
   adapters: ['core', 'http', 'gate', 'bodies'],
-  testing: ['core', 'http'],
+  'client-ip': ['core'],
+  testing: ['core', 'http', 'gate', 'limiter', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limiter', 'limits', 'plans', 'recommended'],
   gateway: [
     'core',
