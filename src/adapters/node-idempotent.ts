@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import { readAndPutBack } from '../bodies/put-back.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import { createFingerprinter } from '../http/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
+import { type ReadBodyOptions, readBody } from './node-body.ts';
 
 /** Options of {@link idempotentRequest}. */
-export interface IdempotentRequestOptions {
+export interface IdempotentRequestOptions extends ReadBodyOptions {
   /** The caller's application, as your authentication knows it: keys of two never meet (I2). */
   readonly scope: string;
   /** The connected account, where it stands anywhere but in the URL or the body. */
@@ -16,21 +16,9 @@ export interface IdempotentRequestOptions {
    * @default plain SHA-256
    */
   readonly secret?: string | Uint8Array | undefined;
-  /**
-   * Bound of the body, in bytes; a longer one is answered 413. It is held in memory until your handler has read it.
-   * @default 1_048_576
-   */
-  readonly maxBytes?: number | undefined;
-  /**
-   * Longest wait for the next piece of the body, in milliseconds; after it, 408.
-   * @default 30_000
-   */
-  readonly idleMs?: number | undefined;
   /** For requests of this kind, over those of `createIdempotency`. */
   readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
 }
-
-const MAX_BYTES = 1_048_576;
 
 /**
  * What a gate's `idempotent` resolver returns: reads the key (I1), and, where there is one, the body, once, for its fingerprint (I3). Body
@@ -61,11 +49,11 @@ export function idempotentRequest(
 async function read(
   request: IncomingMessage,
   key: string,
-  { scope, account, secret, maxBytes = MAX_BYTES, idleMs, settings }: IdempotentRequestOptions,
+  { scope, account, secret, settings, ...reading }: IdempotentRequestOptions,
 ): Promise<IdempotentRequest> {
   const signal = signalOf(request);
   const fingerprinter = createFingerprinter(headOf(request), { secret });
-  await readAndPutBack(request, { maxBytes, idleMs, observe: (chunk) => fingerprinter.write(chunk) });
+  for (const chunk of await readBody(request, reading)) fingerprinter.write(chunk);
   fingerprinter.end();
   return { ...settings, scope, key, fingerprint: fingerprinter.fingerprint(account), signal };
 }

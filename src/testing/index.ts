@@ -1,4 +1,14 @@
 export {
+  ADAPTER_CASES,
+  type AdapterSubject,
+  adapterSuite,
+  type SuiteAnswer,
+  type SuiteApp,
+  type SuiteHandler,
+  type SuiteRequest,
+  type SuiteServer,
+} from './adapter-suite.ts';
+export {
   type Arbitraries,
   type ArbitrariesOptions,
   type Command,

@@ -1,0 +1,106 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Gate } from '../gate/exchange.ts';
+import type { RouteOptions } from '../gate/route-options.ts';
+import type { Reply } from '../http/problem.ts';
+import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions } from './node-body.ts';
+import {
+  fieldsOf,
+  servedFromCache as fromCache,
+  gateOf,
+  letPass,
+  operationOf,
+  passageOf as passageOfNode,
+} from './node-bridge.ts';
+import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
+
+export type { IdempotentRequestOptions, ReadBodyOptions };
+
+/** What is needed of a context of Koa; `Koa.Context` is one. */
+export interface KoaContext {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  readonly originalUrl: string;
+  status: number;
+  body: unknown;
+  respond?: boolean | undefined;
+  set(name: string, value: string | string[]): void;
+  remove(name: string): void;
+}
+
+/** Middleware of Koa. */
+export type KoaMiddleware<Context extends KoaContext> = (
+  context: Context,
+  next: () => Promise<unknown>,
+) => Promise<void>;
+
+/**
+ * Mounts a gate. In front of body parsers, where requests carry idempotency keys.
+ * @example
+ * ```ts
+ * router.post('/api/v1/emails', headgate(gate), (context) => { context.body = 'sent'; });
+ * ```
+ */
+export function headgate<Context extends KoaContext>(
+  gate: Gate<Context>,
+  options?: RouteOptions<Context>,
+): KoaMiddleware<Context> {
+  const own = gateOf(gate, options);
+  return async (context, next) => {
+    const entry = await own.enter(context);
+    if (entry.kind === 'answer') return answer(context, entry.reply);
+    const captured = letPass(context.res, entry);
+    if (captured === 'gone') {
+      context.respond = false;
+      return;
+    }
+    // Koa would answer a client that is gone with nothing at all, and that would be kept (I11).
+    if (captured !== undefined) {
+      Object.defineProperty(context, 'writable', { get: () => !context.res.writableEnded, configurable: true });
+    }
+    await next();
+  };
+}
+
+/**
+ * A gate's `route`: the template that `@koa/router` matched, `POST /api/v1/chats/:id`.
+ * @throws Error outside a route: passing without limits would go unnoticed
+ */
+export function routeOf(context: KoaContext & { readonly _matchedRoute?: unknown }): string {
+  const { method, _matchedRoute: path } = context;
+  if (typeof path === 'string') return operationOf(method, path);
+  throw new Error(
+    "routeOf() finds no template: mount the gate inside a route, router.post('/x', headgate(gate), …), or name the route in its options.",
+  );
+}
+
+/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/node`. */
+export function idempotentRequest({ req, originalUrl }: KoaContext, options: IdempotentRequestOptions) {
+  // What Koa mounts under a prefix has lost it in `url`.
+  return nodeIdempotentRequest(Object.assign(req, { originalUrl }), options);
+}
+
+/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/node`. */
+export function fieldOfBody({ req }: KoaContext, name: string, options?: ReadBodyOptions): Promise<string> {
+  return fieldOfNodeBody(req, name, options);
+}
+
+/** Says, before the answer is sent, that a cache answers this request after all: its charge is taken back (S12). */
+export function servedFromCache({ res }: KoaContext): void {
+  fromCache(res);
+}
+
+/** The passage of the request behind this context: its `decision`, and `abandon()` for one that never reached the provider. */
+export function passageOf({ res }: KoaContext) {
+  return passageOfNode(res);
+}
+
+/** By way of the context, so that what stands around sees it. */
+function answer(context: KoaContext, reply: Reply): void {
+  context.status = reply.status;
+  // Without a body Koa knows no length of an answer to HEAD either.
+  if (context.method !== 'HEAD') context.body = Buffer.from(reply.body as Uint8Array);
+  context.remove('content-type');
+  const fields = fieldsOf(reply, context.method);
+  for (const name of Object.keys(fields)) context.set(name, fields[name] as string | string[]);
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http';
+import { createBodyField } from '../bodies/body-field.ts';
+import { readAndPutBack } from '../bodies/put-back.ts';
+import { BodyError } from '../http/body-error.ts';
+
+/** How a body is read. */
+export interface ReadBodyOptions {
+  /**
+   * Bound of the body, in bytes; a longer one is answered 413. It is held in memory until your handler has read it.
+   * @default 1_048_576
+   */
+  readonly maxBytes?: number | undefined;
+  /**
+   * Longest wait for the next piece of the body, in milliseconds; after it, 408.
+   * @default 30_000
+   */
+  readonly idleMs?: number | undefined;
+}
+
+type Body = readonly Uint8Array[];
+
+/** Between the resolvers that want it: a body can be read and put back once. */
+const BODY = Symbol('headgate.body');
+const MAX_BYTES = 1_048_576;
+
+type Request = IncomingMessage & { [BODY]?: Promise<Body> | undefined };
+
+/** Reads a body, once for all who ask, and puts it back; {@link forgetBody} lets go of it. */
+export async function readBody(request: Request, { maxBytes = MAX_BYTES, idleMs }: ReadBodyOptions): Promise<Body> {
+  request[BODY] ??= gather(request, maxBytes, idleMs);
+  const body = await request[BODY];
+  // Whoever asked first may have taken more.
+  if (body.reduce((size, chunk) => size + chunk.length, 0) > maxBytes) {
+    throw new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
+  }
+  return body;
+}
+
+/** No resolver will ask any more. */
+export function forgetBody(request: Request): void {
+  if (request[BODY] !== undefined) request[BODY] = undefined;
+}
+
+/**
+ * A gate's `account` that stands in the body: reads it in front of every parser, and leaves it untouched (I13). It must be there once, as a JSON
+ * property, a form field or a part of a multipart form, and not be empty.
+ * @throws BodyError, which the gate answers: 400, 408, 413, 422
+ * @example
+ * ```ts
+ * account: (request) => fieldOfBody(request, 'account_id'),
+ * ```
+ */
+export async function fieldOfBody(
+  request: IncomingMessage,
+  name: string,
+  options: ReadBodyOptions = {},
+): Promise<string> {
+  const { 'content-type': contentType, 'content-encoding': contentEncoding } = request.headers;
+  const field = createBodyField({ name, contentType, contentEncoding });
+  for (const chunk of await readBody(request, options)) field.write(chunk);
+  return field.end();
+}
+
+async function gather(request: IncomingMessage, maxBytes: number, idleMs: number | undefined): Promise<Body> {
+  const chunks: Uint8Array[] = [];
+  await readAndPutBack(request, { maxBytes, idleMs, observe: (chunk) => chunks.push(chunk) });
+  return chunks;
+}

@@ -1,0 +1,115 @@
+import type { Gate } from '../gate/exchange.ts';
+import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
+import type { RouteOptions } from '../gate/route-options.ts';
+import type { KeyFault } from '../http/idempotency-key.ts';
+import { FAULT_CASES } from './adapter-fault-cases.ts';
+import { IDEMPOTENCY_CASES } from './adapter-idempotency-cases.ts';
+import { LIMIT_CASES } from './adapter-limit-cases.ts';
+import { SOCKET_CASES } from './adapter-socket-cases.ts';
+import { type AdapterCase, AdapterWorld } from './adapter-world.ts';
+import type { SuiteRunner } from './limit-store-suite.ts';
+
+/** What a handler of the suite reads of its request. */
+export interface SuiteRequest {
+  /** The body, as the framework gives it to a handler. */
+  body(): Uint8Array | Promise<Uint8Array>;
+}
+
+/** What a handler of the suite answers. */
+export interface SuiteAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Text, bytes, nothing, or pieces that are to be streamed as they come. */
+  readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
+}
+
+/**
+ * The handler behind the gate. It rejects or throws where the suite wants a handler that fails, before or after it wrote: what the framework does
+ * with an error of a handler is to be done with it.
+ * @param write answers in the framework's own manner; is called again by a handler that answers twice
+ */
+export type SuiteHandler = (request: SuiteRequest, write: (answer: SuiteAnswer) => unknown) => Promise<void>;
+
+/** What the subject is to serve. */
+export interface SuiteApp<Request> {
+  /** To be mounted in front of every route. */
+  readonly gate: Gate<Request>;
+  /** For every method; the paths are `/things/:id`, without options of its own, and `/priced/:id`, with some. */
+  readonly routes: readonly { readonly path: string; readonly options: RouteOptions<Request> | undefined }[];
+  readonly handle: SuiteHandler;
+}
+
+/** A server that runs. */
+export interface SuiteServer {
+  /** On 127.0.0.1; where there is no socket, give `fetch`. */
+  readonly port?: number | undefined;
+  /** In place of a socket. Cases that need one are then left out. */
+  readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
+  /** Stops it, idle connections included. */
+  close(): unknown;
+}
+
+/** The adapter to be judged. */
+export interface AdapterSubject<Request> {
+  readonly name: string;
+  /** Serves anew; called for every case. */
+  listen(app: SuiteApp<Request>): SuiteServer | Promise<SuiteServer>;
+  /** A header of the framework's request, as a resolver reads it. */
+  header(request: Request, name: string): string | undefined;
+  /** `POST /things/:id`: the adapter's own resolver of the matched route, where it has one. */
+  route(request: Request): string | undefined;
+  /** The adapter's own. */
+  idempotentRequest(
+    request: Request,
+    options: { readonly scope: string; readonly maxBytes?: number },
+  ): IdempotentRequest | KeyFault | undefined | Promise<IdempotentRequest | KeyFault | undefined>;
+  /** Cases that do not hold, by name, each with the reason. They are run all the same: one that holds after all is a fault. */
+  readonly gaps?: Readonly<Record<string, string>> | undefined;
+}
+
+const CASES: readonly AdapterCase[] = [...LIMIT_CASES, ...IDEMPOTENCY_CASES, ...FAULT_CASES, ...SOCKET_CASES];
+
+/** Names of all cases, for those who declare gaps. */
+export const ADAPTER_CASES: readonly string[] = CASES.map(({ name }) => name);
+
+/**
+ * Judges an adapter over a real server: limits, idempotency, streams, disconnects, and handlers and resolvers that fail.
+ * @example
+ * ```ts
+ * adapterSuite({ describe, it }, { name: 'mine', listen: serveMine, header, route, idempotentRequest });
+ * ```
+ */
+export function adapterSuite<Request>({ describe, it }: SuiteRunner, subject: AdapterSubject<Request>): void {
+  const { name, gaps = {} } = subject;
+  const unknown = Object.keys(gaps).filter((gap) => !ADAPTER_CASES.includes(gap));
+  if (unknown.length > 0) throw new Error(`${name} declares gaps that are no cases: ${unknown.join('; ')}`);
+
+  describe(`${name} as an adapter`, () => {
+    for (const one of CASES) {
+      const gap = gaps[one.name];
+      if (gap === undefined) it(one.name, () => live(subject, one), 20_000);
+      else it(`${one.name} (gap: ${gap})`, () => fails(live(subject, one)), 20_000);
+    }
+  });
+}
+
+async function live<Request>(
+  subject: AdapterSubject<Request>,
+  { options, needsSocket, run }: AdapterCase,
+): Promise<void> {
+  const world = await AdapterWorld.open(subject, options);
+  try {
+    if (needsSocket && world.port === undefined) return;
+    await run(world);
+  } finally {
+    await world.close();
+  }
+}
+
+async function fails(running: Promise<void>): Promise<void> {
+  const held = await running.then(
+    () => true,
+    () => false,
+  );
+  if (held) throw new Error('this case holds: the gap is to be struck out');
+}

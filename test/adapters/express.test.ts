@@ -1,0 +1,42 @@
+import express from 'express';
+// @ts-expect-error has no types under this name
+import express4 from 'express-4';
+import { describe, it } from 'vitest';
+import { headgate, idempotentRequest, routeOf } from '../../src/adapters/express.ts';
+import { adapterSuite } from '../../src/testing/index.ts';
+import { listen } from '../support/listen.ts';
+import { bodyOf, headerOf, writeNode } from '../support/suite-node.ts';
+
+for (const [name, create] of [
+  ['express 5', express],
+  ['express 4', express4 as typeof express],
+] as const) {
+  adapterSuite<express.Request>(
+    { describe, it },
+    {
+      name,
+      header: headerOf,
+      route: routeOf,
+      idempotentRequest,
+      listen({ gate, routes, handle }) {
+        const app = create().set('env', 'test');
+        for (const { path, options } of routes) {
+          app.all(path, headgate(gate, options), (request, response, next) => {
+            handle({ body: () => bodyOf(request) }, (answer) => {
+              if (
+                answer.body !== undefined &&
+                typeof answer.body === 'object' &&
+                !(answer.body instanceof Uint8Array)
+              ) {
+                return writeNode(response, answer);
+              }
+              const body = answer.body instanceof Uint8Array ? Buffer.from(answer.body) : answer.body;
+              response.status(answer.status).set(answer.headers).send(body);
+            }).catch(next);
+          });
+        }
+        return listen(app);
+      },
+    },
+  );
+}

@@ -1,0 +1,28 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline, Readable } from 'node:stream';
+import type { SuiteAnswer } from '../../src/testing/index.ts';
+
+/** The body as a plain stream has it. */
+export async function bodyOf(request: IncomingMessage): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** An answer's body as frameworks of Node take it. */
+export function nodeBody({ body }: SuiteAnswer): string | Buffer | Readable | undefined {
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  return typeof body === 'object' ? Readable.from(body, { objectMode: false }) : body;
+}
+
+/** Answers with Node's own means. */
+export function writeNode(response: ServerResponse, answer: SuiteAnswer): void {
+  const body = nodeBody(answer);
+  response.writeHead(answer.status, answer.headers);
+  if (body instanceof Readable) pipeline(body, response, () => {});
+  else response.end(body);
+}
+
+export function headerOf({ headers }: { headers: IncomingMessage['headers'] }, name: string): string | undefined {
+  return headers[name]?.toString();
+}
