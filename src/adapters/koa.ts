@@ -49,16 +49,8 @@ export function headgate<Context extends KoaContext>(
   return async (context, next) => {
     const entry = await own.enter(context);
     if (entry.kind === 'answer') return answer(context, entry.reply);
-    const captured = letPass(context.res, entry);
-    if (captured === 'gone') {
-      context.respond = false;
-      return;
-    }
-    // Koa would answer a client that is gone with nothing at all, and that would be kept (I11).
-    if (captured !== undefined) {
-      Object.defineProperty(context, 'writable', { get: () => !context.res.writableEnded, configurable: true });
-    }
-    await next();
+    if (letPass(context.res, entry) === 'gone') context.respond = false;
+    else await next();
   };
 }
 

@@ -2,8 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { Keeping, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
+import { holdClose } from './node-held-close.ts';
+import { type Callback, fault, isChunk, split } from './node-write.ts';
 
-type Callback = (error?: Error | null) => void;
 type Method = (...args: unknown[]) => unknown;
 type MethodName = 'write' | 'end' | 'writeHead' | 'flushHeaders' | 'destroy' | 'emit';
 
@@ -20,6 +21,7 @@ export class AnswerCapture {
   readonly #passage: Passage;
   readonly #keeping: Keeping;
   readonly #isFromCache: () => boolean;
+  readonly #letClose: () => void;
   /** The response's methods as they were before, which need not be Node's. */
   readonly #before: Readonly<Record<MethodName, Method>>;
   /** As the handler wrote it; what it sets later does not count. */
@@ -49,6 +51,7 @@ export class AnswerCapture {
     this.#passage = passage;
     this.#keeping = keeping;
     this.#isFromCache = isFromCache;
+    this.#letClose = holdClose(response);
     const { write, end, writeHead, flushHeaders, destroy, emit } = response as unknown as Record<MethodName, Method>;
     this.#before = { write, end, writeHead, flushHeaders, destroy, emit };
     const own: Record<MethodName, Method> = {
@@ -161,6 +164,8 @@ export class AnswerCapture {
     this.#isCloseHeld = true;
     this.#isSink = true;
     this.#held = [];
+    // Without its dead connection it looks to frameworks like one that can still be written to, which it is.
+    if (this.#response.socket) this.#response.detachSocket(this.#response.socket);
     this.#letOn();
     return true;
   }
@@ -258,6 +263,7 @@ export class AnswerCapture {
     const result = last?.();
     this.#payOwed();
     if (this.#isCloseHeld) this.#call('emit', 'close');
+    this.#letClose();
     return result;
   }
 
@@ -284,20 +290,4 @@ export class AnswerCapture {
   #call(name: MethodName, ...args: unknown[]): unknown {
     return Reflect.apply(this.#before[name], this.#response, args);
   }
-}
-
-function isChunk(chunk: unknown): chunk is string | Uint8Array {
-  return typeof chunk === 'string' || chunk instanceof Uint8Array;
-}
-
-/** `encoding, callback`, of which the first may be left out. */
-function split([encoding, callback]: readonly unknown[]): [unknown, Callback | undefined] {
-  return typeof encoding === 'function'
-    ? [undefined, encoding as Callback]
-    : [encoding, callback as Callback | undefined];
-}
-
-/** What Node says in the same case. */
-function fault(code: string, message: string): Error {
-  return Object.assign(new Error(message), { code });
 }

@@ -71,11 +71,19 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
     }
     if (request.destroyed) return fail(aborted(request.errored));
     if (Number(request.headers['content-length'] ?? 0) > maxBytes) return fail(tooLarge(maxBytes));
-    // Nothing to read, and nothing that would tell so.
-    if (request.complete && request.readableLength === 0) return resolve();
-    request.on('error', onError).on('close', onClose).on('readable', onReadable);
-    timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
-    if (request.readableLength > 0) onReadable();
+    const begin = (): void => {
+      // Nothing to read, and nothing that would tell so: who listens now would make the stream tell its end, before anybody else listens.
+      if (request.complete && request.readableLength === 0) {
+        resolve();
+        return;
+      }
+      request.on('error', onError).on('close', onClose).on('readable', onReadable);
+      timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
+      if (request.readableLength > 0) onReadable();
+    };
+    // What came in one piece with the head, an empty body's end above all, is there in the next turn.
+    if (request.complete || request.readableLength > 0) begin();
+    else process.nextTick(begin);
   });
 }
 

@@ -1,5 +1,12 @@
-import { type AdapterCase, type AdapterWorldOptions, limitFields, pieces, problemOf, until } from './adapter-world.ts';
-import { equal } from './equal.ts';
+import {
+  type AdapterCase,
+  type AdapterWorldOptions,
+  equal,
+  limitFields,
+  pieces,
+  problemOf,
+  until,
+} from './adapter-world.ts';
 
 type Resolvers = NonNullable<AdapterWorldOptions['resolvers']>;
 type Stage = keyof Resolvers;

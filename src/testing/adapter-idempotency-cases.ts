@@ -1,5 +1,4 @@
-import { type AdapterCase, limitFields, pause, pieces, problemOf, signal, until } from './adapter-world.ts';
-import { equal } from './equal.ts';
+import { type AdapterCase, equal, limitFields, pause, pieces, problemOf, signal, until } from './adapter-world.ts';
 
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, i) => i);
 const LONG = Uint8Array.from({ length: 300_000 }, (_, i) => i % 251);

@@ -1,5 +1,4 @@
-import { type AdapterCase, limitFields, pieces, problemOf } from './adapter-world.ts';
-import { equal } from './equal.ts';
+import { type AdapterCase, equal, limitFields, pieces, problemOf } from './adapter-world.ts';
 
 /** Limits, and what shows of them on answers. */
 export const LIMIT_CASES: readonly AdapterCase[] = [

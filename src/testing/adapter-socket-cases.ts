@@ -1,5 +1,4 @@
-import { type AdapterCase, type AdapterWorld, pause, pieces, signal, until } from './adapter-world.ts';
-import { equal } from './equal.ts';
+import { type AdapterCase, type AdapterWorld, equal, pause, pieces, signal, until } from './adapter-world.ts';
 
 /** A connection that says exactly what the case says. */
 interface Line {

@@ -5,7 +5,7 @@ import { createLimiter, type Limiter } from '../limiter.ts';
 import { createMemoryClaimStore } from '../stores/memory/claims.ts';
 import { createMemoryStore } from '../stores/memory/store.ts';
 import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './adapter-suite.ts';
-import { equal } from './equal.ts';
+import { equal as equalAs } from './equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 
 /** What a case is lived in. */
@@ -140,6 +140,11 @@ export class AdapterWorld {
     await this.#server?.close();
     await this.idempotency.close({ timeoutMs: 100 });
   }
+}
+
+/** @throws Error where they differ */
+export function equal(actual: unknown, expected: unknown): void {
+  equalAs(actual, expected, ['the server', 'the rule']);
 }
 
 /** Type and status of an error object. */
