@@ -10,6 +10,8 @@ export default defineConfig([
       node: 'src/adapters/node.ts',
       redis: 'src/stores/redis/index.ts',
       'client-ip': 'src/client-ip.ts',
+      fetch: 'src/adapters/fetch.ts',
+      hono: 'src/adapters/hono.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

@@ -1,0 +1,94 @@
+import type { Context, Env, MiddlewareHandler } from 'hono';
+import type { StatusCode } from 'hono/utils/http-status';
+import type { Gate, Passage } from '../gate/exchange.ts';
+import type { RouteOptions } from '../gate/route-options.ts';
+import { operationOf } from './operation.ts';
+import { enterGate, servedFromCache as fromCache, gateOf, partsOf, passageOf as passageOfRequest } from './web.ts';
+import {
+  type IdempotentRequestOptions,
+  type ReadBodyOptions,
+  fieldOfBody as webFieldOfBody,
+  idempotentRequest as webIdempotentRequest,
+} from './web-request.ts';
+
+export type { IdempotentRequestOptions, ReadBodyOptions };
+
+/**
+ * Mounts a gate, for an app or for one route.
+ * @example
+ * ```ts
+ * app.use(headgate(gate));
+ * app.post('/api/v1/emails', headgate(gate, { cost: 2 }), (c) => c.text('sent'));
+ * ```
+ */
+export function headgate<E extends Env>(
+  gate: Gate<Context<E>>,
+  options?: RouteOptions<Context<E>>,
+): MiddlewareHandler<E> {
+  const own = gateOf(gate, options);
+  return async (c, next) => {
+    let isBehind = false;
+    const answer = await enterGate(own, c, {
+      request: c.req.raw,
+      go: async () => {
+        await next();
+        isBehind = true;
+        return c.res;
+      },
+      // With the fields that middleware in front has prepared.
+      answer: (reply) => {
+        const { body, status, headers } = partsOf(reply, c.req.method);
+        return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);
+      },
+      waitUntil: waitUntilOf(c),
+    });
+    if (isBehind && answer !== c.res) {
+      // Hono would mix the fields of what it replaces into it.
+      c.res = undefined;
+      c.res = answer as Response;
+    }
+    return isBehind ? undefined : (answer as Response);
+  };
+}
+
+/**
+ * A gate's `route`: the template that Hono matched, `POST /api/v1/chats/:id`. In front of the whole app it is the first one behind that is no
+ * wildcard; name the route in the options where that is not the one that answers.
+ */
+export function routeOf(c: Context): string {
+  const { method, matchedRoutes, routeIndex } = c.req;
+  const ahead = matchedRoutes.slice(routeIndex);
+  // Middleware of `use()` counts for all methods.
+  const found = ahead.find((route) => route.method !== 'ALL') ?? ahead.find(({ path }) => !path.endsWith('*'));
+  return operationOf(method, (found ?? ahead.at(-1))?.path ?? '/*');
+}
+
+/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */
+export function idempotentRequest(c: Context, options: IdempotentRequestOptions) {
+  return webIdempotentRequest(c.req.raw, options);
+}
+
+/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/fetch`. */
+export function fieldOfBody(c: Context, name: string, options?: ReadBodyOptions): Promise<string> {
+  return webFieldOfBody(c.req.raw, name, options);
+}
+
+/** Says, before the handler returns, that a cache answers this request after all: its charge is taken back (S12). */
+export function servedFromCache(c: Context): void {
+  fromCache(c.req.raw);
+}
+
+/** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. */
+export function passageOf(c: Context): Passage | undefined {
+  return passageOfRequest(c.req.raw);
+}
+
+/** Hono throws where the runtime has no such thing. */
+function waitUntilOf(c: Context): ((promise: Promise<unknown>) => void) | undefined {
+  try {
+    const { executionCtx } = c;
+    return (promise) => executionCtx.waitUntil(promise);
+  } catch {
+    return undefined;
+  }
+}

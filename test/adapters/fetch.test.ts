@@ -1,0 +1,22 @@
+import { describe, it } from 'vitest';
+import { idempotentRequest, withHeadgate } from '../../src/adapters/fetch.ts';
+import { adapterSuite } from '../../src/testing/index.ts';
+import { answerOf, listenWeb, RETURNED_GAPS, THROWN_GAPS, webResponse } from '../support/suite-web.ts';
+
+adapterSuite<Request>(
+  { describe, it },
+  {
+    name: 'fetch',
+    header: ({ headers }, name) => headers.get(name) ?? undefined,
+    route: ({ method, url }) => `${method} ${new URL(url).pathname.replace(/\d+$/, ':id')}`,
+    idempotentRequest,
+    gaps: { ...RETURNED_GAPS, ...THROWN_GAPS },
+    listen({ gate, routes, handle }) {
+      const fetches = routes.map(({ path, options }) => ({
+        path: path.replace(':id', ''),
+        fetch: withHeadgate(gate, async (request) => webResponse(await answerOf(handle, request)), options),
+      }));
+      return listenWeb((request) => fetches.find(({ path }) => request.url.includes(path))?.fetch(request));
+    },
+  },
+);

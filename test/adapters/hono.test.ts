@@ -1,0 +1,23 @@
+import { type Context, Hono } from 'hono';
+import { describe, it } from 'vitest';
+import { headgate, idempotentRequest, routeOf } from '../../src/adapters/hono.ts';
+import { adapterSuite } from '../../src/testing/index.ts';
+import { answerOf, listenWeb, RETURNED_GAPS, webResponse } from '../support/suite-web.ts';
+
+adapterSuite<Context>(
+  { describe, it },
+  {
+    name: 'hono',
+    header: (c, name) => c.req.header(name),
+    route: routeOf,
+    idempotentRequest,
+    gaps: RETURNED_GAPS,
+    listen({ gate, routes, handle }) {
+      const app = new Hono().onError((_, c) => c.text('failed', 500));
+      for (const { path, options } of routes) {
+        app.all(path, headgate(gate, options), async (c) => webResponse(await answerOf(handle, c.req.raw)));
+      }
+      return listenWeb(app.fetch);
+    },
+  },
+);

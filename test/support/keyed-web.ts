@@ -1,0 +1,68 @@
+import { idempotentRequest, withHeadgate } from '../../src/adapters/fetch.ts';
+import {
+  createGate,
+  createIdempotency,
+  createLimiter,
+  type GateEvent,
+  type GateOptions,
+  type SettingsInput,
+} from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createFaultyClaims } from './faulty-claims.ts';
+
+/** What a web handler may give back. */
+type Given = Response | undefined;
+type Handler = (request: Request, ...rest: unknown[]) => Given | Promise<Given>;
+
+export interface KeyedWebOptions {
+  readonly settings?: SettingsInput;
+  readonly gate?: Partial<GateOptions<Request>>;
+}
+
+/** A gate that knows idempotency keys in front of a handler of web requests, without a server. */
+export function keyedWeb(handler: Handler, { settings = {}, gate: gateOptions }: KeyedWebOptions = {}) {
+  const line = createFaultyClaims(createMemoryClaimStore());
+  const idempotency = createIdempotency({ store: line, ...settings });
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1000/1m'] } });
+  const events: GateEvent[] = [];
+  let runs = 0;
+  const gate = createGate<Request>({
+    limiter,
+    idempotency,
+    account: () => 'a',
+    route: ({ method }) => method,
+    idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
+    onEvent: (event) => events.push(event),
+    ...gateOptions,
+  });
+  const fetch = withHeadgate(gate, (request: Request, ...rest: unknown[]) => {
+    runs++;
+    return handler(request, ...rest);
+  });
+  return {
+    line,
+    idempotency,
+    events,
+    fetch,
+    get runs() {
+      return runs;
+    },
+    remaining: async () => (await limiter.peek({ account: 'a', route: 'POST' }))[0]?.remaining,
+    /** POSTs with the key `k` unless told otherwise. */
+    async post(init: RequestInit = {}, ...rest: unknown[]): Promise<Response> {
+      return (await fetch(postOf(init), ...rest)) as Response;
+    },
+    /** Of the retry: what it got. */
+    async retry(init: RequestInit = {}): Promise<{ status: number; replayed: string | null; text: string }> {
+      const response = (await fetch(postOf(init))) as Response;
+      const replayed = response.headers.get('idempotency-replayed');
+      return { status: response.status, replayed, text: await response.text() };
+    },
+  };
+}
+
+export function postOf({ headers, ...init }: RequestInit = {}): Request {
+  const all = { 'idempotency-key': 'k', 'content-type': 'application/json', ...(headers as Record<string, string>) };
+  return new Request('http://x/', { method: 'POST', body: '{"a":1}', ...init, headers: all });
+}

@@ -1,0 +1,46 @@
+import { getRequestListener } from '@hono/node-server';
+import type { SuiteAnswer, SuiteHandler } from '../../src/testing/index.ts';
+import { type Listening, listen } from './listen.ts';
+
+/** A handler of web requests, behind a real socket. */
+export function listenWeb(fetch: (request: Request) => unknown): Promise<Listening> {
+  return listen(getRequestListener(fetch));
+}
+
+/** An answer as frameworks of the web take it. */
+export function webResponse({ status, headers, body }: SuiteAnswer): Response {
+  return new Response(webBody(body) as never, { status, headers });
+}
+
+/** Runs a handler of the suite, and gives what it answered last. */
+export async function answerOf(handle: SuiteHandler, request: Request): Promise<SuiteAnswer> {
+  let answer: SuiteAnswer | undefined;
+  await handle({ body: async () => new Uint8Array(await request.arrayBuffer()) }, (given) => {
+    answer = given;
+  });
+  return answer as SuiteAnswer;
+}
+
+/** Cases that make no sense where an answer is what a handler returns. */
+export const RETURNED_GAPS = {
+  'a handler that fails after it wrote: what it wrote is the outcome': 'what was not returned was not written',
+  'a handler that answers twice: the first answer is the outcome': 'a handler returns once',
+} as const;
+
+/** Cases about the answer that a framework gives to an error: where there is none, the runtime gives it, behind our back. */
+export const THROWN_GAPS = {
+  "a handler that fails before it writes: the framework's answer shows the limits": 'the runtime answers',
+  'I6: with a key, that failure is its outcome: it is not executed again': 'the runtime answers; a retry gets 409',
+} as const;
+
+function webBody(body: SuiteAnswer['body']): string | Uint8Array | ReadableStream | null {
+  if (typeof body !== 'object' || body instanceof Uint8Array) return body ?? null;
+  const pieces = body[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await pieces.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+  });
+}
