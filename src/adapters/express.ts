@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { headgate as mount } from './node.ts';
-import { operationOf } from './node-bridge.ts';
+import { operationOf } from './operation.ts';
 
 export {
   fieldOfBody,

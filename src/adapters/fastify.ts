@@ -8,11 +8,11 @@ import {
   servedFromCache as fromCache,
   gateOf,
   letPass,
-  operationOf,
   passageOf as passageOfNode,
   whenEntered,
 } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
+import { operationOf } from './operation.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
