@@ -15,6 +15,8 @@ export default defineConfig([
       'client-ip': 'src/client-ip.ts',
       fetch: 'src/adapters/fetch.ts',
       hono: 'src/adapters/hono.ts',
+      h3: 'src/adapters/h3.ts',
+      elysia: 'src/adapters/elysia.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

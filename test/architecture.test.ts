@@ -40,6 +40,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 /** Packages that a room may use at run time; everything else, frameworks included, as types only. Node's own modules: see below. */
 const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache', 'cockatiel'],
+  // Only h3 itself makes a response of what its handlers return.
+  adapters: ['h3'],
   gateway: ['find-my-way', 'ioredis', 'pino', 'prom-client', 'undici', 'zod'],
 };
 
@@ -92,6 +94,20 @@ describe('the house', () => {
           : !PACKAGES[roomOf(file)]?.includes(specifier);
       });
     expect(wrong.map(show)).toEqual([]);
+  });
+
+  it('what serves web requests asks nothing of Node but a digest', () => {
+    const seen = new Set(['fetch', 'hono', 'h3', 'elysia'].map((name) => join(SRC, 'adapters', `${name}.ts`)));
+    for (const file of seen) {
+      for (const { specifier } of imports.filter((one) => one.file === file && !one.typeOnly)) {
+        if (specifier.startsWith('.')) seen.add(resolve(dirname(file), specifier));
+      }
+    }
+    const onNode = imports.filter(({ file, specifier, typeOnly }) => {
+      return seen.has(file) && !typeOnly && specifier.startsWith('node:');
+    });
+    expect(seen.size).toBeGreaterThan(10);
+    expect([...new Set(onNode.map(({ file }) => relative(SRC, file)))]).toEqual(['http/platform.ts']);
   });
 
   it('the core reads no clock and asks for no time but through clock.ts', () => {

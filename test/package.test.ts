@@ -24,7 +24,10 @@ beforeAll(() => {
   installed = join(folder, 'node_modules/headgate');
   mkdirSync(installed, { recursive: true });
   run('tar', ['-xzf', join(folder, filename), '--strip-components=1', '-C', installed], folder);
-  symlinkSync(join(ROOT, 'node_modules/lru-cache'), join(folder, 'node_modules/lru-cache'));
+  // What users have installed beside it.
+  for (const name of ['lru-cache', 'h3']) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
+  }
 });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
