@@ -51,7 +51,8 @@ describe('the packed package', () => {
   it('holds only what is meant for users', () => {
     expect(
       packed.filter(
-        (path) => !/^(dist\/|docs\/(adapters\/)?[^/]+\.(md|json)$|package\.json|README\.md|LICENSE|CHANGELOG\.md)/.test(path),
+        (path) =>
+          !/^(dist\/|docs\/(adapters\/)?[^/]+\.(md|json)$|package\.json|README\.md|LICENSE|CHANGELOG\.md)/.test(path),
       ),
     ).toEqual([]);
   });

@@ -181,7 +181,10 @@ describe('I13: behind a gate that took account and fingerprint from the body, it
       expect(await response.json()).toEqual({ account_id: 'a' });
     }
     const without = await fetch(`http://127.0.0.1:${server.port}/x`, { method: 'POST', body: '{}' });
-    expect([without.status, ((await without.json()) as { type: string }).type]).toEqual([422, 'errors/unprocessable_entity']);
+    expect([without.status, ((await without.json()) as { type: string }).type]).toEqual([
+      422,
+      'errors/unprocessable_entity',
+    ]);
   });
 });
 

@@ -1,0 +1,152 @@
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  fieldOfBody,
+  headgate,
+  idempotentRequest,
+  passageOf,
+  routeOf,
+  servedFromCache,
+} from '../../src/adapters/fastify.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+
+let app: FastifyInstance;
+afterEach(() => app.close());
+
+function parts(options: Partial<GateOptions<FastifyRequest>> = {}) {
+  app = fastify({ forceCloseConnections: true });
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });
+  const gate = createGate<FastifyRequest>({ limiter, account: () => 'a', route: routeOf, ...options });
+  return { gate, limiter };
+}
+
+const keyed = (): Partial<GateOptions<FastifyRequest>> => ({
+  idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+  idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
+});
+
+/** Over a real socket: Fastify's `inject` has neither connections nor a real body. */
+async function ask(path: string, init: RequestInit = {}) {
+  if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = app.server.address() as { port: number };
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
+  return {
+    status: response.status,
+    left: response.headers.get('x-ratelimit-remaining'),
+    replayed: response.headers.get('idempotency-replayed'),
+    own: response.headers.get('x-own'),
+    body: await response.text(),
+  };
+}
+
+const post = (body: object, key?: string): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', ...(key && { 'idempotency-key': key }) },
+  body: JSON.stringify(body),
+});
+
+describe('the plugin of Fastify', () => {
+  it('guards the context that it is registered in and its children, and no other', async () => {
+    const { gate } = parts();
+    app.get('/outside', async () => 'ok');
+    app.register(async (inner) => {
+      inner.register(headgate(gate));
+      inner.get('/early', async () => 'ok');
+      inner.register(async (child) => void child.get('/child', async () => 'ok'), { prefix: '/deep' });
+    });
+    expect((await ask('/outside')).left).toBeNull();
+    expect((await ask('/early')).left).toBe('4');
+    expect((await ask('/deep/child')).left).toBe('4');
+  });
+
+  it('takes a route’s options from its config; false: no gate', async () => {
+    const { gate, limiter } = parts();
+    await app.register(headgate(gate, { provider: () => 'p' }));
+    app.get('/cost/:id', { config: { headgate: { cost: 3 } } }, async () => 'ok');
+    app.get('/none', { config: { headgate: false } }, async () => 'ok');
+    expect((await ask('/cost/1')).left).toBe('2');
+    expect((await ask('/none')).left).toBeNull();
+    expect((await limiter.peek({ account: 'a', route: 'GET /cost/:id' }))[0]?.remaining).toBe(2);
+  });
+
+  it('a fault in them shows where the route is declared', async () => {
+    const { gate } = parts();
+    await app.register(headgate(gate));
+    expect(() => app.get('/x', { config: { headgate: { cots: 3 } as never } }, async () => 'ok')).toThrow(/cots/);
+  });
+
+  it('is not asked about a route that does not exist; HEAD counts as its GET', async () => {
+    const { gate } = parts();
+    await app.register(headgate(gate));
+    app.get('/x', async () => 'ok');
+    expect(await ask('/none')).toMatchObject({ status: 404, left: null });
+    expect((await ask('/x', { method: 'HEAD' })).left).toBe('4');
+    expect((await ask('/x')).left).toBe('3');
+  });
+
+  it('its answers pass the hooks of others, and carry their fields', async () => {
+    const { gate } = parts();
+    await app.register(headgate(gate.with({ cost: 6 })));
+    app.addHook('onSend', async (_, reply) => void reply.header('x-own', '1'));
+    app.get('/x', async () => 'ok');
+    const rejected = await ask('/x');
+    expect([rejected.status, rejected.own, JSON.parse(rejected.body).req_id]).toEqual([429, '1', 'req-1']);
+  });
+
+  it('rejects before the body is parsed', async () => {
+    const { gate } = parts();
+    await app.register(headgate(gate, { cost: 6 }));
+    app.post('/x', async () => 'ok');
+    const headers = { 'content-type': 'application/json' };
+    expect((await ask('/x', { method: 'POST', headers, body: '{ no json' })).status).toBe(429);
+  });
+
+  it('hook: preHandler — resolvers read the parsed body, and fingerprints are of the body that was sent', async () => {
+    let runs = 0;
+    const { gate } = parts({ ...keyed(), account: ({ body }) => (body as { account: string }).account });
+    await app.register(headgate(gate, { hook: 'preHandler' }));
+    app.post('/x', async ({ body }) => ({ ...(body as object), run: ++runs }));
+    expect(await ask('/x', post({ account: 'b' }))).toMatchObject({ status: 200, left: '4' });
+    const [first, second] = [
+      await ask('/x', post({ account: 'b' }, 'k')),
+      await ask('/x', post({ account: 'b' }, 'k')),
+    ];
+    expect([first.body, second.body, second.replayed]).toEqual(['{"account":"b","run":2}', first.body, 'true']);
+    expect((await ask('/x', post({ account: 'c' }, 'k'))).status).toBe(409);
+    expect(await ask('/x', { ...post({}, 'k'), body: '{ no json' })).toMatchObject({ status: 400, left: null });
+  });
+
+  it('hook: preHandler — a body over the bound of the route is our 413', async () => {
+    const { gate } = parts(keyed());
+    await app.register(headgate(gate, { hook: 'preHandler' }));
+    app.post('/x', { bodyLimit: 10 }, async () => 'ok');
+    const refused = await ask('/x', post({ account: 'much too long' }, 'k'));
+    expect([refused.status, JSON.parse(refused.body).type]).toEqual([413, 'errors/payload_too_large']);
+  });
+
+  it('S12: a cache, an abandoned passage, and the account in the body', async () => {
+    const { gate, limiter } = parts({ account: (request) => fieldOfBody(request, 'account') });
+    await app.register(headgate(gate));
+    app.post('/cached', async (_, reply) => {
+      expect(passageOf(reply)?.decision?.accepted).toBe(true);
+      servedFromCache(reply);
+      return 'ok';
+    });
+    expect((await ask('/cached', post({ account: 'b' }))).status).toBe(200);
+    await expect.poll(async () => (await limiter.peek({ account: 'b', route: 'POST /cached' }))[0]?.remaining).toBe(5);
+  });
+
+  it('I6: what the error handler answers is the outcome', async () => {
+    let runs = 0;
+    const { gate } = parts(keyed());
+    await app.register(headgate(gate));
+    app.setErrorHandler((_, __, reply) => reply.code(418).send({ run: ++runs }));
+    app.post('/x', async () => {
+      throw new Error('boom');
+    });
+    const [first, second] = [await ask('/x', post({}, 'k')), await ask('/x', post({}, 'k'))];
+    expect([first.status, second.status, second.body, runs]).toEqual([418, 418, '{"run":1}', 1]);
+  });
+});

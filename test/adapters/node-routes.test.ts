@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { connect as tcp } from 'node:net';
+import Router from '@koa/router';
+import express from 'express';
+// @ts-expect-error has no types under this name
+import express4 from 'express-4';
+import Koa from 'koa';
+import { afterEach, describe, expect, it } from 'vitest';
+import { headgate, routeOf } from '../../src/adapters/express.ts';
+import * as onKoa from '../../src/adapters/koa.ts';
+import { createGate, createIdempotency, createLimiter } from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { type Listening, listen } from '../support/listen.ts';
+
+const open: Listening[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+const routes: string[] = [];
+function gateOf<Request>(route: (request: Request) => string | undefined) {
+  routes.length = 0;
+  return createGate<Request>({
+    limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } }),
+    account: () => 'a',
+    route,
+    onEvent: (event) => {
+      if (event.type === 'decision') routes.push(event.decision.route);
+    },
+  });
+}
+
+async function serve(listener: Parameters<typeof listen>[0]): Promise<Listening> {
+  const server = await listen(listener);
+  open.push(server);
+  return server;
+}
+
+describe.each([
+  ['express 5', express],
+  ['express 4', express4 as typeof express],
+])('the route of a request in %s', (_name, create) => {
+  it('is its template, with the path that its router is mounted at; HEAD counts as the GET that answers it', async () => {
+    const gate = gateOf<express.Request>(routeOf);
+    const router = create.Router();
+    router.get('/things/:id', headgate(gate), (_, response) => void response.send('ok'));
+    router.get('/', headgate(gate), (_, response) => void response.send('ok'));
+    const { url } = await serve(create().set('env', 'test').use('/api', router));
+    await fetch(`${url}/api/things/7?x=1`);
+    await fetch(`${url}/api/things/8`, { method: 'HEAD' });
+    await fetch(`${url}/api`);
+    expect(routes).toEqual(['GET /api/things/:id', 'GET /api/things/:id', 'GET /api']);
+  });
+
+  it('is not to be had outside of one: 500, and never a request without limits; a name does', async () => {
+    const gate = gateOf<express.Request>(routeOf);
+    const app = create().set('env', 'test');
+    app.use('/named', headgate(gate, { route: 'everything' }));
+    app.get('/named', (_, response) => void response.send('ok'));
+    app.use(headgate(gate), (_, response) => void response.send('ok'));
+    const { url } = await serve(app);
+    expect((await fetch(`${url}/named`)).status).toBe(200);
+    expect((await fetch(`${url}/x`)).status).toBe(500);
+    expect(routes).toEqual(['everything']);
+  });
+});
+
+describe('in koa', () => {
+  it('the route is its template, prefix included; outside of one it is not to be had', async () => {
+    const gate = gateOf<Koa.Context>(onKoa.routeOf);
+    const router = new Router({ prefix: '/api' });
+    router.get('/things/:id', onKoa.headgate<Koa.Context>(gate), (context) => {
+      context.body = 'ok';
+    });
+    const app = Object.assign(new Koa(), { silent: true });
+    app.use(router.routes()).use(onKoa.headgate<Koa.Context>(gate));
+    const { url } = await serve(app.callback());
+    await fetch(`${url}/api/things/7`);
+    expect((await fetch(`${url}/x`)).status).toBe(500);
+    expect(routes).toEqual(['GET /api/things/:id']);
+  });
+
+  it('what stands around sees our answers; S12, passageOf and an account in the body work', async () => {
+    const gate = gateOf<Koa.Context>(() => 'r').with({
+      account: (context) => (context.method === 'POST' ? onKoa.fieldOfBody(context, 'account') : 'a'),
+    });
+    const seen: unknown[] = [];
+    const app = new Koa()
+      .use(async (context, next) => {
+        await next();
+        seen.push(context.status);
+        context.set('x-own', '1');
+      })
+      .use(onKoa.headgate<Koa.Context>(gate))
+      .use((context) => {
+        if (context.path === '/cached') onKoa.servedFromCache(context);
+        context.body = String(onKoa.passageOf(context)?.decision?.shown?.remaining);
+      });
+    const { url } = await serve(app.callback());
+    const texts: string[] = [];
+    for (let i = 0; i < 6; i++) texts.push(await (await fetch(`${url}/${i === 0 ? 'cached' : ''}`)).text());
+    expect(texts).toEqual(['4', '4', '3', '2', '1', '0']);
+    const rejected = await fetch(url);
+    expect([rejected.status, rejected.headers.get('x-own'), seen.at(-1)]).toEqual([429, '1', 429]);
+    const refused = await fetch(url, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
+    expect(refused.status).toBe(422);
+  });
+
+  it('I4: an answer to HEAD is replayed without inventing the length of its body', async () => {
+    const gate = createGate<Koa.Context>({
+      limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+      account: () => undefined,
+      route: () => undefined,
+      idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+      idempotent: (context) => onKoa.idempotentRequest(context, { scope: 'app_1' }),
+    });
+    const app = new Koa().use(onKoa.headgate<Koa.Context>(gate)).use((context) => {
+      context.body = 'four';
+    });
+    const { url } = await serve(app.callback());
+    const ask = () => fetch(url, { method: 'HEAD', headers: { 'idempotency-key': 'k' } });
+    const [first, second] = [await ask(), await ask()];
+    expect([first.headers.get('content-length'), second.headers.get('content-length')]).toEqual(['4', null]);
+    expect([second.status, second.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
+  });
+});
+
+describe('a connection that is upgraded', () => {
+  it('passes by: the server’s upgrade listener has it', async () => {
+    const gate = gateOf<express.Request>(routeOf);
+    const { server, port } = await serve(express().use(headgate(gate)));
+    let upgraded: { destroy(): unknown } | undefined;
+    server.on('upgrade', (_, socket) => {
+      upgraded = socket;
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhello');
+      socket.on('data', (chunk) => socket.write(chunk));
+    });
+    const socket = tcp(port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    await expect.poll(() => text).toMatch(/101 Switching.*hello$/s);
+    socket.write('echo');
+    await expect.poll(() => text).toMatch(/helloecho$/);
+    expect(routes).toEqual([]);
+    socket.destroy();
+    upgraded?.destroy();
+    await once(socket, 'close');
+  });
+});
