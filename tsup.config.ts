@@ -11,6 +11,7 @@ export default defineConfig([
       express: 'src/adapters/express.ts',
       fastify: 'src/adapters/fastify.ts',
       koa: 'src/adapters/koa.ts',
+      nest: 'src/adapters/nest.ts',
       redis: 'src/stores/redis/index.ts',
       'client-ip': 'src/client-ip.ts',
       fetch: 'src/adapters/fetch.ts',

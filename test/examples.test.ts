@@ -35,7 +35,12 @@ beforeAll(() => {
   for (const { name, code } of examples) {
     writeFileSync(join(FOLDER, `${name}.ts`), code);
     const { outputText } = ts.transpileModule(code, {
-      compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
+      compilerOptions: {
+        module: ts.ModuleKind.ESNext,
+        target: ts.ScriptTarget.ES2022,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
+      },
     });
     writeFileSync(join(FOLDER, `${name}.mjs`), outputText);
   }
@@ -53,6 +58,8 @@ describe('examples in README and docs', () => {
       {
         ...options,
         target: ts.ScriptTarget.ES2023,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
         module: ts.ModuleKind.NodeNext,
         moduleResolution: ts.ModuleResolutionKind.NodeNext,
       },

@@ -18,6 +18,7 @@ export interface ExpressRequest extends IncomingMessage {
   readonly baseUrl: string;
   readonly originalUrl: string;
   readonly params: object;
+  readonly res?: ServerResponse | undefined;
   // Express has it as `any`: it is known inside a route only.
   readonly route?: { readonly path?: unknown } | undefined;
 }

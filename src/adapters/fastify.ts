@@ -1,10 +1,9 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import type { Reply } from '../http/problem.ts';
+import { answer } from './fastify-answer.ts';
 import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node-body.ts';
 import {
-  fieldsOf,
   servedFromCache as fromCache,
   gateOf,
   letPass,
@@ -115,12 +114,4 @@ export function servedFromCache({ raw }: FastifyReply): void {
 /** The passage of the request behind this reply: its `decision`, and `abandon()` for one that never reached the provider. */
 export function passageOf({ raw }: FastifyReply) {
   return passageOfNode(raw);
-}
-
-/** By way of the reply, so that hooks see it. As bytes, which Fastify does not touch. */
-function answer(reply: FastifyReply, answered: Reply): void {
-  const { status, body } = answered;
-  reply.code(status).headers(fieldsOf(answered, reply.request.method));
-  if (body.length === 0) reply.send();
-  else reply.send(Buffer.from(body as Uint8Array));
 }
