@@ -25,6 +25,8 @@ export default defineConfig([
     outDir: 'dist',
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
     treeshake: true,
+    // Deno and Workers know Node's modules by their full names only.
+    removeNodeProtocol: false,
     // A circuit breaker for the Redis store: users install nothing for it.
     noExternal: ['cockatiel'],
     loader: { '.lua': 'text' },
