@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Keeping, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
+import { type Callback, fault, isChunk, split } from './node-arguments.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
 
-type Callback = (error?: Error | null) => void;
 type Method = (...args: unknown[]) => unknown;
 type MethodName = 'write' | 'end' | 'writeHead' | 'flushHeaders' | 'destroy' | 'emit';
 
@@ -284,20 +284,4 @@ export class AnswerCapture {
   #call(name: MethodName, ...args: unknown[]): unknown {
     return Reflect.apply(this.#before[name], this.#response, args);
   }
-}
-
-function isChunk(chunk: unknown): chunk is string | Uint8Array {
-  return typeof chunk === 'string' || chunk instanceof Uint8Array;
-}
-
-/** `encoding, callback`, of which the first may be left out. */
-function split([encoding, callback]: readonly unknown[]): [unknown, Callback | undefined] {
-  return typeof encoding === 'function'
-    ? [undefined, encoding as Callback]
-    : [encoding, callback as Callback | undefined];
-}
-
-/** What Node says in the same case. */
-function fault(code: string, message: string): Error {
-  return Object.assign(new Error(message), { code });
 }
