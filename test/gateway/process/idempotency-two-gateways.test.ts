@@ -115,6 +115,24 @@ describe('I5: duplicates at the other gateway', () => {
   });
 });
 
+describe('I4: a replay out of Redis', () => {
+  const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * 7) % 256));
+
+  it.each<[string, number, string | Buffer]>([
+    ['every byte', 201, bytes],
+    ['text of every kind', 200, '\ufeffé \u2028 😀 "\\" \0 \r\n'],
+    ['nothing', 204, ''],
+    ['as much as may be kept', 200, Buffer.alloc(1_048_576, bytes)],
+  ])('%s, byte for byte', async (_title, status, body) => {
+    const key = freshKey();
+    upstream.behave(answer({ status, headers: { 'x-latin': 'caf\u00e9', 'x-multi': ['b', 'a'] }, body }));
+    const original = await post(survivor, key);
+    expect(original.body.equals(Buffer.from(body))).toBe(true);
+    expectReplay(await post(survivor, key), original);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+});
+
 describe('I9: kill -9 of the owner', () => {
   it('after dispatch, reject: its retry is 409 errors/conflict once the lease is over, and nothing is sent again', async () => {
     const { owner, key, hold } = await running(OPEN);
