@@ -9,6 +9,7 @@ export default defineConfig([
       http: 'src/http/index.ts',
       node: 'src/adapters/node.ts',
       redis: 'src/stores/redis/index.ts',
+      client: 'src/client.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

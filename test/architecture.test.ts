@@ -19,6 +19,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   gate: ['core', 'http', 'limiter', 'idempotency'],
   adapters: ['core', 'http', 'gate', 'bodies'],
   testing: ['core', 'http'],
+  client: ['core'],
   index: ['core', 'gate', 'idempotency', 'limiter', 'limits', 'plans', 'recommended'],
   gateway: [
     'core',
