@@ -59,8 +59,11 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
   server.on('connection', (socket) => {
     socket.once('close', () => {
       // Node tells only the answer whose turn it is that the connection has gone; those that wait behind it are told here.
-      for (const { response } of [...(bySocket.get(socket) ?? [])])
-        if (response.socket === null) response.emit('close');
+      for (const { response } of [...(bySocket.get(socket) ?? [])]) {
+        if (response.socket !== null) continue;
+        response.destroy();
+        response.emit('close');
+      }
     });
   });
   server.on('connect', (_request, socket) => {
