@@ -228,7 +228,7 @@ describe('a signal', () => {
 });
 
 describe('the body', () => {
-  it.each<[string, () => RequestInit['body']]>([
+  it.each<[string, () => NonNullable<RequestInit['body']>]>([
     ['text', () => 'mail é'],
     ['bytes', () => new Uint8Array([0, 255, 10])],
     ['an ArrayBuffer', () => new Uint8Array([1, 2]).buffer],
