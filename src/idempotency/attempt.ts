@@ -28,7 +28,7 @@ export interface Begun extends Extract<BeginReply, { kind: 'claimed' }> {
 
 export type Beginning = Exclude<BeginReply, { kind: 'claimed' | 'late' }> | Begun | Unavailable;
 
-/** A command without a reply is sent once more. */
+/** A command that failed before its deadline is sent once more. */
 const TRIES = 2;
 
 /** One request at one gateway: its own token, and the commands that are sent with it (I9, I10). */
@@ -86,7 +86,7 @@ export class Attempt {
   }
 
   #notBegun(command: BeginCommand, tries: number, mayBeClaimed: boolean, error: unknown): MaybePromise<Beginning> {
-    if (tries < TRIES && !isDefinite(error)) return this.#begin(command, tries + 1, mayBeClaimed);
+    if (tries < TRIES && isWorthATry(error)) return this.#begin(command, tries + 1, mayBeClaimed);
     if (mayBeClaimed) this.abandonLater(undefined, this.fused);
     return { kind: 'unavailable', error };
   }
@@ -107,6 +107,7 @@ export class Attempt {
         error = new StoreUnavailableError('the lease was over before the answer came');
       } catch (failure) {
         error = failure;
+        if (!isWorthATry(failure)) break;
       }
     }
     this.abandonLater(generation, true);
@@ -182,6 +183,11 @@ export class Attempt {
     const { leaseMs, retentionMs } = this.settings;
     return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs };
   }
+}
+
+/** Not where the whole deadline of a command was waited for: its sender is to be answered within it. */
+function isWorthATry(error: unknown): boolean {
+  return !(isDefinite(error) || isHeadgateError(error, 'store_timeout'));
 }
 
 /** Whether the error says that nothing was done, and that nothing will be. */
