@@ -23,8 +23,11 @@ function allCells(against) {
   const cell = (place, kind, body, concurrency, contestants) => ({ place, kind, body, concurrency, contestants });
   return [
     ...['first', 'replay'].flatMap((kind) => Object.keys(BODIES).map((body) => cell('memory', kind, body, 1, memory))),
-    cell('redis', 'first', 'small', 64, [...redis, ...on('ioredis', 'headgate, explicit')]),
-    cell('redis', 'replay', 'small', 64, redis),
+    // One at a time nothing travels with anything else: there the round trips are counted.
+    ...[1, 64].flatMap((concurrency) => [
+      cell('redis', 'first', 'small', concurrency, [...redis, ...on('ioredis', 'headgate, explicit')]),
+      cell('redis', 'replay', 'small', concurrency, redis),
+    ]),
   ];
 }
 
@@ -40,7 +43,11 @@ export function idempotencyWorkloads({ against, only }) {
       const chosen = contestants.filter(fits);
       const isNeeded = (one) =>
         chosen.includes(one) || (one.candidate === 'floor' && chosen.some(({ client }) => client === one.client));
-      return { name: `${cell.place} ${cell.kind} ${cell.body}`, ...cell, contestants: contestants.filter(isNeeded) };
+      return {
+        name: cell.place === 'memory' ? `memory ${cell.kind} ${cell.body}` : `redis ${cell.kind} ${cell.concurrency}`,
+        ...cell,
+        contestants: contestants.filter(isNeeded),
+      };
     })
     .filter(({ contestants }) => contestants.length > 0);
 }
