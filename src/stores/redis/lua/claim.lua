@@ -112,8 +112,13 @@ local function complete(outcome, kept)
     return { 'superseded', status, value }
   end
   -- The first definitive outcome wins, whoever owns the claim by now.
-  write(retention, 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation), 'dispatched', '0',
-    'inherited', '0', 'leaseUntil', time, 'status', outcome, 'value', kept)
+  if state and owner == token and inherited == '0' then
+    -- The usual way: the rest stands there already.
+    write(retention, 'state', 'completed', 'dispatched', '0', 'leaseUntil', time, 'status', outcome, 'value', kept)
+  else
+    write(retention, 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation), 'dispatched', '0',
+      'inherited', '0', 'leaseUntil', time, 'status', outcome, 'value', kept)
+  end
   return { 'ok' }
 end
 
