@@ -50,7 +50,7 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     const incomplete = [...exchanges].find(({ request }) => !request.complete);
     if (!socket.writable) socket.destroy();
     else if (incomplete?.answered) incomplete.request.socket.destroySoon();
-    else if (incomplete !== undefined) refuseExchange(incomplete, refusal, true);
+    else if (incomplete !== undefined) refuseExchange(incomplete, refusal, { cut: true });
     else if (exchanges.size === 0) answerRaw(socket, refusal, reason);
     else
       for (const last of [...exchanges].slice(-1))

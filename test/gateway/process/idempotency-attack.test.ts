@@ -60,3 +60,16 @@ it('what a body is cannot be hidden from the upstream by Connection', async () =
   expect(await gateway.ask('POST', '/api/v1/emails', headers, { body })).toMatchObject({ status: 200 });
   expect(upstream.last().headers['content-type']).toBe('application/json');
 });
+
+it('the key that the upstream sees cannot be forged: I2', async () => {
+  upstream.behave(answer());
+  const key = freshKey();
+  await post(gateway, key);
+  const [seen] = callsOf(upstream, key);
+  const derived = String(seen?.headers['idempotency-key']);
+  expect(derived).toMatch(/^headgate-/);
+  for (const name of ['idempotency-key', 'Idempotency_Key']) {
+    const forged = await gateway.ask('POST', OPEN, { [name]: derived });
+    expectProblem(forged, 422, 'errors/unprocessable_entity');
+  }
+});
