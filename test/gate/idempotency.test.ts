@@ -470,6 +470,9 @@ describe('I12: the store is away', () => {
       headers: { 'idempotency-status': 'bypassed', 'x-ratelimit-remaining': '4' },
     });
     expect(outcomes()).toEqual(['bypassed']);
+    // Also where the provider's own 429 takes the limits' fields away (S16).
+    const settled = entry.kind === 'proceed' ? entry.settle({ status: 429 }) : undefined;
+    expect(settled).toEqual({ headers: { 'idempotency-status': 'bypassed' }, stripRateLimit: true });
   });
 
   it('only after the operation: with reject the own answer stands, otherwise it is 503', async () => {
