@@ -18,6 +18,7 @@ export default defineConfig([
       hono: 'src/adapters/hono.ts',
       h3: 'src/adapters/h3.ts',
       elysia: 'src/adapters/elysia.ts',
+      client: 'src/client.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

@@ -1,5 +1,5 @@
 // node bench/fingerprint.mjs: the fingerprint of a 20 MiB multipart body beside SHA-256 over the same bytes, in one interleaved run, and the memory
-// that it takes on the way. Needs `npm run build`.
+// that it takes on the way. Needs `npm run build`. With `json`: prints JSON, for `npm run bench:idempotency`.
 import { createHash, randomBytes } from 'node:crypto';
 import { createFingerprinter, fingerprint } from 'headgate/http';
 import { inFreshProcess, median, progress, provenance, save, table } from './support/report.mjs';
@@ -85,7 +85,7 @@ async function memory() {
   return (most - before) / MIB;
 }
 
-async function run() {
+async function measure() {
   const results = [];
   for (const [content, make] of Object.entries(CONTENTS)) {
     progress(`20 MiB of ${content}`);
@@ -103,6 +103,11 @@ async function run() {
     results.push({ content, hashMs: median(figures.hash), printMs: median(figures.print), ratio });
   }
   const memoryMib = inFreshProcess('fingerprint.mjs', ['memory'], ['--expose-gc']);
+  return { results, memoryMib };
+}
+
+async function run() {
+  const { results, memoryMib } = await measure();
   save('fingerprint', { ...provenance(), results, memoryMib });
   console.log(
     table(
@@ -120,4 +125,5 @@ async function run() {
 }
 
 if (process.argv[2] === 'memory') console.log(JSON.stringify(await memory()));
+else if (process.argv[2] === 'json') console.log(JSON.stringify(await measure()));
 else await run();

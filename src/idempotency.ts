@@ -5,6 +5,7 @@ import type { ClaimId, ClaimStore, ClaimView } from './core/ports.ts';
 import { Engine } from './idempotency/engine.ts';
 import type { IdempotencyEvent } from './idempotency/events.ts';
 import { fingerprintOf } from './idempotency/fingerprint.ts';
+import { isPromise } from './idempotency/maybe-promise.ts';
 import { type Opened, type OpenRequest, open, type Reconcile } from './idempotency/opening.ts';
 import { complete, type OperatorCompletion, type OperatorRelease, release } from './idempotency/operator.ts';
 import { type Codec, json, keptValue } from './idempotency/outcome.ts';
@@ -16,7 +17,7 @@ import {
   type SettingsInput,
   settingsOf,
 } from './idempotency/settings.ts';
-import { systemTimers, type Timers } from './idempotency/timers.ts';
+import { createSystemTimers, type Timers } from './idempotency/timers.ts';
 
 export type { Unavailable } from './idempotency/attempt.ts';
 export type { Claim, Completion, Dispatch, Release } from './idempotency/claim.ts';
@@ -102,6 +103,7 @@ export interface Idempotency {
 const COMMANDS = ['begin', 'extend', 'dispatch', 'complete', 'abandon', 'inspect'] as const;
 const RUN_OPTIONS = [...SETTING_NAMES, 'dispatch', 'reconcile', 'signal', 'serialize', 'deserialize'];
 const OPEN_OPTIONS = [...SETTING_NAMES, 'scope', 'key', 'fingerprint', 'dispatch', 'reconcile', 'signal'];
+const NO_OPTIONS = Object.freeze({});
 const CLOSE_MS = 5_000;
 
 /**
@@ -115,7 +117,7 @@ const CLOSE_MS = 5_000;
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   checkOptions(options, ['store', 'reconcile', 'onEvent', 'timers', ...SETTING_NAMES], 'options');
-  const { store, reconcile, onEvent, timers = systemTimers } = options;
+  const { store, reconcile, onEvent, timers = createSystemTimers() } = options;
   for (const command of COMMANDS) {
     if (typeof store?.[command] !== 'function')
       throw new OptionError('store', store, `must have ${command}(), as a ClaimStore does`);
@@ -153,18 +155,20 @@ class StoreIdempotency implements Idempotency {
     key: string | ClaimId,
     request: unknown,
     operation: Operation<T>,
-    options: RunOptions<T> = {},
+    options: RunOptions<T> = NO_OPTIONS,
   ): Promise<RunResult<T>> {
     if (this.#engine.closed) throw new ClosedError('the idempotency');
-    checkOptions(options, RUN_OPTIONS, 'options');
+    if (options !== NO_OPTIONS) checkOptions(options, RUN_OPTIONS, 'options');
     const id = checkId(typeof key === 'string' ? { scope: '', key } : key);
     // What its values are, only whoever wrote it knows.
     const { dispatch = 'automatic', reconcile = this.#reconcile as Reconcile<T> | undefined, signal } = options;
     checkDispatch(dispatch);
     const settings = this.#settingsOf(options, reconcile);
-    const fingerprint = await fingerprintOf(request);
+    const printing = fingerprintOf(request);
+    const fingerprint = isPromise(printing) ? await printing : printing;
     const plan = { engine: this.#engine, settings, codec: codecOf(options), dispatch, reconcile, signal };
-    return run(plan, id, fingerprint, operation);
+    const running = run(plan, id, fingerprint, operation);
+    return isPromise(running) ? await running : running;
   }
 
   async open(request: OpenRequest): Promise<Opened> {

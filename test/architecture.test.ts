@@ -19,6 +19,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   gate: ['core', 'http', 'limiter', 'idempotency'],
   adapters: ['core', 'http', 'gate', 'bodies'],
   'client-ip': ['core'],
+  client: ['core'],
   testing: ['core', 'http', 'gate', 'limiter', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limiter', 'limits', 'plans', 'recommended'],
   gateway: [

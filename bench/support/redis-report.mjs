@@ -1,4 +1,5 @@
-import { median, origin, table } from './report.mjs';
+import { createCells, spread, whole } from './cells.mjs';
+import { origin, table } from './report.mjs';
 
 const CLIENTS = ['ioredis', 'auto-pipelined', 'node-redis'];
 const ROWS = {
@@ -8,11 +9,10 @@ const ROWS = {
   rlf: 'rate-limiter-flexible, one window',
   'rlf union': 'rate-limiter-flexible, union of four',
 };
-const whole = (value) => Math.round(value).toLocaleString('en');
 
 /** @returns the section of docs/benchmarks.md, readable in a terminal as well */
 export function redisReport({ provenance, rounds, seconds, keyCount, figures }) {
-  const cells = createCells(figures);
+  const cells = createCells(figures, 'ioredis');
   const { versions } = provenance;
   const used = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return `## Redis, four windows
@@ -30,25 +30,6 @@ ${targetTable(cells)}
 
 ${used.join(', ')}. ${origin(provenance, 'bench:redis')}
 `;
-}
-
-/** Medians over the rounds; undefined where a cell was not run. */
-function createCells(figures) {
-  const rounds = (workload, candidate, client = 'ioredis') => figures[workload]?.[`${candidate} on ${client}`];
-  return {
-    rounds,
-    figure: (field, ...cell) => {
-      const measured = rounds(...cell);
-      return measured && median(measured.map((figure) => figure[field]));
-    },
-    ratio(field, [workload, candidate, client], base) {
-      const above = rounds(workload, candidate, client);
-      const below = rounds(workload, base, client);
-      if (above === undefined || below === undefined) return undefined;
-      const values = above.map((figure, round) => figure[field] / below[round][field]);
-      return { median: median(values), least: Math.min(...values), most: Math.max(...values) };
-    },
-  };
 }
 
 function decisionTable(cells, workloads) {
@@ -125,5 +106,3 @@ function targetTable(cells) {
   }
   return table(['headgate on ioredis', 'measured', 'target', ''], rows);
 }
-
-const spread = ({ median: middle, least, most }) => `${middle.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;

@@ -42,6 +42,22 @@ export async function meterScripts(admin) {
   };
 }
 
+/** Of this connection's own, and of a client's greeting: no part of what is measured. */
+const BESIDE = new Set(['info', 'config', 'ping', 'flushall', 'hello', 'client', 'select', 'script']);
+
+/** As {@link meterScripts}, of whatever commands are used; those inside a script are the script's. */
+export async function meterCommands(admin) {
+  await admin.config('RESETSTAT');
+  return async () => {
+    const lines = (await admin.info('commandstats')).matchAll(/^cmdstat_(\w+)[^:]*:calls=(\d+),usec=(\d+)/gm);
+    const stats = [...lines].map(([, name, calls, micros]) => ({ name, calls: Number(calls), micros: Number(micros) }));
+    const scripts = stats.filter(({ name }) => name.startsWith('eval'));
+    const counted = scripts.length > 0 ? scripts : stats.filter(({ name }) => !BESIDE.has(name));
+    const sum = (field) => counted.reduce((total, stat) => total + stat[field], 0);
+    return { calls: sum('calls'), micros: sum('micros') };
+  };
+}
+
 function field(info, name) {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? 'unknown';
 }

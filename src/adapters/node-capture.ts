@@ -1,16 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { Keeping, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
+import { type Callback, fault, isChunk, split } from './node-arguments.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
 import { holdClose } from './node-held-close.ts';
-import { type Callback, fault, isChunk, split } from './node-write.ts';
 
 type Method = (...args: unknown[]) => unknown;
 type MethodName = 'write' | 'end' | 'writeHead' | 'flushHeaders' | 'destroy' | 'emit';
 
 /** Of an answer that broke off before its head. */
 const NO_ANSWER = 500;
-const NOTHING = new Uint8Array(0);
 
 /**
  * Stands between a handler and its response where the answer is kept (I4): what the handler writes is captured, and the client gets the last
@@ -183,6 +182,7 @@ export class AnswerCapture {
 
   /** In a copy, since a handler may use its buffer again as soon as it was told that it was written. */
   #take(chunk: string | Uint8Array, encoding: unknown): void {
+    if (this.#hasNoBody()) return;
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk);
     if (bytes.length === 0) return;
     this.#length += bytes.length;
@@ -204,9 +204,13 @@ export class AnswerCapture {
       this.#passage.settle({ status: NO_ANSWER });
       return { status: NO_ANSWER, fields: [], body: undefined };
     }
-    const { status, fields } = head;
-    const isBodyless = status === 204 || status === 304;
-    return { status, fields, body: isBodyless ? body && NOTHING : body && Buffer.concat(body) };
+    return { status: head.status, fields: head.fields, body: body && Buffer.concat(body) };
+  }
+
+  /** Node leaves out what a handler writes where there can be none. */
+  #hasNoBody(): boolean {
+    const status = this.#head?.status;
+    return status === 204 || status === 304 || this.#response.req.method === 'HEAD';
   }
 
   #whenKept(instead: Reply | undefined): void {

@@ -25,7 +25,9 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
     const chunks: Uint8Array[] = [];
     let size = 0;
     let timer: NodeJS.Timeout | undefined;
+    let isOver = false;
     const stop = (): void => {
+      isOver = true;
       clearTimeout(timer);
       request.off('readable', onReadable).off('close', onClose);
     };
@@ -48,6 +50,12 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
       }
       return request.complete;
     };
+    const done = (): void => {
+      stop();
+      request.off('error', onError);
+      if (size > 0) request.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size));
+      resolve();
+    };
     const onReadable = (): void => {
       clearTimeout(timer);
       try {
@@ -55,10 +63,7 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
           timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
           return;
         }
-        stop();
-        request.off('error', onError);
-        if (size > 0) request.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size));
-        resolve();
+        done();
       } catch (error) {
         fail(error);
       }
@@ -71,19 +76,16 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
     }
     if (request.destroyed) return fail(aborted(request.errored));
     if (Number(request.headers['content-length'] ?? 0) > maxBytes) return fail(tooLarge(maxBytes));
-    const begin = (): void => {
-      // Nothing to read, and nothing that would tell so: who listens now would make the stream tell its end, before anybody else listens.
-      if (request.complete && request.readableLength === 0) {
-        resolve();
-        return;
-      }
-      request.on('error', onError).on('close', onClose).on('readable', onReadable);
+    request.on('error', onError).on('close', onClose);
+    // By the next turn the parser has told the end of a body that is empty. To listen before that would make the stream tell its end, and
+    // whoever reads it later would wait for it.
+    process.nextTick(() => {
+      if (isOver) return;
+      if (request.complete && request.readableLength === 0) return done();
       timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
+      request.on('readable', onReadable);
       if (request.readableLength > 0) onReadable();
-    };
-    // What came in one piece with the head, an empty body's end above all, is there in the next turn.
-    if (request.complete || request.readableLength > 0) begin();
-    else process.nextTick(begin);
+    });
   });
 }
 

@@ -13,6 +13,8 @@ export type HeadgateErrorCode =
   | 'not_dispatched'
   | 'not_executed'
   | 'kept_failure'
+  | 'body_not_replayable'
+  | 'request_failed'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');

@@ -21,6 +21,8 @@ export interface Passage {
   readonly headers: HeaderFields;
   /** The head of the answer is known: says which fields go on it. */
   settle(outcome: Outcome): Settlement;
+  /** The part of `headers` that goes on every answer, errors of the adapter's own included. */
+  readonly marks?: HeaderFields;
   /** Where the outcome is kept for retries: undefined for a request that is not idempotent. */
   readonly keeping?: Keeping | undefined;
   /**

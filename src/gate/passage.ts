@@ -10,6 +10,7 @@ const NO_HEADERS: HeaderFields = Object.freeze({});
 /** The passage of one request that may go on. */
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
+  marks = NO_HEADERS;
   #open = true;
   #abandoning: Promise<Reply | undefined> | undefined;
   keeping: Keeping | undefined;
@@ -31,9 +32,10 @@ export class GatePassage implements Passage {
     return this;
   }
 
-  /** With `headers` beside its own. */
-  marked(headers: HeaderFields): this {
-    this.headers = { ...this.headers, ...headers };
+  /** With `marks` beside its own headers, whatever is answered. */
+  marked(marks: HeaderFields): this {
+    this.marks = marks;
+    this.headers = { ...this.headers, ...marks };
     return this;
   }
 
@@ -42,7 +44,7 @@ export class GatePassage implements Passage {
     this.#open = false;
     if (status !== 429) return { headers: this.headers, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
-    return { headers: NO_HEADERS, stripRateLimit: true };
+    return { headers: this.marks, stripRateLimit: true };
   }
 
   abandon(): Promise<Reply | undefined> {

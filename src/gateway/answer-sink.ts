@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { discardBody } from './answers.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -34,7 +35,7 @@ export class StreamedAnswer implements AnswerSink {
     // The head of an answer that takes its time must not wait for its body; one write for both where they come together.
     setImmediate(() => {
       const { response } = this.exchange;
-      if (!response.writableEnded && !response.destroyed) response.flushHeaders();
+      if (!response.writableEnded && !response.destroyed) flushHead(response);
     });
   }
 
@@ -56,6 +57,11 @@ export class StreamedAnswer implements AnswerSink {
 export function writeHead(exchange: Exchange, { status, reason, fields }: AnswerHead): void {
   exchange.response.writeHead(status, reason, fields as string[]);
   exchange.answered = true;
+}
+
+/** Sends the head before any body. Node's own `flushHeaders` would write its bytes above ASCII as UTF-8, where all else writes them as they came. */
+export function flushHead(response: ServerResponse): void {
+  response.write('', 'latin1');
 }
 
 /** Where only the end of the connection ends an answer, breaking it off takes a reset. */

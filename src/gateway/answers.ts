@@ -9,9 +9,13 @@ const LINGER_MS = 2_000;
 const WORTH_READING = 65_536;
 
 /** Answers with the error object; does nothing where the answer has begun. */
-export function refuseExchange(exchange: Exchange, refusal: Refusal, cut = false): void {
+export function refuseExchange(
+  exchange: Exchange,
+  refusal: Refusal,
+  { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] } = {},
+): void {
   exchange.release?.();
-  sendReply(exchange, problemReply(refusal.problem(exchange.id)), cut);
+  sendReply(exchange, problemReply(refusal.problem(exchange.id), headers), cut);
 }
 
 /**

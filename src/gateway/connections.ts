@@ -50,7 +50,7 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     const incomplete = [...exchanges].find(({ request }) => !request.complete);
     if (!socket.writable) socket.destroy();
     else if (incomplete?.answered) incomplete.request.socket.destroySoon();
-    else if (incomplete !== undefined) refuseExchange(incomplete, refusal, true);
+    else if (incomplete !== undefined) refuseExchange(incomplete, refusal, { cut: true });
     else if (exchanges.size === 0) answerRaw(socket, refusal, reason);
     else
       for (const last of [...exchanges].slice(-1))
@@ -59,8 +59,11 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
   server.on('connection', (socket) => {
     socket.once('close', () => {
       // Node tells only the answer whose turn it is that the connection has gone; those that wait behind it are told here.
-      for (const { response } of [...(bySocket.get(socket) ?? [])])
-        if (response.socket === null) response.emit('close');
+      for (const { response } of [...(bySocket.get(socket) ?? [])]) {
+        if (response.socket !== null) continue;
+        response.destroy();
+        response.emit('close');
+      }
     });
   });
   server.on('connect', (_request, socket) => {

@@ -73,7 +73,8 @@ export function holdBody(exchange: Exchange, body: SpooledBody): void {
   const letGo = (): void => {
     if (!exchange.forwarding) void body.dispose();
   };
-  if (response.closed) letGo();
+  // One that waited behind another answer may have been told already that its connection has gone.
+  if (response.closed || response.destroyed) letGo();
   else response.once('close', letGo);
 }
 

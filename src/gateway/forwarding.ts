@@ -203,10 +203,10 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     const settled = isKept
       ? this.#keeping?.keep(captured(problemReply(refusal.problem(this.#exchange.id))))
       : this.#abandoned;
-    if (settled === undefined) refuseExchange(this.#exchange, refusal);
+    if (settled === undefined) refuseExchange(this.#exchange, refusal, { headers: this.#passage.marks ?? {} });
     else {
       void settled.then((instead) => {
-        if (instead === undefined) refuseExchange(this.#exchange, refusal);
+        if (instead === undefined) refuseExchange(this.#exchange, refusal, { headers: this.#passage.marks ?? {} });
         else sendReply(this.#exchange, instead);
       });
     }

@@ -18,7 +18,7 @@ export function isHopByHop(name: string): boolean {
 }
 
 /**
- * Fields that a message's own `Connection` names. Framing and identity cannot be named away.
+ * Fields that a message's own `Connection` names. Framing, and what the body is, cannot be named away: it was judged by them.
  * @param rawHeaders names and values, flat
  */
 export function namedByConnection(rawHeaders: readonly string[]): ReadonlySet<string> {
@@ -27,6 +27,6 @@ export function namedByConnection(rawHeaders: readonly string[]): ReadonlySet<st
     if (rawHeaders[i]?.toLowerCase() !== 'connection') continue;
     for (const token of (rawHeaders[i + 1] ?? '').split(',')) named.add(token.trim().toLowerCase());
   }
-  named.delete('content-length');
+  for (const name of ['content-length', 'content-type', 'content-encoding']) named.delete(name);
   return named;
 }

@@ -33,6 +33,7 @@ export interface IntakeOptions {
 export function createIntake({ accounts, maxBodyBytes }: IntakeOptions) {
   return (exchange: Exchange, request: IntakeRequest): Promise<Refusal | undefined> | Refusal | undefined => {
     const { route, account } = request;
+    if (isForged(exchange)) return FORGED;
     const isInBody = route.source?.place === 'body';
     const key = route.idempotent === undefined ? undefined : readIdempotencyKey(valuesOf(exchange, 'idempotency-key'));
     const fault = typeof key === 'object' ? refuse(422, 'errors/unprocessable_entity', key.detail) : undefined;
@@ -88,6 +89,24 @@ export function createIntake({ accounts, maxBodyBytes }: IntakeOptions) {
   }
 }
 
+/** In front of every key that the upstream sees from us. */
+const FORWARDED_PREFIX = 'headgate-';
+const FORGED = refuse(
+  422,
+  'errors/unprocessable_entity',
+  `An idempotency key must not begin with ${FORWARDED_PREFIX}: such keys are the gateway's own.`,
+);
+
+/** Another application's derived key would reach the upstream; to many servers a name with an underscore is the same name. */
+function isForged({ request: { rawHeaders } }: Exchange): boolean {
+  return rawHeaders.some(
+    (value, i) =>
+      i % 2 === 1 &&
+      value.startsWith(FORWARDED_PREFIX) &&
+      rawHeaders[i - 1]?.toLowerCase().replaceAll('_', '-') === 'idempotency-key',
+  );
+}
+
 /** The process has nobody to ask what became of an orphan: it stays one, answered 409 (I9). */
 const reconcile = (): 'unknown' => 'unknown';
 
@@ -96,7 +115,7 @@ function forwardedKey({ scope, key }: IdempotentRequest): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([scope, key]))
     .digest('base64url');
-  return `headgate-${digest}`;
+  return FORWARDED_PREFIX + digest;
 }
 
 /** Every value of a header, as it came: Node joins those of most names, and drops others. */

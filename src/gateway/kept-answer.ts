@@ -1,6 +1,6 @@
 import type { Keeping } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
-import { type AnswerHead, type AnswerSink, breakOff, writeHead } from './answer-sink.ts';
+import { type AnswerHead, type AnswerSink, breakOff, flushHead, writeHead } from './answer-sink.ts';
 import { discardBody, sendReply } from './answers.ts';
 import { type Exchange, isOpen } from './exchange.ts';
 
@@ -32,7 +32,7 @@ export class KeptAnswer implements AnswerSink {
     // An answer without a body ends with its head.
     if (this.#keeping.wholeFirst || isEmpty(head, this.#exchange)) return;
     this.#sendHead();
-    if (isFlowing(this.#exchange)) this.#exchange.response.flushHeaders();
+    if (isFlowing(this.#exchange)) flushHead(this.#exchange.response);
   }
 
   data(chunk: Buffer): boolean {

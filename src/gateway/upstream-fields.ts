@@ -24,7 +24,7 @@ export function requestFields({ request, id, idempotent }: Exchange): string[] {
     const value = rawHeaders[i + 1] as string;
     const lower = name.toLowerCase();
     if (isHopByHop(lower) || named.has(lower) || OURS_TO_SAY.has(lower)) continue;
-    if (idempotent !== undefined && lower === 'idempotency-key') continue;
+    if (idempotent !== undefined && lower.replaceAll('_', '-') === 'idempotency-key') continue;
     const list = forwarded.get(lower);
     if (list === undefined) fields.push(name, value);
     else if (value !== '') list.push(value);

@@ -1,3 +1,5 @@
+import { base64, fromBase64 } from './platform.ts';
+
 /** An answer as it is kept for replays (I4). */
 export interface KeptResponse {
   readonly status: number;
@@ -21,8 +23,6 @@ const NEVER_KEPT: ReadonlySet<string> = new Set([
   'upgrade',
   'content-length',
   'retry-after',
-  'ratelimit',
-  'ratelimit-policy',
   'x-request-id',
   'idempotency-replayed',
   'idempotency-status',
@@ -34,7 +34,7 @@ const VERSION = 1;
 export type KeepField = (name: string) => boolean;
 
 /** Everything but what belongs to the moment, the connection or a session. `name` is in lower case. */
-export const keepsField: KeepField = (name) => !NEVER_KEPT.has(name) && !name.startsWith('x-ratelimit-');
+export const keepsField: KeepField = (name) => !NEVER_KEPT.has(name) && !/^(x-)?ratelimit(-|$)/.test(name);
 
 /** The fields that are stored, of names and values in one flat list. */
 export function keptFields(fields: readonly string[], keeps: KeepField = keepsField): string[] {
@@ -51,7 +51,7 @@ export function keptFields(fields: readonly string[], keeps: KeepField = keepsFi
 export function encodeResponse({ status, fields, body }: KeptResponse): string {
   const head = JSON.stringify([VERSION, status, fields]);
   const text = textOf(body);
-  return text === undefined ? `${head}\nb${toBase64(body)}` : `${head}\nt${text}`;
+  return text === undefined ? `${head}\nb${base64(body)}` : `${head}\nt${text}`;
 }
 
 /** Undefined where it is not what {@link encodeResponse} writes. */
@@ -63,7 +63,8 @@ export function decodeResponse(value: string): KeptResponse | undefined {
     if (version !== VERSION || !isStatus(status) || !isFields(fields)) return undefined;
     const rest = value.slice(end + 2);
     if (coding === 't') return { status, fields, body: new TextEncoder().encode(rest) };
-    return coding === 'b' ? { status, fields, body: fromBase64(rest) } : undefined;
+    const body = coding === 'b' ? fromBase64(rest) : undefined;
+    return body && { status, fields, body };
   } catch {
     return undefined;
   }
@@ -84,17 +85,4 @@ function textOf(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Characters that `String.fromCharCode` takes at once. */
-const CHUNK = 32_768;
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = '';
-  for (let at = 0; at < bytes.length; at += CHUNK) binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK));
-  return btoa(binary);
-}
-
-function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }

@@ -1,8 +1,17 @@
-import type { AbandonReply, BeginReply, CompleteReply, HeldCommand, HeldReply, KeptResult } from '../core/claim.ts';
+import type {
+  AbandonReply,
+  BeginCommand,
+  BeginReply,
+  CompleteReply,
+  HeldCommand,
+  HeldReply,
+  KeptResult,
+} from '../core/claim.ts';
 import { isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
-import type { ClaimId } from '../core/ports.ts';
+import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { Engine } from './engine.ts';
 import type { ClaimCommandName } from './events.ts';
+import { after, isPromise } from './maybe-promise.ts';
 import type { ClaimSettings } from './settings.ts';
 
 /** The store could not be asked, or its answer was not heard. */
@@ -19,7 +28,7 @@ export interface Begun extends Extract<BeginReply, { kind: 'claimed' }> {
 
 export type Beginning = Exclude<BeginReply, { kind: 'claimed' | 'late' }> | Begun | Unavailable;
 
-/** A command without a reply is sent once more. */
+/** A command that failed before its deadline is sent once more. */
 const TRIES = 2;
 
 /** One request at one gateway: its own token, and the commands that are sent with it (I9, I10). */
@@ -40,26 +49,44 @@ export class Attempt {
     this.fingerprint = fingerprint;
   }
 
-  /** Without a reply, the claim that may have been made is given back in the background. Never rejects. */
-  async begin(): Promise<Beginning> {
-    const { engine, id, fingerprint } = this;
+  /** Without a reply, the claim that may have been made is given back in the background. Never rejects, nor throws. */
+  begin(): MaybePromise<Beginning> {
     const { leaseMs, onOrphan, retentionMs } = this.settings;
-    const command = { token: this.#token, fingerprint, retentionMs, leaseMs, onOrphan, dispatch: this.fused };
-    let error: unknown;
-    let mayBeClaimed = false;
-    for (let tries = 0; tries < TRIES; tries++) {
-      const sentAt = engine.timers.now();
-      try {
-        const reply = await engine.store.begin(id, command);
-        if (reply.kind === 'claimed') return { ...reply, sentAt };
-        if (reply.kind !== 'late') return reply;
-        error = new StoreUnavailableError('the command came too late');
-      } catch (failure) {
-        error = failure;
-        if (isDefinite(failure)) break;
-        mayBeClaimed = true;
-      }
+    const { fingerprint, fused } = this;
+    return this.#begin({ token: this.#token, fingerprint, retentionMs, leaseMs, onOrphan, dispatch: fused }, 1, false);
+  }
+
+  #begin(command: BeginCommand, tries: number, mayBeClaimed: boolean): MaybePromise<Beginning> {
+    const sentAt = this.engine.timers.now();
+    try {
+      const reply = this.engine.store.begin(this.id, command);
+      if (!isPromise(reply)) return this.#begun(command, tries, mayBeClaimed, sentAt, reply);
+      return reply.then(
+        (heard) => this.#begun(command, tries, mayBeClaimed, sentAt, heard),
+        (error: unknown) => this.#notBegun(command, tries, mayBeClaimed || !isDefinite(error), error),
+      );
+    } catch (error) {
+      return this.#notBegun(command, tries, mayBeClaimed || !isDefinite(error), error);
     }
+  }
+
+  #begun(
+    command: BeginCommand,
+    tries: number,
+    mayBeClaimed: boolean,
+    sentAt: number,
+    reply: BeginReply,
+  ): MaybePromise<Beginning> {
+    if (reply.kind === 'claimed') {
+      const { kind, generation, inherited, dispatched } = reply;
+      return { kind, generation, inherited, dispatched, sentAt };
+    }
+    if (reply.kind !== 'late') return reply;
+    return this.#notBegun(command, tries, mayBeClaimed, new StoreUnavailableError('the command came too late'));
+  }
+
+  #notBegun(command: BeginCommand, tries: number, mayBeClaimed: boolean, error: unknown): MaybePromise<Beginning> {
+    if (tries < TRIES && isWorthATry(error)) return this.#begin(command, tries + 1, mayBeClaimed);
     if (mayBeClaimed) this.abandonLater(undefined, this.fused);
     return { kind: 'unavailable', error };
   }
@@ -80,6 +107,7 @@ export class Attempt {
         error = new StoreUnavailableError('the lease was over before the answer came');
       } catch (failure) {
         error = failure;
+        if (!isWorthATry(failure)) break;
       }
     }
     this.abandonLater(generation, true);
@@ -87,10 +115,15 @@ export class Attempt {
   }
 
   /** @throws what the store throws: whether the outcome is kept is unknown then */
-  async complete(result: KeptResult): Promise<CompleteReply> {
+  complete(result: KeptResult): MaybePromise<CompleteReply> {
     const { engine, id, fingerprint } = this;
     const { retentionMs } = this.settings;
-    const reply = await engine.store.complete(id, { token: this.#token, fingerprint, retentionMs, result });
+    const reply = engine.store.complete(id, { token: this.#token, fingerprint, retentionMs, result });
+    return after(reply, (heard) => this.#completed(heard, result));
+  }
+
+  #completed(reply: CompleteReply, result: KeptResult): CompleteReply {
+    const { engine, id } = this;
     if (engine.events.heard) {
       const { status, value } = result;
       if (reply.kind === 'ok') {
@@ -150,6 +183,11 @@ export class Attempt {
     const { leaseMs, retentionMs } = this.settings;
     return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs };
   }
+}
+
+/** Not where the whole deadline of a command was waited for: its sender is to be answered within it. */
+function isWorthATry(error: unknown): boolean {
+  return !(isDefinite(error) || isHeadgateError(error, 'store_timeout'));
 }
 
 /** Whether the error says that nothing was done, and that nothing will be. */

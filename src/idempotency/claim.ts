@@ -1,8 +1,9 @@
-import type { HeldReply, KeptResult } from '../core/claim.ts';
+import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import { HeadgateError } from '../core/errors.ts';
-import type { ClaimId } from '../core/ports.ts';
+import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { Attempt, Begun, Unavailable } from './attempt.ts';
 import { fitsIn } from './bytes.ts';
+import { isPromise } from './maybe-promise.ts';
 
 /** What became of an outcome, and so what its caller is to be told. */
 export type Completion =
@@ -146,7 +147,6 @@ export class HeldClaim implements Claim {
   }
 
   complete(result: KeptResult): Promise<Completion> {
-    this.#dispatching ??= TOO_LATE;
     this.#completing ??= this.#complete(result);
     return this.#completing;
   }
@@ -192,14 +192,17 @@ export class HeldClaim implements Claim {
   }
 
   async #complete(result: KeptResult): Promise<Completion> {
-    await this.#dispatching;
+    const dispatching = this.#dispatching;
+    this.#dispatching ??= TOO_LATE;
+    if (dispatching !== undefined) await dispatching;
     if (!this.#end()) return LOST;
     const attempt = this.#attempt;
     const { maxKeptBytes, onOrphan } = attempt.settings;
     const { status, value } = result;
     const kept = value === undefined || fitsIn(value, maxKeptBytes) ? result : { status, value: undefined };
     try {
-      const reply = await attempt.complete(kept);
+      const replying: MaybePromise<CompleteReply> = attempt.complete(kept);
+      const reply = isPromise(replying) ? await replying : replying;
       return reply.kind === 'ok' ? KEPT : reply;
     } catch (error) {
       attempt.completeLater(kept);

@@ -5,6 +5,7 @@ import { Attempt, type Beginning, type Unavailable } from './attempt.ts';
 import { type Claim, HeldClaim } from './claim.ts';
 import type { Engine } from './engine.ts';
 import type { Told } from './events.ts';
+import { after, isPromise } from './maybe-promise.ts';
 import type { ClaimSettings, SettingsInput } from './settings.ts';
 import type { Waiter } from './waiters.ts';
 
@@ -78,13 +79,16 @@ const LONGEST_PAUSE_MS = 500;
 /** What a duplicate that is not to wait any more is told, where the lease does not end sooner. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Claims the key, waits for the original's outcome, or says what is in the way. Never rejects. */
-export async function open(engine: Engine, request: OpenRequest, settings: ClaimSettings): Promise<Opened> {
+/** Claims the key, waits for the original's outcome, or says what is in the way. Never rejects, nor throws. */
+export function open(engine: Engine, request: OpenRequest, settings: ClaimSettings): MaybePromise<Opened> {
   const { scope, key, fingerprint, dispatch } = request;
   const attempt = new Attempt(engine, { scope, key }, fingerprint, settings, dispatch === 'automatic');
-  const opened = await new Opening(attempt, request).run();
-  if (engine.events.heard) engine.events.emit({ scope, key, ...toldOf(opened) });
-  return opened;
+  const opened = new Opening(attempt, request).run();
+  if (!engine.events.heard) return opened;
+  return after(opened, (known) => {
+    engine.events.emit({ scope, key, ...toldOf(known) });
+    return known;
+  });
 }
 
 class Opening {
@@ -98,9 +102,10 @@ class Opening {
     this.#reconcile = reconcile;
   }
 
-  async run(): Promise<Opened> {
-    const found = await this.#begin();
-    return found.kind === 'in_progress' ? this.#wait(found) : this.#judge(found);
+  run(): MaybePromise<Opened> {
+    return after<Beginning | typeof ABORTED, Opened>(this.#begin(), (found) =>
+      found.kind === 'in_progress' ? this.#wait(found) : this.#judge(found),
+    );
   }
 
   /** Looks again and again until the key is free, its outcome is there, or the time is over (I5). */
@@ -131,18 +136,17 @@ class Opening {
   }
 
   /** Comes back at once when the caller goes; what it may have claimed is given back as soon as that is known. */
-  #begin(): Promise<Beginning | typeof ABORTED> {
+  #begin(): MaybePromise<Beginning | typeof ABORTED> {
     const attempt = this.#attempt;
     const signal = this.#signal;
-    if (attempt.engine.closed) {
-      return Promise.resolve({ kind: 'unavailable', error: new ClosedError('the idempotency') });
-    }
-    if (signal === undefined) return attempt.begin();
-    if (signal.aborted) return Promise.resolve(ABORTED);
+    if (attempt.engine.closed) return { kind: 'unavailable', error: new ClosedError('the idempotency') };
+    if (signal?.aborted) return ABORTED;
+    const beginning = attempt.begin();
+    if (signal === undefined || !isPromise(beginning)) return beginning;
     return new Promise((resolve) => {
       const leave = (): void => resolve(ABORTED);
       signal.addEventListener('abort', leave);
-      void attempt.begin().then((found) => {
+      void beginning.then((found) => {
         signal.removeEventListener('abort', leave);
         if (signal.aborted && found.kind === 'claimed') attempt.abandonLater(found.generation, true);
         resolve(found);

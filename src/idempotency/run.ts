@@ -1,10 +1,11 @@
 import type { KeptResult } from '../core/claim.ts';
 import { HeadgateError, isHeadgateError } from '../core/errors.ts';
-import type { ClaimId } from '../core/ports.ts';
+import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { Unavailable } from './attempt.ts';
 import type { Claim, Completion, Dispatch } from './claim.ts';
 import type { Engine } from './engine.ts';
-import { open, type Reconcile, type Refused } from './opening.ts';
+import { after } from './maybe-promise.ts';
+import { type Opened, open, type Reconcile, type Refused } from './opening.ts';
 import { type Codec, keptFailure, keptValue, outcomeOf } from './outcome.ts';
 import type { ClaimSettings, SettingsInput } from './settings.ts';
 
@@ -83,87 +84,108 @@ export interface RunPlan<T> {
   readonly signal: AbortSignal | undefined;
 }
 
-/** @throws what the operation throws where the key is given back, and what `deserialize` throws */
-export async function run<T>(
-  { engine, settings, codec, dispatch, reconcile, signal }: RunPlan<T>,
-  id: ClaimId,
+/** @throws (or rejects with) what the operation throws where the key is given back, and what `deserialize` throws */
+export function run<T>(
+  plan: RunPlan<T>,
+  { scope, key }: ClaimId,
   fingerprint: string,
   operation: Operation<T>,
-): Promise<RunResult<T>> {
-  const asked = reconcile === undefined ? undefined : keeping(reconcile, codec);
-  const opened = await open(engine, { ...id, fingerprint, dispatch, reconcile: asked, signal }, settings);
+): MaybePromise<RunResult<T>> {
+  const { engine, settings, codec, dispatch, signal } = plan;
+  const reconcile = plan.reconcile === undefined ? undefined : keeping(plan.reconcile, codec);
+  const opened = open(engine, { scope, key, fingerprint, dispatch, reconcile, signal }, settings);
+  return after<Opened, RunResult<T>>(opened, (known) => settle(known, plan, operation));
+}
+
+function settle<T>(
+  opened: Opened,
+  { codec, dispatch }: RunPlan<T>,
+  operation: Operation<T>,
+): MaybePromise<RunResult<T>> {
   switch (opened.kind) {
     case 'claimed':
       return new Execution(opened.claim, codec).run(operation, dispatch);
     case 'replay':
       return replayed(opened.result, codec);
     case 'bypassed':
-      return { kind: 'bypassed', value: await unprotected(operation) };
+      return unprotected(operation);
     default:
       return opened;
   }
 }
 
+/** As an operation sees its execution. What is called can be taken apart from it; it is made when asked for, since most operations do not. */
+class Context implements OperationContext {
+  readonly #execution: Pick<Execution<never>, 'claim' | 'dispatch' | 'abandon'>;
+  readonly generation: number;
+  readonly inherited: boolean;
+
+  constructor(execution: Pick<Execution<never>, 'claim' | 'dispatch' | 'abandon'>) {
+    this.#execution = execution;
+    this.generation = execution.claim.generation;
+    this.inherited = execution.claim.inherited;
+  }
+
+  get signal(): AbortSignal {
+    return this.#execution.claim.signal;
+  }
+
+  get dispatch(): () => Promise<void> {
+    return () => this.#execution.dispatch();
+  }
+
+  get abandon(): () => void {
+    return () => this.#execution.abandon();
+  }
+}
+
 /** One execution under a claim. */
 class Execution<T> {
-  readonly #claim: Claim;
+  readonly claim: Claim;
   readonly #codec: Codec<T>;
   /** What dispatch said, where that was not `ok`. */
   #stopped: Exclude<Dispatch, { kind: 'ok' }> | undefined;
   #abandoned = false;
 
   constructor(claim: Claim, codec: Codec<T>) {
-    this.#claim = claim;
+    this.claim = claim;
     this.#codec = codec;
   }
 
+  async dispatch(): Promise<void> {
+    if (this.#abandoned) throw new NotDispatchedError('nothing, since the operation gave its key back');
+    const reply = await this.claim.dispatch();
+    if (reply.kind === 'ok') return;
+    this.#stopped = reply;
+    throw new NotDispatchedError(reply.kind);
+  }
+
+  abandon(): void {
+    this.#abandoned = true;
+  }
+
   async run(operation: Operation<T>, dispatch: 'explicit' | 'automatic'): Promise<RunResult<T>> {
-    if (dispatch === 'automatic' && !this.#claim.dispatched) {
-      const reply = await this.#claim.dispatch();
+    if (dispatch === 'automatic' && !this.claim.dispatched) {
+      const reply = await this.claim.dispatch();
       if (reply.kind !== 'ok') return this.#notDispatched(reply);
     }
     let value: T;
     try {
-      value = await operation(this.#context());
+      value = await operation(new Context(this));
     } catch (error) {
       return this.#threw(error);
     }
-    return this.#returned(value);
-  }
-
-  #context(): OperationContext {
-    const claim = this.#claim;
-    return {
-      generation: claim.generation,
-      inherited: claim.inherited,
-      get signal() {
-        return claim.signal;
-      },
-      dispatch: async () => {
-        if (this.#abandoned) throw new NotDispatchedError('nothing, since the operation gave its key back');
-        const reply = await claim.dispatch();
-        if (reply.kind === 'ok') return;
-        this.#stopped = reply;
-        throw new NotDispatchedError(reply.kind);
-      },
-      abandon: () => {
-        this.#abandoned = true;
-      },
-    };
-  }
-
-  async #returned(value: T): Promise<RunResult<T>> {
     if (this.#stopped !== undefined) return this.#notDispatched(this.#stopped);
     if (this.#abandoned) {
-      const release = await this.#claim.abandon();
+      const release = await this.claim.abandon();
       return release.kind === 'settled' ? replayed(release.result, this.#codec) : { kind: 'released', value };
     }
-    const completion = await this.#claim.complete(keptValue(value, this.#codec));
+    const completion = await this.claim.complete(keptValue(value, this.#codec));
     return this.#completed(completion, { kind: 'executed', value, kept: completion.kind === 'kept' });
   }
 
   async #threw(error: unknown): Promise<RunResult<T>> {
-    const claim = this.#claim;
+    const claim = this.claim;
     if (this.#stopped !== undefined) return this.#notDispatched(this.#stopped);
     if (isHeadgateError(error, 'claim_lost') && claim.signal.aborted) {
       // It stopped because somebody else goes on, whose outcome counts: its own would only get in the way.
@@ -186,7 +208,7 @@ class Execution<T> {
       case 'superseded':
         return replayed(completion.result, this.#codec);
       case 'lost':
-        return this.#claim.dispatched ? own : { kind: 'refused', reason: 'lost' };
+        return this.claim.dispatched ? own : { kind: 'refused', reason: 'lost' };
       case 'pending':
         return completion.answer === 'own' ? own : { kind: 'unavailable', error: completion.error };
     }
@@ -221,16 +243,17 @@ function keeping<T>(reconcile: Reconcile<T>, codec: Codec<T>): Reconcile<KeptRes
   };
 }
 
-async function unprotected<T>(operation: Operation<T>): Promise<T> {
+async function unprotected<T>(operation: Operation<T>): Promise<RunResult<T>> {
   try {
     const { signal } = new AbortController();
-    return await operation({
+    const value = await operation({
       generation: undefined,
       inherited: false,
       signal,
       dispatch: () => Promise.resolve(),
       abandon() {},
     });
+    return { kind: 'bypassed', value };
   } catch (error) {
     throw isHeadgateError(error, 'not_executed') ? error.cause : error;
   }

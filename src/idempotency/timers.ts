@@ -1,4 +1,5 @@
 import { type Clock, monotonicClock } from '../core/clock.ts';
+import { SharedTimers } from './shared-timers.ts';
 
 /** Time as a parameter, with a way to be called back. */
 export interface Timers extends Clock {
@@ -13,11 +14,16 @@ export interface Timers extends Clock {
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** The platform's own. */
-export const systemTimers: Timers = {
-  now: monotonicClock.now,
-  after(ms, call, background) {
-    const timer = setTimeout(call, Math.min(ms, LONGEST_MS));
-    if (background) timer.unref?.();
-    return () => clearTimeout(timer);
-  },
-};
+export function createSystemTimers(): Timers {
+  const { now } = monotonicClock;
+  const shared = new SharedTimers(monotonicClock, (call, ms) => void setTimeout(call, ms).unref?.());
+  return {
+    now,
+    after(ms, call, background) {
+      const shortMs = Math.min(ms, LONGEST_MS);
+      if (background) return shared.after(shortMs, call);
+      const timer = setTimeout(call, shortMs);
+      return () => clearTimeout(timer);
+    },
+  };
+}

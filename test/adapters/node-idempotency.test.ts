@@ -201,6 +201,16 @@ describe('what is kept', () => {
     expect(JSON.parse(retry.text).detail).toMatch(/completed with status 201/);
   });
 
+  it.each([204, 304])(
+    'I7: what a handler writes into a %i, which can have no body, is not over any bound',
+    async (status) => {
+      const server = await serve((_, response) => response.writeHead(status).end('x'.repeat(101)), {
+        settings: { maxKeptBytes: 100 },
+      });
+      expect([(await server.post()).status, (await server.post()).status, server.runs]).toEqual([status, status, 1]);
+    },
+  );
+
   it('I7: an answer of exactly the bound is kept', async () => {
     const server = await serve((_, response) => response.end('x'.repeat(100)), { settings: { maxKeptBytes: 100 } });
     await server.post();

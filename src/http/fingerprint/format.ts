@@ -32,34 +32,39 @@ export const COMPONENTS = ['method', 'path', 'query', 'account', 'content type',
 
 /** `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */
 export function encodeFingerprint(print: RequestPrint, secret: Secret): Fingerprint {
-  const { method, path, query, account, type, contentEncoding, body } = print;
-  const fields = [method, path, query, account, type, contentEncoding, body.kind, body.total];
-  const components: Field[][] = [
-    [method],
-    [path],
-    [query],
-    [account],
-    [type, contentEncoding],
-    [body.kind, body.total],
+  const { method, path, query, account, body } = print;
+  const type = written(print.type);
+  const contentEncoding = written(print.contentEncoding);
+  const content = `${written(body.kind)}\n${written(body.total)}`;
+  const components = [
+    written(method),
+    written(path),
+    written(query),
+    written(account),
+    `${type}\n${contentEncoding}`,
+    content,
   ];
-  const tags = components.map((component, i) => tag(COMPONENTS[i] as string, component, secret));
-  const entries = body.entries.map(
-    ({ name, content }) => tag('entry name', [name], secret) + tag('entry', [name, content], secret),
-  );
-  const total = seal('request', fields, secret);
+  let tags = '';
+  for (let i = 0; i < components.length; i++) tags += tag(COMPONENTS[i] as string, components[i] as string, secret);
+  let entries = '';
+  for (const entry of body.entries) {
+    const name = written(entry.name);
+    entries += tag('entry name', name, secret) + tag('entry', `${name}\n${written(entry.content)}`, secret);
+  }
+  const total = seal('request', components.join('\n'), secret);
   return {
-    value: `${VERSION}.${total}.${tags.join('')}${body.kind.charAt(0)}.${entries.join('')}`,
+    value: `${VERSION}.${total}.${tags}${body.kind.charAt(0)}.${entries}`,
     labels: numbered(body.entries),
   };
 }
 
-function tag(label: string, fields: readonly Field[], secret: Secret): string {
+function tag(label: string, fields: string, secret: Secret): string {
   return seal(label, fields, secret).slice(0, TAG_LENGTH);
 }
 
-/** Digest of fields none of which can pass for another: each says what it is, and where it ends. */
-function seal(label: string, fields: readonly Field[], secret: Secret): string {
-  return digestText([`headgate ${VERSION} ${label}`, ...fields.map(written)].join('\n'), secret);
+/** Digest of fields, each in a line, none of which can pass for another: each says what it is, and where it ends. */
+function seal(label: string, fields: string, secret: Secret): string {
+  return digestText(`headgate ${VERSION} ${label}\n${fields}`, secret);
 }
 
 /** In one line; different for different fields. */

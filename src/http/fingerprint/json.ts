@@ -1,5 +1,6 @@
 import { type JsonHandler, JsonLexer } from '../json-lexer.ts';
 import { parseJsonString } from '../json-string.ts';
+import { bytesOfLatin1 } from '../platform.ts';
 import { type BodyEntry, type BodyPrint, type BodyPrinter, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { BytesPrinter } from './bytes.ts';
 import { Sink } from './sink.ts';
@@ -91,7 +92,7 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     }
     const raw = this.#key;
     this.#key = '';
-    const decoded = PLAIN.test(raw) ? raw.slice(1, -1) : parseJsonString(bytesOf(raw));
+    const decoded = PLAIN.test(raw) ? raw.slice(1, -1) : parseJsonString(bytesOfLatin1(raw));
     if (this.#stack.at(-1)?.members?.has(decoded)) {
       this.#giveUp();
       return;
@@ -138,11 +139,7 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
 function entriesOf(members: readonly Member[]): readonly BodyEntry[] {
   if (members.length > MAX_ENTRIES) return [];
   return members.map(({ key, value }) => {
-    const name = bytesOf(key);
+    const name = bytesOfLatin1(key);
     return { label: labelOf(name.subarray(1, -1)), name, content: value };
   });
-}
-
-function bytesOf(raw: string): Uint8Array {
-  return Uint8Array.from(raw, (character) => character.charCodeAt(0));
 }

@@ -39,8 +39,12 @@ export class Sink {
 
   /** As {@link field}, of text that has one character for each byte. */
   text(text: string): void {
-    this.#writeLength(text.length);
-    for (let i = 0; i < text.length; i++) this.byte(text.charCodeAt(i));
+    const { length } = text;
+    this.#writeLength(length);
+    if (length <= MAX_PLAIN) {
+      this.#reserve(length);
+      for (let i = 0; i < length; i++) this.#buffer[this.#length++] = text.charCodeAt(i);
+    } else for (let i = 0; i < length; i++) this.byte(text.charCodeAt(i));
   }
 
   /** What stands for the content: at most 1,025 bytes, equal iff the contents are. The sink is empty afterwards. */

@@ -86,6 +86,8 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
   });
 }
 
+const DECODER = new TextDecoder();
+
 /** The parts of one reply, read from left to right. */
 class Parts {
   readonly #parts: readonly unknown[];
@@ -104,7 +106,7 @@ class Parts {
     const part = this.#parts[this.#next++];
     if (typeof part === 'string') return part;
     if (typeof part === 'number' || typeof part === 'bigint') return String(part);
-    if (part instanceof Uint8Array) return new TextDecoder().decode(part);
+    if (part instanceof Uint8Array) return DECODER.decode(part);
     throw unexpected();
   }
 

@@ -3,13 +3,14 @@ import type {
   AbandonReply,
   BeginCommand,
   BeginReply,
+  ClaimCommand,
   CompleteCommand,
   CompleteReply,
   HeldCommand,
   HeldReply,
 } from '../../core/claim.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { OptionError } from '../../core/errors.ts';
+import { isHeadgateError, OptionError, StoreUnavailableError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import {
@@ -21,6 +22,7 @@ import {
   readInspectReply,
   type Timed,
 } from './claim-reply.ts';
+import { ClaimTurn, type Job } from './claim-turn.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Guard } from './guard.ts';
 import { claimKey } from './keys.ts';
@@ -80,6 +82,7 @@ const script = createScript(claimSource);
 
 /**
  * Claims in Redis: one hash an idempotency key, one atomic script and one round trip a command, by the server's own clock.
+ * Commands of one turn of the event loop travel together.
  * The client stays yours: the store never connects, configures or closes it.
  * @throws OptionError
  */
@@ -95,7 +98,7 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
     throw new OptionError('deadlineMs', deadlineMs, 'must be an integer from 1 on');
   }
   const guard = new Guard({ deadlineMs, isReady: commands.isReady, onError });
-  return new Store({ client, commands, guard, prefix, deadlineMs, clock });
+  return new Store({ client, commands, guard, prefix, deadlineMs, clock, onError });
 }
 
 /** What a store is made of. */
@@ -106,101 +109,145 @@ interface Parts {
   readonly prefix: string;
   readonly deadlineMs: number;
   readonly clock: Clock | undefined;
+  readonly onError: ((error: unknown) => void) | undefined;
 }
 
 class Store implements RedisClaimStore {
   readonly synchronous = false;
   readonly #parts: Parts;
   readonly #serverTime = new ServerTime();
+  readonly #turn: ClaimTurn;
   #calls = 0;
+  #timeouts = 0;
+  #late = 0;
   #lateBegins = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#turn = new ClaimTurn({ alone: parts.commands.isCluster, send: (jobs) => void this.#send(jobs) });
   }
 
-  async begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
-    const { leaseMs, onOrphan } = command;
-    const deadline = command.deadline ?? (command.dispatch ? this.#deadline(id) : undefined);
+  begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
+    const key = this.#key(id);
+    const deadline = command.deadline ?? (command.dispatch ? this.#deadline(key) : undefined);
     // A mark without a deadline could land after the claim was given up: an orphan that nobody caused.
     const marks = command.dispatch && deadline !== undefined;
-    const args = [String(leaseMs), onOrphan, marks ? '1' : '0', deadline === undefined ? '' : String(deadline)];
-    // Counted where it is read, since nobody waits any more for most of them.
-    const read = (answer: unknown): Timed<BeginReply> => {
-      const timed = readBeginReply(answer);
-      if (timed.reply.kind === 'late') this.#lateBegins++;
-      return timed;
-    };
-    return this.#ask(id, read, 'begin', command, args);
+    const args = [
+      ...common('begin', command),
+      String(command.leaseMs),
+      command.onOrphan,
+      marks ? '1' : '0',
+      deadline === undefined ? '' : String(deadline),
+    ];
+    return this.#ask(key, args, readBeginReply);
   }
 
   extend(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
-    return this.#ask(id, readHeldReply, 'extend', command, [String(command.leaseMs), String(command.generation)]);
+    const args = [...common('extend', command), String(command.leaseMs), String(command.generation)];
+    return this.#ask(this.#key(id), args, readHeldReply);
   }
 
   dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
-    return this.#ask(id, readHeldReply, 'dispatch', command, [String(command.leaseMs), String(command.generation)]);
+    const args = [...common('dispatch', command), String(command.leaseMs), String(command.generation)];
+    return this.#ask(this.#key(id), args, readHeldReply);
   }
 
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
     const { status, value } = command.result;
-    const args = [packText(status), value === undefined ? '' : packText(value)];
-    return this.#ask(id, readCompleteReply, 'complete', command, args);
+    const args = [...common('complete', command), packText(status), value === undefined ? '' : packText(value)];
+    return this.#ask(this.#key(id), args, readCompleteReply);
   }
 
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
     const { generation } = command;
-    return this.#ask(id, readAbandonReply, 'abandon', command, [generation === undefined ? '' : String(generation)]);
+    const args = [...common('abandon', command), generation === undefined ? '' : String(generation)];
+    return this.#ask(this.#key(id), args, readAbandonReply);
   }
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
-    return this.#ask(id, readInspectReply, 'inspect');
+    return this.#ask(this.#key(id), ['inspect'], readInspectReply);
   }
 
   stats(): RedisClaimStoreStats {
     const { guard } = this.#parts;
     return {
       calls: this.#calls,
-      timeouts: guard.timeouts,
-      late: guard.late,
+      timeouts: this.#timeouts,
+      late: this.#late,
       lateBegins: this.#lateBegins,
       breaker: guard.state,
     };
   }
 
-  async #ask<Reply>(
-    id: ClaimId,
-    read: (reply: unknown) => Timed<Reply>,
-    name: string,
-    command?: { readonly token: string; readonly fingerprint: string; readonly retentionMs: number },
-    rest: readonly string[] = [],
-  ): Promise<Reply> {
-    const { client, commands, guard, clock } = this.#parts;
-    const key = this.#key(id);
-    const common =
-      command === undefined
-        ? []
-        : [packText(command.token), packText(command.fingerprint), String(command.retentionMs)];
-    const args = [name, clock === undefined ? '' : String(clock.now()), ...common, ...rest];
+  #ask<Reply>(key: string, args: readonly string[], read: (reply: unknown) => Timed<Reply>): Promise<Reply> {
     this.#calls++;
-    return guard.run(async () => {
-      const answer = await script.run(commands, [key], args);
-      const { now, reply } = readOf(key, read, answer);
-      this.#serverTime.report(serverOf(client, key), now, monotonicClock.now());
-      return reply;
+    return new Promise((resolve, reject) => {
+      const settle = (answer: unknown): void => {
+        const { now, reply } = readOf(key, read, answer);
+        this.#serverTime.report(serverOf(this.#parts.client, key), now, monotonicClock.now());
+        // Counted where it is read, since nobody waits any more for most of them.
+        if ((reply as { readonly kind?: unknown } | undefined)?.kind === 'late') this.#lateBegins++;
+        resolve(reply);
+      };
+      this.#turn.add({ key, args, settle, reject });
     });
   }
 
+  /** What fails as a whole fails for each: all that is known is that each may have been carried out. */
+  async #send(jobs: readonly Job[]): Promise<void> {
+    const { commands, guard, clock } = this.#parts;
+    const keys = jobs.map(({ key }) => key);
+    const args = [clock === undefined ? '' : String(clock.now())];
+    for (const job of jobs) args.push(...job.args);
+    let givenUp = false;
+    try {
+      await guard.run(async () => {
+        const answer = await script.run(commands, keys, args);
+        if (givenUp) this.#late += jobs.length;
+        const [only] = jobs;
+        if (jobs.length === 1) only?.settle(answer);
+        else this.#dealOut(jobs, answer);
+      });
+    } catch (error) {
+      if (isHeadgateError(error, 'store_timeout')) {
+        givenUp = true;
+        this.#timeouts += jobs.length;
+      }
+      for (const { reject } of jobs) reject(error);
+    }
+  }
+
+  /** An answer of its own that makes no sense, or is a fault of the record, is that one's failure alone. */
+  #dealOut(jobs: readonly Job[], answer: unknown): void {
+    if (!Array.isArray(answer) || answer.length !== jobs.length + 1) throw new TypeError('unexpected reply of Redis');
+    const [now, ...answers]: unknown[] = answer;
+    for (const [i, { key, settle, reject }] of jobs.entries()) {
+      try {
+        const own = answers[i];
+        if (Array.isArray(own) && own.length === 0) throw new Error(`the record ${key} is not one of headgate's`);
+        settle(Array.isArray(own) ? [now, ...own] : own);
+      } catch (error) {
+        this.#parts.onError?.(error);
+        reject(new StoreUnavailableError(error));
+      }
+    }
+  }
+
   /** When this process will have given a command up that it sends now, in the time of the key's server; undefined where that is not known. */
-  #deadline(id: ClaimId): number | undefined {
+  #deadline(key: string): number | undefined {
     const { client, deadlineMs, clock } = this.#parts;
     if (clock !== undefined) return clock.now() + deadlineMs;
-    return this.#serverTime.deadline(serverOf(client, this.#key(id)), monotonicClock.now(), deadlineMs);
+    return this.#serverTime.deadline(serverOf(client, key), monotonicClock.now(), deadlineMs);
   }
 
   #key({ scope, key }: ClaimId): string {
     return claimKey(this.#parts.prefix, scope, key);
   }
+}
+
+/** What every command but `inspect` says. */
+function common(name: string, { token, fingerprint, retentionMs }: ClaimCommand): string[] {
+  return [name, packText(token), packText(fingerprint), String(retentionMs)];
 }
 
 /** An answer that makes no sense is a failure like any other, and says of which key. */

@@ -13,7 +13,7 @@ import {
   startGateway,
   TOKEN,
 } from '../../support/gateway.ts';
-import { openRaw, rawRequest } from '../../support/raw-http.ts';
+import { eventually, openRaw, rawRequest } from '../../support/raw-http.ts';
 import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
 
 const PATH = '/api/v1/emails';
@@ -198,12 +198,7 @@ describe('who may', () => {
   it.each([
     ['401', PATH, {}, 'errors/missing_credentials'],
     ['404', '/nowhere', { 'x-api-key': TOKEN }, 'errors/resource_not_found'],
-    [
-      '422, a type that cannot hold it',
-      PATH,
-      { 'x-api-key': TOKEN, 'content-type': 'text/plain' },
-      'errors/unprocessable_entity',
-    ],
+    ['422', PATH, { 'x-api-key': TOKEN, 'content-type': 'text/plain' }, 'errors/unprocessable_entity'],
   ])('%s comes before the body is read', async (status, path, headers, type) => {
     const connection = await openRaw(gateway.port);
     const length = { 'content-type': JSON_TYPE, 'content-length': '100' };
@@ -211,5 +206,28 @@ describe('who may', () => {
     const [reply] = await connection.waitFor(1);
     connection.destroy();
     expectProblem(reply as never, Number.parseInt(status, 10), type);
+    const expecting = await openRaw(gateway.port);
+    expecting.write(
+      rawRequest('POST', path, { ...length, expect: '100-continue', ...(headers as Record<string, string>) }),
+    );
+    await expecting.waitFor(1);
+    expecting.destroy();
+    if (status !== '422') expect(expecting.received()).not.toContain('100 Continue');
+  });
+
+  it('Expect: 100-continue is told to go on where the body must be read, also to be refused', async () => {
+    for (const [id, status] of [
+      ['acc_1', 200],
+      ['nobody', 404],
+    ] as const) {
+      const connection = await openRaw(gateway.port);
+      const headers = { 'x-api-key': TOKEN, 'content-type': JSON_TYPE, expect: '100-continue' };
+      connection.write(rawRequest('POST', PATH, { ...headers, 'content-length': String(of(id).length) }));
+      await eventually(() => connection.received().includes('100 Continue'), 'the word to go on');
+      connection.write(of(id));
+      const [reply] = await connection.waitFor(1);
+      connection.destroy();
+      expect(reply?.status).toBe(status);
+    }
   });
 });

@@ -234,4 +234,21 @@ describe('SIGTERM', () => {
     hold.release();
     await next.stop();
   });
+
+  it.each(['gone', 'there'])('drainMs bounds an operation that hangs, its client %s', async (client) => {
+    const key = freshKey();
+    const leaving = await startGateway(config({ drainMs: 500 }));
+    const hold = held();
+    upstream.behave(hold.behaviour);
+    const connection = await openRaw(leaving.port);
+    connection.write(rawPost(key));
+    await waitingFor(key);
+    if (client === 'gone') connection.destroy();
+    const began = performance.now();
+    leaving.signal('SIGTERM');
+    expect((await leaving.exited).signal).toBeNull();
+    expect(performance.now() - began).toBeLessThan(6_000);
+    connection.destroy();
+    hold.release();
+  });
 });

@@ -189,6 +189,19 @@ describe('I7: an answer over maxKeptBytes', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
+  it('where another outcome might win, nothing is sent before that is settled; then all of it', async () => {
+    const path = '/api/v1/again';
+    const key = freshKey();
+    const large = Buffer.alloc(5_000_000, 'w');
+    upstream.behave(answer({ status: 201, headers: {}, body: large }));
+    const original = await post(gateway, key, { path });
+    expectOriginal(original, 201);
+    expect(original.body.equals(large)).toBe(true);
+    const { detail } = expectProblem(await post(gateway, key, { path }), 409, 'errors/already_used');
+    expect(detail).toMatch(/201/);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  });
+
   it('20 MiB come whole, and the default bound is 1 MiB', async () => {
     const key = freshKey();
     const large = Buffer.alloc(20 * 1_048_576, 'z');

@@ -80,6 +80,62 @@ describe('I4: byte for byte', () => {
     expect(replay.headers['x-multi']).toBe('2, 1, 1');
   });
 
+  it('names that mean something to objects, and bytes that are no ASCII', async () => {
+    upstream.behave(async (seen, response) => {
+      await seen.whole;
+      response.writeHead(200, [
+        '__proto__',
+        'a',
+        'constructor',
+        'b',
+        'x-latin',
+        'caf\u00e9',
+        'X-Twice',
+        '1',
+        'x-twice',
+        '2',
+      ]);
+      response.end('x');
+    });
+    const { original, replay } = await originalAndReplay();
+    expect(lasting(original)).toEqual(
+      expect.arrayContaining([
+        ['__proto__', 'a'],
+        ['constructor', 'b'],
+        ['x-latin', 'caf\u00e9'],
+      ]),
+    );
+    expectReplay(replay, original);
+  });
+
+  it('what belongs to the connection to the upstream is neither shown nor stored', async () => {
+    const headers = {
+      connection: 'x-private, keep-alive',
+      'x-private': 'p',
+      'proxy-authenticate': 'Basic',
+      'x-own': 'y',
+    };
+    upstream.behave(answer({ headers, body: 'x' }));
+    const { original, replay } = await originalAndReplay();
+    for (const reply of [original, replay]) {
+      expect(reply.headers).toMatchObject({ 'x-own': 'y' });
+      expect(reply.headers['x-private']).toBeUndefined();
+      expect(reply.headers['proxy-authenticate']).toBeUndefined();
+    }
+    expectReplay(replay, original);
+  });
+
+  it('early hints (103) are no answer, and are not kept for one', async () => {
+    upstream.behave(async (seen, response) => {
+      await seen.whole;
+      response.writeEarlyHints({ link: '</a.css>; rel=preload' });
+      response.end('the answer');
+    });
+    const { original, replay } = await originalAndReplay();
+    expect(original).toMatchObject({ status: 200, text: 'the answer' });
+    expectReplay(replay, original);
+  });
+
   it('chunked by the upstream: the same bytes', async () => {
     upstream.behave(async (seen, response) => {
       await seen.whole;

@@ -1,4 +1,5 @@
 /** I2 and I3: which requests are the same. A false match loses an e-mail, a false mismatch costs a 409. */
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { field, file, multipart, multipartType, type WrittenPart } from '../../support/bodies.ts';
 import { expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
@@ -84,6 +85,20 @@ describe('I2: another request with the same key is 409 errors/already_used, whic
 
   it('what no client means by "the request" does not count: other headers', async () => {
     await expectSame({}, { headers: { 'user-agent': 'retrier/2', 'x-trace': '7', accept: '*/*', cookie: 'a=b' } });
+  });
+
+  it('a content type given twice is nothing that two readers agree on: refused', async () => {
+    const key = freshKey();
+    const reply = await post(gateway, key, { headers: { 'content-type': ['application/json', 'text/plain'] } });
+    expectProblem(reply, 400, 'errors/malformed_request');
+    expect(callsOf(upstream, key)).toHaveLength(0);
+  });
+
+  it('an encoded body counts by its bytes', async () => {
+    const headers = { 'content-encoding': 'gzip' };
+    await expectSame({ headers, body: gzipSync('{"a":1}') }, { headers, body: gzipSync('{"a":1}') });
+    await expectDifferent({ headers, body: gzipSync('{"a":1}') }, { headers, body: gzipSync('{"a": 1}') });
+    await expectDifferent({ headers, body: BODY }, {}, /type|body/);
   });
 
   it('nor does the framing', async () => {

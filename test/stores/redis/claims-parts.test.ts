@@ -215,7 +215,9 @@ describe('replies', () => {
 describe('the script', () => {
   it('is sent by source where the server does not know it, and after no other error', async () => {
     const unknown = fakeClient((name) =>
-      name === 'evalshaBuffer' ? Promise.reject(new Error('NOSCRIPT No matching script.')) : Promise.resolve(['1', 'orphan']),
+      name === 'evalshaBuffer'
+        ? Promise.reject(new Error('NOSCRIPT No matching script.'))
+        : Promise.resolve(['1', 'orphan']),
     );
     expect(await createRedisClaimStore(unknown.client).begin(ID, begin)).toEqual({ kind: 'orphan' });
     expect(unknown.sent.map(([name]) => name)).toEqual(['evalshaBuffer', 'evalBuffer']);

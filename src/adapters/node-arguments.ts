@@ -1,12 +1,12 @@
-/** What `write` and `end` call back. */
+/** What Node's streams call when a write is over. */
 export type Callback = (error?: Error | null) => void;
 
-/** What Node takes as a piece of a body. */
+/** What may be written. */
 export function isChunk(chunk: unknown): chunk is string | Uint8Array {
   return typeof chunk === 'string' || chunk instanceof Uint8Array;
 }
 
-/** `encoding, callback`, of which the first may be left out. */
+/** Arguments behind a chunk: `encoding, callback`, of which the first may be left out. */
 export function split([encoding, callback]: readonly unknown[]): [unknown, Callback | undefined] {
   return typeof encoding === 'function'
     ? [undefined, encoding as Callback]

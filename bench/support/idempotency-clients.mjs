@@ -1,0 +1,48 @@
+// The connections of `npm run bench:idempotency`, and the floor on each: SET NX and SET for a first call, one GET for a replay.
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+
+const TTL_MS = 86_400_000;
+
+export const CLIENTS = {
+  memory: () => undefined,
+
+  ioredis(port) {
+    const client = new Redis({ port, host: '127.0.0.1' });
+    return {
+      client,
+      port,
+      floor: () =>
+        floor({
+          get: (key) => client.get(key),
+          claim: (key, value) => client.set(key, value, 'PX', TTL_MS, 'NX'),
+          keep: (key, value) => client.set(key, value, 'PX', TTL_MS),
+        }),
+    };
+  },
+
+  async 'node-redis'(port) {
+    const client = await createClient({ url: `redis://127.0.0.1:${port}` }).connect();
+    return {
+      client,
+      port,
+      floor: () =>
+        floor({
+          get: (key) => client.get(key),
+          claim: (key, value) => client.set(key, value, { PX: TTL_MS, NX: true }),
+          keep: (key, value) => client.set(key, value, { PX: TTL_MS }),
+        }),
+    };
+  },
+};
+
+/** Told beforehand which it is: nothing that knows it only afterwards can do with fewer commands. */
+function floor({ get, claim, keep }) {
+  return async (key, _body, operation, isReplay) => {
+    if (isReplay) return JSON.parse(await get(key));
+    if ((await claim(key, 'in progress')) === null) throw new Error('claimed already');
+    const value = await operation();
+    await keep(key, JSON.stringify(value));
+    return value;
+  };
+}

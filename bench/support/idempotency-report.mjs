@@ -1,0 +1,183 @@
+import { createCells, spread, whole } from './cells.mjs';
+import { origin, table } from './report.mjs';
+
+const PEERS = ['node-idempotency', 'powertools', 'express-idempotency'];
+const ROWS = {
+  floor: 'floor',
+  headgate: '**headgate**',
+  'headgate, parsed': 'headgate, body given parsed',
+  'headgate, explicit': 'headgate, explicit dispatch',
+  against: 'headgate of `--against`',
+  'node-idempotency': '@node-idempotency/core',
+  powertools: '@aws-lambda-powertools/idempotency',
+  'express-idempotency': 'express-idempotency',
+};
+/** Where a row does less than headgate. */
+const LESS = {
+  floor: 'everything but look-up, hash or commands',
+  'node-idempotency':
+    'no owner, no lease: a dead owner blocks its key for the retention, a late one overwrites; replay: claim and look-up apart',
+  powertools:
+    'no fingerprint check (its cache layer loses the hash), no owner; a failure frees the key, effect or not; replay: claim and look-up apart',
+  'express-idempotency':
+    'claim not atomic, no owner, no expiry, looks through all keys in turn; compares bodies instead of hashing',
+};
+const [FLOOR_LEAST, PEER_LEAST, PRINT_LEAST, PRINT_MIB] = [0.7, 2, 0.7, 4];
+
+/** @returns the section of docs/benchmarks.md, readable in a terminal as well */
+export function idempotencyReport({ provenance, rounds, seconds, keyCount, figures, prints }) {
+  const cells = createCells(figures, 'memory');
+  const used = Object.entries(provenance.versions).map(([name, version]) => `${name} ${version}`);
+  const sections = [memorySection(cells, figures), redisSection(cells, figures), printSection(prints)];
+  const targets = [...memoryTargets(cells), ...redisTargets(cells), ...printTargets(prints)];
+  return `## Idempotency
+
+One process for each candidate; ${rounds} rounds of ${seconds} s a cell, all candidates in turns, stores of ${whole(keyCount)} keys. A JSON body of about 300 bytes (small) or 10 KB (large); the
+operation resolves at once, with a small object. Medians; a ratio is to the floor within a round, with the least and the most of the rounds behind it.
+
+${sections.filter((section) => section !== undefined).join('\n\n')}
+
+${table(['', 'measured', 'target', ''], targets)}
+
+${used.join(', ')}. ${origin(provenance, 'bench:idempotency')}
+`;
+}
+
+function memorySection(cells, figures) {
+  const workloads = Object.keys(figures).filter((name) => name.startsWith('memory'));
+  if (workloads.length === 0) return undefined;
+  return `In memory; the floor is one look-up in a \`Map\`, one SHA-256 of the body, and the operation.
+
+${callTable(cells, workloads, ['memory'])}`;
+}
+
+function redisSection(cells, figures) {
+  const workloads = Object.keys(figures).filter((name) => name.startsWith('redis'));
+  if (workloads.length === 0) return undefined;
+  return `On Redis, one server without persistence, one connection, small bodies, one or 64 calls at a time; the floor is \`SET NX\` and \`SET\` for a first call, one \`GET\` for a replay. Round trips and
+the server's time are its own count (\`INFO commandstats\`), CPU is the client's process.
+
+${callTable(cells, workloads, ['ioredis', 'node-redis'])}
+
+${costTable(cells, workloads)}`;
+}
+
+function callTable(cells, workloads, clients) {
+  const rows = clients.flatMap((client) =>
+    Object.entries(ROWS).map(([candidate, title]) => [
+      client === 'memory' ? title : `${title}, ${client}`,
+      ...workloads.map((workload) => {
+        const perSecond = cells.figure('perSecond', workload, candidate, client);
+        if (perSecond === undefined) return '';
+        const ratio =
+          candidate === 'floor' ? undefined : cells.ratio('perSecond', [workload, candidate, client], 'floor');
+        return ratio ? `${whole(perSecond)} · ${spread(ratio)}` : whole(perSecond);
+      }),
+      LESS[candidate] ?? '',
+    ]),
+  );
+  const wasRun = (row) => row.slice(1, -1).some((value) => value !== '');
+  return table(['calls a second', ...workloads, 'does less'], rows.filter(wasRun));
+}
+
+function costTable(cells, workloads) {
+  const rows = [];
+  for (const workload of workloads) {
+    for (const client of ['ioredis', 'node-redis']) {
+      for (const [candidate, title] of Object.entries(ROWS)) {
+        if (cells.rounds(workload, candidate, client) === undefined) continue;
+        const of = (field) => cells.figure(field, workload, candidate, client).toFixed(2);
+        rows.push([`${workload}, ${title}, ${client}`, of('commands'), of('serverMicros'), of('cpuMicros')]);
+      }
+    }
+  }
+  return table(['', 'commands a call', 'server, µs a call', 'client CPU, µs a call'], rows);
+}
+
+function printSection(prints) {
+  if (prints === undefined) return undefined;
+  const rows = prints.results.map(({ content, hashMs, printMs, ratio }) => [
+    content,
+    hashMs.toFixed(1),
+    printMs.toFixed(1),
+    ratio.toFixed(2),
+  ]);
+  return table(['fingerprint of 20 MiB of multipart', 'SHA-256, ms', 'fingerprint, ms', 'ratio'], rows);
+}
+
+function row(what, value, wanted, isMet, show = spread) {
+  return value === undefined ? [] : [[what, show(value), wanted, isMet(value.median ?? value) ? '✓' : '✗']];
+}
+
+function memoryTargets(cells) {
+  return ['first', 'replay'].flatMap((kind) =>
+    ['small', 'large'].flatMap((body) => {
+      const workload = `memory ${kind} ${body}`;
+      const to = (base) => cells.ratio('perSecond', [workload, 'headgate'], base);
+      return [
+        ...row(
+          `${workload}, to @node-idempotency/core`,
+          to('node-idempotency'),
+          `≥ ${PEER_LEAST}`,
+          (value) => value >= PEER_LEAST,
+        ),
+        ...row(`${workload}, to the floor`, to('floor'), `≥ ${FLOOR_LEAST}`, (value) => value >= FLOOR_LEAST),
+      ];
+    }),
+  );
+}
+
+function redisTargets(cells) {
+  const count = (value) => value.toFixed(2);
+  const trips = (workload, candidate, wanted) =>
+    row(
+      `round trips a call, ${workload}${candidate === 'headgate' ? '' : ', explicit dispatch'}`,
+      cells.figure('commands', workload, candidate, 'ioredis'),
+      `${wanted}`,
+      (value) => Math.round(value * 100) / 100 === wanted,
+      count,
+    );
+  return [
+    ...againstBest(cells, 'redis first 64', 1),
+    ...againstBest(cells, 'redis replay 64', 1.5),
+    ...trips('redis first 1', 'headgate', 2),
+    ...trips('redis first 1', 'headgate, explicit', 3),
+    ...trips('redis replay 1', 'headgate', 1),
+  ];
+}
+
+/** To the fastest peer, which brings node-redis with it. */
+function againstBest(cells, workload, least) {
+  const speed = (peer) => cells.figure('perSecond', workload, peer, 'node-redis') ?? 0;
+  const best = PEERS.toSorted((left, right) => speed(right) - speed(left))[0];
+  if (speed(best) === 0) return [];
+  return ['node-redis', 'ioredis'].flatMap((client) =>
+    row(
+      `${workload}, on ${client}, to ${ROWS[best]}`,
+      cells.ratio('perSecond', [workload, 'headgate', client], best, 'node-redis'),
+      `≥ ${least.toFixed(1)}`,
+      (value) => value >= least,
+    ),
+  );
+}
+
+function printTargets(prints) {
+  if (prints === undefined) return [];
+  const slowest = Math.min(...prints.results.map(({ ratio }) => ratio));
+  return [
+    ...row(
+      'fingerprint of 20 MiB, to SHA-256, slowest content',
+      slowest,
+      `≥ ${PRINT_LEAST}`,
+      (value) => value >= PRINT_LEAST,
+      (value) => value.toFixed(2),
+    ),
+    ...row(
+      'its extra memory, MiB',
+      prints.memoryMib,
+      `≤ ${PRINT_MIB}`,
+      (value) => value <= PRINT_MIB,
+      (value) => value.toFixed(2),
+    ),
+  ];
+}

@@ -1,0 +1,109 @@
+// A process of `npm run bench:idempotency`: one candidate in memory or on one client. Tells what it did and what CPU it took.
+import { CANDIDATES } from './idempotency-candidates.mjs';
+import { CLIENTS } from './idempotency-clients.mjs';
+import { pseudoRandomOrder } from './order.mjs';
+
+const { client, candidate, port, keyCount, against } = JSON.parse(process.argv[2]);
+/** How often the time is looked at. */
+const LOOK_EVERY = 64;
+
+const connection = await CLIENTS[client](port);
+const order = pseudoRandomOrder(keyCount);
+const RESULT = { id: 'msg_01HZX3K9V6', status: 'queued' };
+let executions = 0;
+const operation = async () => {
+  executions++;
+  return RESULT;
+};
+const make = () => CANDIDATES[candidate](connection, against);
+
+/** A mail as JSON, of a length about as given; every one its own recipient, as requests have. */
+function bodyOf(i, length) {
+  const object = {
+    to: `customer-${i}@example.com`,
+    from: 'billing@shop.example',
+    subject: 'Your receipt',
+    account_id: `acc_${i % 100}`,
+    tags: ['receipt', 'q3'],
+    html: '<p>Thank you for your order. Your receipt is below.</p>'.repeat(
+      Math.max(1, Math.round((length - 180) / 55)),
+    ),
+  };
+  return { object, text: JSON.stringify(object) };
+}
+const bodies = new Map();
+function bodiesOf(length) {
+  if (!bodies.has(length))
+    bodies.set(
+      length,
+      Array.from({ length: 512 }, (_, i) => bodyOf(i, length)),
+    );
+  return bodies.get(length);
+}
+
+let made = 0;
+let call;
+let kept = [];
+
+/** A store that holds `keyCount` outcomes, for replays to come; nothing for first calls, which are all of new keys. */
+async function prepare({ kind, length }) {
+  if (call === undefined || connection === undefined) call = await make();
+  const all = bodiesOf(length);
+  kept = [];
+  if (kind === 'replay') {
+    for (let i = 0; i < keyCount; i++) kept.push({ key: `${client}-key-${made++}`, body: all[i % all.length] });
+    await inTurns(kept.values(), 64, ({ key, body }) => call(key, body, operation, false));
+  }
+  return { ready: true };
+}
+
+async function inTurns(jobs, concurrency, run) {
+  const worker = async () => {
+    for (const job of jobs) await run(job);
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+}
+
+async function run({ kind, length, concurrency, seconds }) {
+  const isReplay = kind === 'replay';
+  const all = bodiesOf(length);
+  const executedBefore = executions;
+  let calls = 0;
+  let restarted = 0;
+  let ended = false;
+  let at = 0;
+  const began = performance.now();
+  const end = began + seconds * 1_000;
+  const cpuBefore = process.cpuUsage();
+  const worker = async () => {
+    while (!ended) {
+      const chosen = isReplay ? kept[order[at++ & (order.length - 1)]] : undefined;
+      const key = chosen?.key ?? `${client}-key-${made++}`;
+      const answer = await call(key, chosen?.body ?? all[made % all.length], operation, isReplay);
+      if (answer?.id !== RESULT.id) throw new Error(`${candidate} on ${client}, ${kind}: ${JSON.stringify(answer)}`);
+      if (++calls % LOOK_EVERY === 0) ended = performance.now() >= end;
+      // In memory a store of as many keys as replays have: one that grew for ever would measure its growing.
+      if (connection === undefined && !isReplay && calls % keyCount === 0) {
+        const pause = performance.now();
+        call = await make();
+        restarted += performance.now() - pause;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  const elapsed = (performance.now() - began - restarted) / 1_000;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  if (executions - executedBefore !== (isReplay ? 0 : calls))
+    throw new Error(`${candidate} on ${client}, ${kind}: ${executions - executedBefore} executions in ${calls} calls`);
+  return { calls, perSecond: calls / elapsed, cpuMicros: (user + system) / calls };
+}
+
+process.on('message', async ({ step, ...workload }) => {
+  try {
+    process.send(await (step === 'prepare' ? prepare : run)(workload));
+  } catch (error) {
+    process.send({ error: error instanceof Error ? error.stack : JSON.stringify(error) });
+  }
+});
+process.on('disconnect', () => process.exit());
+process.send({ ready: true });

@@ -1,0 +1,358 @@
+import { Agent, type IncomingMessage } from 'node:http';
+import { connect as tcp } from 'node:net';
+import busboy from 'busboy';
+import connect from 'connect';
+import formidable from 'formidable';
+import { afterEach, describe, expect, it } from 'vitest';
+import { idempotentRequest } from '../../src/adapters/node.ts';
+import { type KeyedServer, type KeyedServerOptions, serveKeyed } from '../support/keyed-server.ts';
+import { listen } from '../support/listen.ts';
+import { eventually, send } from '../support/raw-http.ts';
+
+const open: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+async function serve(handler: Parameters<typeof serveKeyed>[0], options?: KeyedServerOptions): Promise<KeyedServer> {
+  const server = await serveKeyed(handler, options);
+  open.push(server);
+  return server;
+}
+
+const within = (options: Partial<Parameters<typeof idempotentRequest>[1]>): KeyedServerOptions => ({
+  gate: { idempotent: (request) => idempotentRequest(request, { scope: 'app_1', ...options }) },
+});
+const ok: Parameters<typeof serveKeyed>[0] = (_, response) => response.end('ok');
+const errorOf = (reply: { status: number; text: string }) => [reply.status, JSON.parse(reply.text).type];
+
+const echoes: Record<string, (request: IncomingMessage) => Promise<Buffer>> = {
+  'data and end': (request) =>
+    new Promise((resolve) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk) => chunks.push(chunk)).on('end', () => resolve(Buffer.concat(chunks)));
+    }),
+  'an iterator, later': async (request) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  },
+  'readable and read': (request) =>
+    new Promise((resolve) => {
+      const chunks: Buffer[] = [];
+      request.on('readable', () => {
+        for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk);
+      });
+      request.on('end', () => resolve(Buffer.concat(chunks)));
+    }),
+  'an encoding': (request) =>
+    new Promise((resolve) => {
+      let text = '';
+      request.setEncoding('latin1').on('data', (chunk) => {
+        text += chunk;
+      });
+      request.on('end', () => resolve(Buffer.from(text, 'latin1')));
+    }),
+};
+
+describe('I13: the body, behind the gate, is untouched', () => {
+  it.each(Object.entries(echoes))('read by %s', async (_way, read) => {
+    const server = await serve(async (request, response) => response.end(await read(request)));
+    const bodies = [
+      Buffer.alloc(0),
+      Buffer.from('{}'),
+      Buffer.from([0, 255, 10]),
+      Buffer.alloc(700_000, 'é', 'latin1'),
+    ];
+    for (const [i, body] of bodies.entries()) {
+      const headers = { 'idempotency-key': `k${i}`, 'content-type': 'application/octet-stream' };
+      expect((await server.post('/', headers, body)).body.equals(body)).toBe(true);
+    }
+  });
+
+  it.each(Object.entries(echoes))('in pieces, over time, read by %s', async (_way, read) => {
+    const server = await serve(async (request, response) => response.end(await read(request)));
+    const socket = tcp(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ntransfer-encoding: chunked\r\n\r\n');
+    for (const piece of ['a', 'bc', 'def']) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      socket.write(`${piece.length}\r\n${piece}\r\n`);
+    }
+    socket.write('0\r\n\r\nGET /next HTTP/1.1\r\nhost: x\r\n\r\n');
+    await eventually(() => text.split('HTTP/1.1 200').length === 3, 'both answers');
+    expect(text).toMatch(/abcdef/);
+    socket.destroy();
+  });
+
+  it('an empty body in chunks, whose end comes late', async () => {
+    const read = echoes['data and end'] as (request: IncomingMessage) => Promise<Buffer>;
+    const server = await serve(async (request, response) => response.end(`${(await read(request)).length} bytes`));
+    for (const later of [true, false]) {
+      const socket = tcp(server.port, '127.0.0.1');
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      const head = `POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: ${later}\r\ntransfer-encoding: chunked\r\n\r\n`;
+      socket.write(later ? head : `${head}0\r\n\r\n`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (later) socket.write('0\r\n\r\n');
+      await eventually(() => text.includes('0 bytes'), 'the answer');
+      socket.destroy();
+    }
+  });
+
+  it('multipart parsers see every part and file', async () => {
+    const parsers: ((request: IncomingMessage) => Promise<string>)[] = [
+      (request) =>
+        new Promise((resolve, reject) => {
+          const seen: string[] = [];
+          const parser = busboy({ headers: request.headers, defParamCharset: 'utf8' });
+          parser.on('field', (name, value) => seen.push(`${name}=${value}`));
+          parser.on('file', (name, file, { filename }) => {
+            let size = 0;
+            file.on('data', (chunk) => {
+              size += chunk.length;
+            });
+            file.on('end', () => seen.push(`${name}:${filename}:${size}`));
+          });
+          parser.on('close', () => resolve(seen.sort().join())).on('error', reject);
+          request.pipe(parser);
+        }),
+      async (request) => {
+        const [fields, files] = await formidable({}).parse(request);
+        const parts = Object.entries(fields).map(([name, values]) => `${name}=${values}`);
+        for (const [name, all] of Object.entries(files))
+          for (const file of all ?? []) parts.push(`${name}:${file.originalFilename}:${file.size}`);
+        return parts.sort().join();
+      },
+    ];
+    for (const parse of parsers) {
+      const server = await serve(async (request, response) => response.end(await parse(request)));
+      const ask = () => {
+        const form = new FormData();
+        form.append('to', 'a@example.com');
+        form.append('file', new Blob([Buffer.alloc(300_000, 7)]), 'brïef.pdf');
+        return fetch(server.url, { method: 'POST', body: form, headers: { 'idempotency-key': 'k' } });
+      };
+      const [first, second] = [await ask(), await ask()];
+      expect(await first.text()).toBe('file:brïef.pdf:300000,to=a@example.com');
+      // I3: the boundary is another one.
+      expect([await second.text(), second.headers.get('idempotency-replayed')]).toEqual([
+        'file:brïef.pdf:300000,to=a@example.com',
+        'true',
+      ]);
+    }
+  });
+
+  it('a handler that does not read it leaves the connection usable', async () => {
+    const server = await serve(ok);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let i = 0; i < 5; i++) {
+      const headers = { 'idempotency-key': `k${i % 3}` };
+      const reply = await send(server.port, { method: 'POST', path: '/', headers, body: 'x'.repeat(200_000), agent });
+      expect([reply.status, reply.text]).toEqual([200, 'ok']);
+    }
+    agent.destroy();
+  });
+
+  it('without a key the body is not read at all', async () => {
+    const server = await serve(async (request, response) => {
+      response.end(String(request.readableDidRead));
+    });
+    const reply = await send(server.port, { method: 'POST', path: '/', body: 'x' });
+    expect([reply.text, reply.headers['idempotency-replayed']]).toEqual(['false', undefined]);
+  });
+});
+
+describe('I13: what cannot be taken is refused before anything is claimed or charged', () => {
+  afterEach(() => {
+    for (const server of open as KeyedServer[]) {
+      expect(server.line?.sent ?? []).toEqual([]);
+      expect(server.runs ?? 0).toBe(0);
+    }
+  });
+
+  it.each([
+    ['declared', 'content-length: 101\r\n\r\n', 'x'.repeat(101)],
+    ['found out', 'transfer-encoding: chunked\r\n\r\n', `65\r\n${'x'.repeat(101)}\r\n0\r\n\r\n`],
+  ])('413: a body over the bound, %s; the connection can be used again', async (_how, framing, body) => {
+    const server = await serve(ok, within({ maxBytes: 100 }));
+    const socket = tcp(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    for (const times of [1, 2]) {
+      socket.write(`POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\n${framing}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      socket.write(body);
+      await eventually(() => text.split('errors/payload_too_large').length === times + 1, `answer ${times}`);
+    }
+    expect(text.split('HTTP/1.1 413')).toHaveLength(3);
+    socket.destroy();
+  });
+
+  it.each<[string, string | string[]]>([
+    ['empty', ''],
+    ['too long', 'k'.repeat(256)],
+    ['given twice', ['a', 'b']],
+    ['given twice alike', ['a', 'a']],
+    ['not ASCII', 'ké'],
+  ])('I1: 422 for a key that is %s', async (_how, key) => {
+    const server = await serve(ok);
+    expect(errorOf(await server.post('/', { 'idempotency-key': key }))).toEqual([422, 'errors/unprocessable_entity']);
+    expect(server.events).toEqual([]);
+  });
+
+  it('422 for a second Content-Type, which Node would drop', async () => {
+    const server = await serve(ok);
+    const types = ['application/json', 'text/plain'];
+    expect((await server.post('/', { 'content-type': types })).status).toBe(422);
+  });
+
+  it('422 for a multipart body that no parser agrees on', async () => {
+    const server = await serve(ok);
+    const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+    expect(errorOf(await server.post('/', headers, '--b\r\nno part'))).toEqual([422, 'errors/unprocessable_entity']);
+  });
+
+  it('408 for a body that stalls', async () => {
+    const server = await serve(ok, within({ idleMs: 50 }));
+    const socket = tcp(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 9\r\n\r\nhalf');
+    await eventually(() => text.includes('errors/request_timeout'), 'the answer');
+    expect(text).toMatch(/^HTTP\/1.1 408/);
+    socket.destroy();
+  });
+
+  it('a client that goes in mid-body claims nothing', async () => {
+    let fault: unknown;
+    const server = await serve(ok, {
+      gate: {
+        idempotent: async (request) => {
+          try {
+            return await idempotentRequest(request, { scope: 'app_1' });
+          } catch (error) {
+            fault = error;
+            throw error;
+          }
+        },
+      },
+    });
+    const socket = tcp(server.port, '127.0.0.1');
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 9\r\n\r\nhalf');
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    socket.destroy();
+    await eventually(() => fault, 'the reading ends');
+    expect(fault).toMatchObject({ status: 400, reason: 'aborted' });
+  });
+
+  it('500, and a failure event, where something has read the body before', async () => {
+    const server = await serve(ok, {
+      gate: {
+        idempotent: async (request) => {
+          for await (const _ of request);
+          return idempotentRequest(request, { scope: 'app_1' });
+        },
+      },
+    });
+    expect(errorOf(await server.post())).toEqual([500, 'errors/unexpected_error']);
+    expect(server.events).toMatchObject([{ type: 'failure', stage: 'idempotent', error: { reason: 'already_read' } }]);
+  });
+});
+
+describe('I2: what is the same request', () => {
+  it.each<[string, string, Record<string, string>, string, RegExp]>([
+    ['another path', '/b', {}, '{"a":1}', /the path differs/],
+    ['another query', '/?x=2', {}, '{"a":1}', /the query differs/],
+    ['another body', '/', {}, '{"a":2}', /a differs/],
+    ['another type', '/', { 'content-type': 'text/plain' }, '{"a":1}', /content type/],
+  ])('%s under the same key is 409', async (_what, path, headers, body, detail) => {
+    const server = await serve(ok);
+    await server.post();
+    const reply = await server.post(path, headers, body);
+    expect(errorOf(reply)).toEqual([409, 'errors/already_used']);
+    expect(JSON.parse(reply.text).detail).toMatch(detail);
+  });
+
+  it('another account, where the resolver says it, is another request; white space in JSON is not', async () => {
+    const server = await serve(ok, {
+      gate: {
+        idempotent: (request) =>
+          idempotentRequest(request, { scope: 'app_1', account: String(request.headers['x-account']), secret: 's' }),
+      },
+    });
+    await server.post();
+    expect((await server.post('/', {}, '{ "a": 1 }')).headers['idempotency-replayed']).toBe('true');
+    expect(JSON.parse((await server.post('/', { 'x-account': 'b' })).text).detail).toMatch(/the account differs/);
+  });
+
+  it('another application knows nothing of the key', async () => {
+    const server = await serve(ok);
+    await server.post();
+    const other = await server.post('/', { 'x-app': 'app_2' }, '{"a":2}');
+    expect([other.status, other.headers['idempotency-replayed'], server.runs]).toEqual([200, undefined, 2]);
+  });
+
+  it('below a mount point the whole path counts', async () => {
+    const values: string[] = [];
+    const app = connect();
+    const note = async (request: IncomingMessage, response: { end(): void }) => {
+      const found = await idempotentRequest(request, { scope: 's' });
+      values.push(found !== undefined && 'fingerprint' in found ? found.fingerprint.value : '');
+      response.end();
+    };
+    app.use('/a', note as never);
+    app.use('/b', note as never);
+    const listening = await listen(app);
+    open.push(listening);
+    for (const path of ['/a/x', '/b/x', '/a/x']) {
+      await fetch(listening.url + path, { method: 'POST', body: 'x', headers: { 'idempotency-key': 'k' } });
+    }
+    expect(values[0]).toBe(values[2]);
+    expect(values[0]).not.toBe(values[1]);
+  });
+
+  it('the settings of the kind of request hold', async () => {
+    const server = await serve(
+      (_, response) => setTimeout(() => response.end('late'), 100),
+      within({ settings: { waitMs: 0 } }),
+    );
+    const first = server.post();
+    await eventually(() => server.runs === 1, 'the handler runs');
+    const second = await server.post();
+    expect(errorOf(second)).toEqual([409, 'errors/conflict']);
+    expect(Number(second.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect((await first).text).toBe('late');
+  });
+
+  it('I5: a waiting duplicate whose client goes waits no longer', async () => {
+    const server = await serve((request, response) => {
+      request.resume();
+      setTimeout(() => response.end('late'), 300);
+    });
+    const first = server.post();
+    await eventually(() => server.runs === 1, 'the handler runs');
+    const socket = tcp(server.port, '127.0.0.1');
+    socket.write(
+      'POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{"a":1}',
+    );
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    socket.destroy();
+    await eventually(
+      () => server.events.some((event) => event.type === 'idempotency' && event.outcome === 'aborted'),
+      'it waits no longer',
+    );
+    await first;
+  });
+});

@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readIdempotencyKey } from '../../src/http/idempotency-key.ts';
+
+const printable = fc.string({
+  unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
+  minLength: 1,
+  maxLength: 255,
+});
+
+describe('I1: the key', () => {
+  it('is optional', () => expect(readIdempotencyKey([])).toBeUndefined());
+
+  it('is any 1 to 255 printable ASCII characters, taken as they are', () => {
+    fc.assert(fc.property(printable, (key) => readIdempotencyKey([key]) === key));
+    for (const key of ['a', ' ', 'a, b', '"quoted"', 'k'.repeat(255)]) expect(readIdempotencyKey([key])).toBe(key);
+  });
+
+  it.each([
+    ['empty', [''], /empty/],
+    ['256 characters', ['k'.repeat(256)], /has 256 characters; it may have 255/],
+    ['given twice', ['a', 'b'], /more than once/],
+    ['given twice alike', ['a', 'a'], /more than once/],
+    ['a control character', ['a\tb'], /printable ASCII/],
+    ['a delete', ['a\x7f'], /printable ASCII/],
+    ['a line break at its end', ['a\n'], /printable ASCII/],
+    ['another script', ['ключ'], /printable ASCII/],
+    ['latin-1', ['é'], /printable ASCII/],
+  ])('with %s is a fault', (_what, values, detail) => {
+    expect(readIdempotencyKey(values)).toEqual({ detail: expect.stringMatching(detail) });
+  });
+
+  it('any other string is a fault, whose detail does not repeat it', () => {
+    const other = fc
+      .string({ unit: 'binary', minLength: 1, maxLength: 300 })
+      .filter((key) => !/^[\x20-\x7e]{1,255}$/.test(key));
+    fc.assert(
+      fc.property(other, (key) => {
+        const found = readIdempotencyKey([key]);
+        expect(found).toEqual({ detail: expect.any(String) });
+        if (key.length > 10) expect((found as { detail: string }).detail).not.toContain(key);
+      }),
+    );
+  });
+});
