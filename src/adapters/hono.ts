@@ -40,7 +40,7 @@ export function headgate<E extends Env>(
         const { body, status, headers } = partsOf(reply, c.req.method);
         return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);
       },
-      waitUntil: waitUntilOf(c),
+      waitUntil: (promise) => waitUntil(c, promise),
     });
     if (isBehind && answer !== c.res) {
       // Hono would mix the fields of what it replaces into it.
@@ -83,12 +83,10 @@ export function passageOf(c: Context): Passage | undefined {
   return passageOfRequest(c.req.raw);
 }
 
-/** Hono throws where the runtime has no such thing. */
-function waitUntilOf(c: Context): ((promise: Promise<unknown>) => void) | undefined {
+function waitUntil(c: Context, promise: Promise<unknown>): void {
   try {
-    const { executionCtx } = c;
-    return (promise) => executionCtx.waitUntil(promise);
+    c.executionCtx.waitUntil(promise);
   } catch {
-    return undefined;
+    // Hono throws where the runtime has no such thing: what was begun goes on there anyway.
   }
 }

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../core/ports.ts';
 import type { Entry, Gate, Keeping, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
-import { RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
+import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
 import { captureAnswer } from './web-capture.ts';
 import { forgetBody } from './web-request.ts';
 
@@ -11,6 +11,8 @@ const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
 /** nginx's word for it: nobody will see it. */
 const CLIENT_GONE = 499;
+const MARK = ['idempotency-replayed'];
+const NONE: readonly string[] = [];
 
 type Noted = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
 type BodyOfResponse = ConstructorParameters<typeof Response>[0];
@@ -122,7 +124,7 @@ async function proceedKept(passage: Passage, keeping: Keeping, exchange: WebExch
     return response;
   }
   // The mark is the gate's alone to give.
-  const marked = edited(response, [['idempotency-replayed', undefined]]);
+  const marked = edited(response, {}, MARK);
   const { instead, body, rest } = await captureAnswer(marked, keeping, request.method !== 'HEAD');
   if (rest !== undefined) waitUntil?.(rest);
   if (instead !== undefined) return answer(instead);
@@ -134,29 +136,24 @@ function settled(response: unknown, passage: Passage, request: Noted): unknown {
   const outcome = { status: statusOf(response), cached: request[FROM_CACHE] === true };
   const { headers, stripRateLimit } = passage.settle(outcome);
   if (!isResponse(response) || isUpgrade(response)) return response;
-  const names = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
-  return edited(
-    response,
-    names.map((name) => [name, headers[name]]),
-  );
+  return edited(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
 }
 
 /** With fields set, or taken off. In place where that can be: what a redirect or `fetch()` gives is immutable. */
-function edited(response: Response, fields: readonly (readonly [name: string, value: string | undefined])[]): Response {
-  const edit = ({ headers }: Response): void => {
-    for (const [name, value] of fields) {
-      if (value !== undefined) headers.set(name, value);
-      else if (headers.has(name)) headers.delete(name);
-    }
-  };
+function edited(response: Response, set: HeaderFields, off: readonly string[]): Response {
   try {
-    edit(response);
+    edit(response.headers, set, off);
     return response;
   } catch {
     const copy = withBody(response, response.body);
-    edit(copy);
+    edit(copy.headers, set, off);
     return copy;
   }
+}
+
+function edit(headers: Headers, set: HeaderFields, off: readonly string[]): void {
+  for (const name in set) headers.set(name, set[name] as string);
+  for (const name of off) if (headers.has(name)) headers.delete(name);
 }
 
 function withBody({ status, statusText, headers }: Response, body: BodyOfResponse): Response {
