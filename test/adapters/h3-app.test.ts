@@ -1,0 +1,100 @@
+import { H3, type H3Event, HTTPError, onError, readBody } from 'h3';
+import { describe, expect, it } from 'vitest';
+import { headgate, idempotentRequest, passageOf, routeOf, servedFromCache } from '../../src/adapters/h3.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+
+function parts(options: Partial<GateOptions<H3Event>> = {}) {
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });
+  const gate = createGate<H3Event>({
+    limiter,
+    account: () => 'a',
+    route: routeOf,
+    idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+    idempotent: (event) => idempotentRequest(event, { scope: 'app_1' }),
+    ...options,
+  });
+  return { limiter, gate };
+}
+
+const keyed = {
+  method: 'POST',
+  headers: { 'idempotency-key': 'k', 'content-type': 'application/json' },
+  body: '{"a":1}',
+};
+
+describe('headgate in an app of h3', () => {
+  it('knows the template in front of the app, in a mounted one, and for a HEAD; what matches none is one route', async () => {
+    const told: string[] = [];
+    const { gate } = parts({
+      route: (event) => {
+        told.push(routeOf(event));
+        return undefined;
+      },
+    });
+    const app = new H3().use(headgate(gate)).get('/things/:id', () => 'ok');
+    app.mount(
+      '/sub',
+      new H3().post('/:id', () => 'ok'),
+    );
+    await app.request('/things/7');
+    await app.request('/things/7', { method: 'HEAD' });
+    await app.request('/sub/7', { method: 'POST' });
+    expect((await app.request('/nothing/7')).status).toBe(404);
+    expect(told).toEqual(['GET /things/:id', 'GET /things/:id', 'POST /sub/:id', 'GET /**']);
+  });
+
+  it('whatever a handler returns, with what it prepared, is answered and replayed', async () => {
+    const { gate } = parts();
+    const app = new H3().use(headgate(gate)).post('/', async (event) => {
+      event.res.status = 201;
+      event.res.headers.set('x-own', '1');
+      return { read: await readBody(event) };
+    });
+    for (const replayed of [null, 'true']) {
+      const response = await app.request('/', keyed);
+      const { status, headers } = response;
+      expect([status, headers.get('x-own'), await response.json()]).toEqual([201, '1', { read: { a: 1 } }]);
+      expect(headers.get('idempotency-replayed')).toBe(replayed);
+    }
+  });
+
+  it("errors: the app's own hook and middleware behind the gate are asked, once, and what they answer is the outcome", async () => {
+    const { gate } = parts();
+    const asked: string[] = [];
+    const app = new H3({ silent: true, onError: (error) => void asked.push(error.message) });
+    app.use(headgate(gate));
+    app.use(onError((error) => (error.status === 418 ? 'tea' : undefined)));
+    app.post('/', (event) => {
+      throw new HTTPError({ status: event.url.search === '' ? 409 : 418, message: 'no' });
+    });
+    const [first, second] = [await app.request('/', keyed), await app.request('/', keyed)];
+    expect([first.status, second.status, second.headers.get('idempotency-replayed')]).toEqual([409, 409, 'true']);
+    expect([first.headers.get('x-ratelimit-remaining'), asked]).toEqual(['4', ['no']]);
+    const tea = await app.request('/?tea', { method: 'POST' });
+    expect([await tea.text(), asked]).toEqual(['tea', ['no']]);
+  });
+
+  it("the app's hook for responses sees each once, the gate's own too", async () => {
+    const seen: number[] = [];
+    const { gate } = parts({ cost: () => 3 });
+    const app = new H3({ onResponse: (response) => void seen.push(response.status) });
+    app.use(headgate(gate)).get('/', () => 'ok');
+    await app.request('/');
+    await app.request('/');
+    expect(seen).toEqual([200, 429]);
+  });
+
+  it('S12: the passage is there for the handler; a cache that answers gives the charge back', async () => {
+    const { gate, limiter } = parts();
+    let seen: number | undefined;
+    const app = new H3().use(headgate(gate)).get('/', (event) => {
+      seen = passageOf(event)?.decision?.shown?.remaining;
+      servedFromCache(event);
+      return 'ok';
+    });
+    await app.request('/');
+    expect([seen, (await limiter.peek({ account: 'a', route: 'GET /' }))[0]?.remaining]).toEqual([4, 5]);
+  });
+});
