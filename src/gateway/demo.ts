@@ -85,8 +85,8 @@ and app_two (key ${KEYS.two}; account acc_carol). An account may send 3 e-mails 
 
   ${curl(6, `'${base}/api/v1/chats/chat_1?account_id=acc_bob'`)}
 
-4. Sent once: add -H 'Idempotency-Key: mail-1' to the first command, and run it twice. The second answer is the first one's, marked
-   Idempotency-Replayed: true; nothing was sent again, and nothing counted.
+4. Sent once: 10 s later, add -H 'Idempotency-Key: mail-1' to the first command, and run it twice. The second answer is the first
+   one's, marked Idempotency-Replayed: true; nothing was sent again, and nothing counted.
 
 A config of your own: headgate serve --config FILE. Stop with Ctrl-C.
 `;

@@ -33,7 +33,7 @@ export async function examine(config: Config): Promise<Finding[]> {
       return [{ verdict: 'fault', subject: 'reachable', text: `${why}: the gateway would serve degraded` }];
     }
     const nodes = client instanceof Cluster ? client.nodes('master') : [client];
-    const ofNodes = await Promise.all(nodes.map((node) => examineNode(node)));
+    const ofNodes = await Promise.all(nodes.map((node) => examineNode(node, config)));
     const state = client instanceof Cluster ? [await clusterState(nodes[0] as Redis)] : [];
     return [{ verdict: 'ok', subject: 'reachable', text: `${nodes.length} server(s)` }, ...state, ...ofNodes.flat()];
   } finally {
@@ -41,7 +41,8 @@ export async function examine(config: Config): Promise<Finding[]> {
   }
 }
 
-async function examineNode(node: Redis): Promise<Finding[]> {
+async function examineNode(node: Redis, { routes }: Config): Promise<Finding[]> {
+  const keepsKeys = routes.some(({ idempotent = false }) => idempotent !== false);
   return Promise.all([
     look('version', async () => {
       const version = /redis_version:([\d.]+)/.exec(await node.info('server'))?.[1] ?? 'unknown';
@@ -56,7 +57,7 @@ async function examineNode(node: Redis): Promise<Finding[]> {
         : {
             verdict: 'warning',
             subject: 'eviction',
-            text: `${policy}: an evicted counter is a fresh allowance; set maxmemory-policy noeviction`,
+            text: `${policy}: an evicted counter is a fresh allowance${keepsKeys ? ', and an evicted idempotency key sends again' : ''}; set maxmemory-policy noeviction`,
           };
     }),
     look('clock', async () => {

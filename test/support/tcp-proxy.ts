@@ -14,6 +14,7 @@ export interface TcpProxy {
 
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
+  let dueAt = 0;
   const keep = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => {}).once('close', () => sockets.delete(socket));
@@ -24,9 +25,19 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     keep(far);
     near.once('close', () => far.destroy());
     far.once('close', () => near.destroy());
+    // Behind one that is delayed the next ones wait too: a wire never puts one request before another.
+    const waiting: Buffer[] = [];
     near.on('data', (chunk) => {
-      if (proxy.delayRequestsMs === 0) far.write(chunk);
-      else setTimeout(() => far.write(chunk), proxy.delayRequestsMs);
+      if (proxy.delayRequestsMs === 0 && waiting.length === 0) {
+        far.write(chunk);
+        return;
+      }
+      waiting.push(chunk);
+      setTimeout(
+        () => far.write(waiting.shift() as Buffer),
+        Math.max(proxy.delayRequestsMs, dueAt - performance.now()),
+      );
+      dueAt = Math.max(dueAt, performance.now() + proxy.delayRequestsMs);
     });
     far.on('data', (chunk) => {
       if (proxy.cutAfterBytes !== undefined && proxy.passAnswers > 0) {
