@@ -36,8 +36,10 @@ export interface TurnOptions {
   readonly send: (groups: readonly Group[]) => void;
 }
 
-/** Most records of one call: the server does nothing else until it is done, some 5 µs for each. */
-const MAX_CHECKS = 32;
+/** Most records of one call: the server does nothing else until it is done, some 4 µs for each. */
+const MOST_CHECKS = 32;
+/** Fewer are not worth a call of their own. */
+const FEW_CHECKS = 4;
 
 /**
  * Collects the checks of one turn of the event loop. Those of one plan and cost travel together, those of one record as a number. Whatever
@@ -87,7 +89,7 @@ export class Turn {
     }
     const kind = this.#options.oneAccountAGroup ? `${cost}:${account}` : String(cost);
     let group = ofPlan.get(kind);
-    if (group === undefined || group.place < from || group.checks.length === MAX_CHECKS) {
+    if (group === undefined || group.place < from) {
       group = { plan, cost, checks: [], place: this.#groups.length };
       this.#groups.push(group);
       ofPlan.set(kind, group);
@@ -100,8 +102,23 @@ export class Turn {
     this.#groups = [];
     this.#open = new Map();
     this.#last = new Map();
-    this.#options.send(groups);
+    this.#options.send(groups.flatMap(split));
   }
+}
+
+/**
+ * In calls of a quarter of its checks each, within bounds: while the server decides some, this process deals out others. In one call each side would
+ * wait for the other, in many the calls themselves would cost too much.
+ */
+function split(group: Group): Group[] {
+  const { checks } = group;
+  const size = Math.max(FEW_CHECKS, Math.min(MOST_CHECKS, Math.ceil(checks.length / 4)));
+  if (checks.length <= size) return [group];
+  const calls: Group[] = [];
+  for (let from = 0; from < checks.length; from += size) {
+    calls.push({ ...group, checks: checks.slice(from, from + size) });
+  }
+  return calls;
 }
 
 function join({ waiting }: Check): Promise<Decision> {
