@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { progress, versionOf } from './report.mjs';
@@ -9,7 +9,10 @@ const MANIFEST = new URL('../versus/package.json', import.meta.url);
 /** Peers have a package of their own: nobody who works on headgate needs them but here. */
 export function installPeers() {
   const folder = fileURLToPath(new URL('.', MANIFEST));
-  if (existsSync(`${folder}node_modules`)) return;
+  const { dependencies } = JSON.parse(readFileSync(MANIFEST, 'utf8'));
+  const isThere = (name) => existsSync(`${folder}node_modules/${name}`);
+  // A folder of before may lack a peer that has joined since.
+  if (Object.keys(dependencies).every(isThere)) return;
   progress('installing bench/versus');
   execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
 }
