@@ -12,6 +12,7 @@ import {
   type OnOrphan,
 } from '../src/core/claim.ts';
 import { CLAIM_CASES } from '../src/testing/claim-cases.ts';
+import { runningClaim } from './support/claim-record.ts';
 
 const DOCS = resolve(import.meta.dirname, '../docs');
 const page = readFileSync(resolve(DOCS, 'claims.md'), 'utf8');
@@ -23,17 +24,7 @@ const common = { token: 'a', fingerprint: 'f', retentionMs: 50_000 };
 const held = { ...common, leaseMs: 1_000, generation: 3 };
 const beginning: BeginCommand = { ...common, leaseMs: 1_000, onOrphan: 'reject', dispatch: false };
 
-const own: ClaimRecord = {
-  state: 'in_progress',
-  fingerprint: 'f',
-  owner: 'a',
-  generation: 3,
-  dispatched: false,
-  inherited: false,
-  leaseUntil: NOW + 400,
-  keptUntil: NOW + 20_000,
-  result: undefined,
-};
+const own = runningClaim(NOW);
 const anothers: ClaimRecord = { ...own, owner: 'b' };
 const free: ClaimRecord = { ...own, state: 'free', owner: '', leaseUntil: NOW };
 const completed: ClaimRecord = { ...own, state: 'completed', leaseUntil: NOW, result: RESULT };

@@ -2,20 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { createBodyField } from '../bodies/body-field.ts';
 import { readAndPutBack } from '../bodies/put-back.ts';
 import { BodyError } from '../http/body-error.ts';
+import type { ReadBodyOptions } from './request-options.ts';
 
-/** How a body is read. */
-export interface ReadBodyOptions {
-  /**
-   * Bound of the body, in bytes; a longer one is answered 413. It is held in memory until your handler has read it.
-   * @default 1_048_576
-   */
-  readonly maxBytes?: number | undefined;
-  /**
-   * Longest wait for the next piece of the body, in milliseconds; after it, 408.
-   * @default 30_000
-   */
-  readonly idleMs?: number | undefined;
-}
+export type { ReadBodyOptions };
 
 type Body = readonly Uint8Array[];
 

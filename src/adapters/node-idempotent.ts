@@ -3,22 +3,10 @@ import type { MaybePromise } from '../core/ports.ts';
 import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import { createFingerprinter } from '../http/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
-import { type ReadBodyOptions, readBody } from './node-body.ts';
+import { readBody } from './node-body.ts';
+import type { IdempotentRequestOptions } from './request-options.ts';
 
-/** Options of {@link idempotentRequest}. */
-export interface IdempotentRequestOptions extends ReadBodyOptions {
-  /** The caller's application, as your authentication knows it: keys of two never meet (I2). */
-  readonly scope: string;
-  /** The connected account, where it stands anywhere but in the URL or the body. */
-  readonly account?: string | undefined;
-  /**
-   * Key of an HMAC, not empty: without it, whoever reads the store can test guesses of a request.
-   * @default plain SHA-256
-   */
-  readonly secret?: string | Uint8Array | undefined;
-  /** For requests of this kind, over those of `createIdempotency`. */
-  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
-}
+export type { IdempotentRequestOptions };
 
 /**
  * What a gate's `idempotent` resolver returns: reads the key (I1), and, where there is one, the body, once, for its fingerprint (I3). Body

@@ -12,6 +12,8 @@ export interface IntakeOptions extends Omit<SpoolOptions, 'observe'> {
   readonly head: RequestHead;
   /** Name of a field of the body that is needed; none by default. */
   readonly field?: string | undefined;
+  /** Called just before the body is read: nothing is known against the head then. */
+  readonly onRead?: (() => void) | undefined;
   /** How the fingerprint is made; none is by default. */
   readonly fingerprint?: FingerprintOptions | undefined;
 }
@@ -34,10 +36,11 @@ export interface Intake {
  * const { body, field, fingerprint } = await takeIn(request, { head, maxBytes: 26_214_400, field: 'account_id', fingerprint: {} });
  */
 export async function takeIn(source: BodySource, options: IntakeOptions): Promise<Intake> {
-  const { head, field: name, fingerprint, ...spooling } = options;
+  const { head, field: name, fingerprint, onRead, ...spooling } = options;
   const { contentType, contentEncoding } = head;
   const field = name === undefined ? undefined : createBodyField({ name, contentType, contentEncoding });
   const fingerprinter = fingerprint === undefined ? undefined : createFingerprinter(head, fingerprint);
+  onRead?.();
   const body = await spoolBody(source, {
     ...spooling,
     observe(chunk) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isHopByHop } from './hop-by-hop.ts';
+import { isHopByHop } from '../http/hop-by-hop.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import type { RouteMatch } from './routes.ts';
 import type { Target } from './target.ts';

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { isHeadgateError } from '../core/errors.ts';
 import { createGate } from '../gate/gate.ts';
 import { createIdempotency } from '../idempotency.ts';
 import { createAccounts } from './accounts.ts';
@@ -62,7 +63,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     onEvent(event) {
       metrics.onEvent(event);
       if (event.type !== 'failure') return;
-      log.logger.error({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
+      // A duplicate that still waits when the process stops is no fault of anybody's.
+      const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
+      log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
     },
   });
   const proxy = createProxy({

@@ -64,7 +64,6 @@ export function createIntake({ accounts, maxBodyBytes }: IntakeOptions) {
     const { request, response } = exchange;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    if (exchange.expectsContinue) response.writeContinue();
     const intake = await takeIn(request, {
       head: {
         method: request.method ?? '',
@@ -75,6 +74,9 @@ export function createIntake({ accounts, maxBodyBytes }: IntakeOptions) {
       },
       maxBytes: maxBodyBytes,
       signal: gone.signal,
+      onRead: () => {
+        if (exchange.expectsContinue) response.writeContinue();
+      },
       field: route.source?.place === 'body' ? route.source.name : undefined,
       fingerprint: key === undefined ? undefined : {},
     });

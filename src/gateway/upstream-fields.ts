@@ -1,6 +1,6 @@
+import { isHopByHop, namedByConnection } from '../http/hop-by-hop.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Exchange } from './exchange.ts';
-import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
 
 const OURS_TO_SAY: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
 /** Marks that are the gate's alone. */

@@ -1,3 +1,4 @@
+import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
 import { base64, fromBase64 } from './platform.ts';
 
 /** An answer as it is kept for replays (I4). */
@@ -8,19 +9,10 @@ export interface KeptResponse {
   readonly body: Uint8Array;
 }
 
-/** Of this moment or this connection, or somebody's own: never stored, never replayed (I4). */
+/** Of this moment, or somebody's own: never stored, never replayed, as are those of the connection (I4). */
 const NEVER_KEPT: ReadonlySet<string> = new Set([
   'set-cookie',
   'date',
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
   'content-length',
   'retry-after',
   'x-request-id',
@@ -34,15 +26,18 @@ const VERSION = 1;
 export type KeepField = (name: string) => boolean;
 
 /** Everything but what belongs to the moment, the connection or a session. `name` is in lower case. */
-export const keepsField: KeepField = (name) => !NEVER_KEPT.has(name) && !/^(x-)?ratelimit(-|$)/.test(name);
+export const keepsField: KeepField = (name) =>
+  !NEVER_KEPT.has(name) && !isHopByHop(name) && !/^(x-)?ratelimit(-|$)/.test(name);
 
 /** The fields that are stored, of names and values in one flat list. */
 export function keptFields(fields: readonly string[], keeps: KeepField = keepsField): string[] {
+  const named = namedByConnection(fields);
   const kept: string[] = [];
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] as string;
+    const lower = name.toLowerCase();
     // What is never kept is no option.
-    if (keepsField(name.toLowerCase()) && keeps(name.toLowerCase())) kept.push(name, fields[i + 1] as string);
+    if (keepsField(lower) && !named.has(lower) && keeps(lower)) kept.push(name, fields[i + 1] as string);
   }
   return kept;
 }

@@ -10,6 +10,7 @@ import {
   type KeptResult,
   keptAt,
 } from '../../src/core/claim.ts';
+import { runningClaim } from '../support/claim-record.ts';
 
 const NOW = 10_000;
 const LEASE = 1_000;
@@ -23,17 +24,7 @@ const held = { ...command, leaseMs: LEASE, generation: 3 };
 const completing = { ...command, result: RESULT };
 const abandoning = { ...command, generation: 3 };
 
-const running: ClaimRecord = {
-  state: 'in_progress',
-  fingerprint: 'f',
-  owner: 'a',
-  generation: 3,
-  dispatched: false,
-  inherited: false,
-  leaseUntil: NOW + 400,
-  keptUntil: NOW + 20_000,
-  result: undefined,
-};
+const running = runningClaim(NOW);
 const lapsed: ClaimRecord = { ...running, leaseUntil: NOW };
 const orphan: ClaimRecord = { ...lapsed, dispatched: true };
 const heir: ClaimRecord = { ...running, dispatched: true, inherited: true };

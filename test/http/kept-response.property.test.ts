@@ -108,3 +108,19 @@ describe('I4: which fields are stored', () => {
     expect(seen).toEqual(['content-type', 'etag', 'x-own', 'x-own']);
   });
 });
+
+it('I4: what belongs to the connection is never kept, also where the answer names it so itself', () => {
+  const fields = [
+    'Connection',
+    'x-hop, close',
+    'X-Hop',
+    '1',
+    'Proxy-Authentication-Info',
+    'n',
+    'Keep-Alive',
+    '5',
+    'X-Kept',
+    '2',
+  ];
+  expect(keptFields(fields)).toEqual(['X-Kept', '2']);
+});

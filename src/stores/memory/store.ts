@@ -4,6 +4,7 @@ import { ClockError, StoreFullError } from '../../core/errors.ts';
 import type { Plan, PlanWindow } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { type Counters, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
+import { blank, copy } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions } from './options.ts';
 import { isSameWindow, type Part, type Parts, partOf, partsOf } from './part.ts';
@@ -279,42 +280,5 @@ class Store implements MemoryStore {
     const now = this.#clock.now();
     if (!Number.isSafeInteger(now)) throw new ClockError(now);
     return now;
-  }
-}
-
-/** Counters of a plan without any instance. */
-function blank(plan: Plan): Counters {
-  return new Float64Array(plan.windows.length * SLOTS_PER_WINDOW).fill(NEVER);
-}
-
-/** The first `windows` windows at `at`, as an array of their own: literals for the usual numbers, since they are the cheapest copy there is. */
-function copy(from: Counters, at: number, windows: number): ArrayLike<number> {
-  switch (windows) {
-    case 1:
-      return [from[at] as number, from[at + 1] as number];
-    case 2:
-      return [from[at] as number, from[at + 1] as number, from[at + 2] as number, from[at + 3] as number];
-    case 3:
-      return [
-        from[at] as number,
-        from[at + 1] as number,
-        from[at + 2] as number,
-        from[at + 3] as number,
-        from[at + 4] as number,
-        from[at + 5] as number,
-      ];
-    case 4:
-      return [
-        from[at] as number,
-        from[at + 1] as number,
-        from[at + 2] as number,
-        from[at + 3] as number,
-        from[at + 4] as number,
-        from[at + 5] as number,
-        from[at + 6] as number,
-        from[at + 7] as number,
-      ];
-    default:
-      return Array.from({ length: windows * SLOTS_PER_WINDOW }, (_, i) => from[at + i] as number);
   }
 }

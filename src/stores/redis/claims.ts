@@ -27,6 +27,7 @@ import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Guard } from './guard.ts';
 import { claimKey } from './keys.ts';
 import claimSource from './lua/claim.lua';
+import { checkInteger, checkPrefix } from './options.ts';
 import { createScript } from './script.ts';
 import { ServerTime, serverOf } from './server-time.ts';
 
@@ -91,12 +92,8 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   const commands = commandsOf(client);
   if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
   const { prefix = 'headgate', deadlineMs = 250, onError, clock } = options;
-  if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
-    throw new OptionError('prefix', prefix, 'must be a string without braces');
-  }
-  if (!Number.isSafeInteger(deadlineMs) || deadlineMs < 1) {
-    throw new OptionError('deadlineMs', deadlineMs, 'must be an integer from 1 on');
-  }
+  checkPrefix(prefix);
+  checkInteger('deadlineMs', deadlineMs, 1);
   const guard = new Guard({ deadlineMs, isReady: commands.isReady, onError });
   return new Store({ client, commands, guard, prefix, deadlineMs, clock, onError });
 }

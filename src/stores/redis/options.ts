@@ -71,9 +71,7 @@ export function fillOptions(options: RedisStoreOptions): FilledOptions {
   checkOptions(options, OPTIONS, 'options');
   const { prefix = 'headgate', deadlineMs = 250, onStoreFailure = 'local' } = options;
   const { denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
-  if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
-    throw new OptionError('prefix', prefix, 'must be a string without braces');
-  }
+  checkPrefix(prefix);
   checkInteger('deadlineMs', deadlineMs, 1);
   checkInteger('denyCacheMaxMs', denyCacheMaxMs, 0);
   checkInteger('denyCacheMaxKeys', denyCacheMaxKeys, 1);
@@ -83,7 +81,13 @@ export function fillOptions(options: RedisStoreOptions): FilledOptions {
   return { ...options, prefix, deadlineMs, onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys };
 }
 
-function checkInteger(option: string, value: number, least: number): void {
+/** Braces in it would decide the hash slot. */
+export function checkPrefix(prefix: unknown): void {
+  if (typeof prefix === 'string' && !/[{}]/.test(prefix)) return;
+  throw new OptionError('prefix', prefix, 'must be a string without braces');
+}
+
+export function checkInteger(option: string, value: number, least: number): void {
   if (!Number.isSafeInteger(value) || value < least)
     throw new OptionError(option, value, `must be an integer from ${least} on`);
 }

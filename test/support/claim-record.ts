@@ -1,0 +1,16 @@
+import type { ClaimRecord } from '../../src/core/claim.ts';
+
+/** A claim that attempt `a` holds for the request `f` at `now`: its lease runs, nothing is dispatched. */
+export function runningClaim(now: number): ClaimRecord {
+  return {
+    state: 'in_progress',
+    fingerprint: 'f',
+    owner: 'a',
+    generation: 3,
+    dispatched: false,
+    inherited: false,
+    leaseUntil: now + 400,
+    keptUntil: now + 20_000,
+    result: undefined,
+  };
+}
