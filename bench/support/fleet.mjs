@@ -1,12 +1,25 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
 
-/** Processes that each measure one candidate, so that none shapes another's heap or type feedback; asked one at a time. */
-export function createFleet(file, execArgv = []) {
+/** No single answer takes that long, unless something hangs. */
+const TIME_BOX_MS = 120_000;
+
+/**
+ * Processes that each measure one candidate, so that none shapes another's heap or type feedback; asked one at a time.
+ * @param profile a folder for a CPU profile of each
+ */
+export function createFleet(file, profile, nodeFlags = []) {
   const path = new URL(`../${file}`, import.meta.url);
+  const execArgv = [...nodeFlags, ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : [])];
   const members = new Map();
   async function answer({ child, exit }, name) {
-    const [message, ended] = await Promise.race([once(child, 'message'), exit.then((code) => [undefined, code])]);
+    const box = new AbortController();
+    const [message, ended] = await Promise.race([
+      once(child, 'message', { signal: box.signal }),
+      exit.then((code) => [undefined, code]),
+      wait(TIME_BOX_MS, [undefined, `no answer in ${TIME_BOX_MS} ms`], { signal: box.signal }),
+    ]).finally(() => box.abort());
     if (message === undefined) throw new Error(`${name} ended (${ended})`);
     if (message.error !== undefined) throw new Error(message.error);
     return message;
@@ -25,7 +38,11 @@ export function createFleet(file, execArgv = []) {
     },
     async stop() {
       for (const { child } of members.values()) if (child.connected) child.disconnect();
-      await Promise.all([...members.values()].map(({ exit }) => exit));
+      const late = new AbortController();
+      const gone = Promise.all([...members.values()].map(({ exit }) => exit));
+      await Promise.race([gone, wait(5_000, undefined, { signal: late.signal }).catch(() => {})]);
+      late.abort();
+      for (const { child } of members.values()) child.kill('SIGKILL');
     },
   };
 }

@@ -1,5 +1,5 @@
-import { createCells, spread, whole } from './cells.mjs';
-import { origin, table } from './report.mjs';
+import { bar, createCells } from './cells.mjs';
+import { spread, table, whole } from './table.mjs';
 
 const PEERS = ['node-idempotency', 'powertools', 'express-idempotency'];
 const ROWS = {
@@ -11,6 +11,13 @@ const ROWS = {
   'node-idempotency': '@node-idempotency/core',
   powertools: '@aws-lambda-powertools/idempotency',
   'express-idempotency': 'express-idempotency',
+};
+const KINDS = {
+  floor: 'floor',
+  headgate: 'ours',
+  'headgate, parsed': 'ours',
+  'headgate, explicit': 'ours',
+  against: 'ours',
 };
 /** Where a row does less than headgate. */
 const LESS = {
@@ -24,23 +31,35 @@ const LESS = {
 };
 const [FLOOR_LEAST, PEER_LEAST, PRINT_LEAST, PRINT_MIB] = [0.7, 2, 0.7, 4];
 
-/** @returns the section of docs/benchmarks.md, readable in a terminal as well */
-export function idempotencyReport({ provenance, rounds, seconds, keyCount, figures, prints }) {
+export function idempotencyReport({ rounds, seconds, keyCount, figures, prints }) {
   const cells = createCells(figures, 'memory');
-  const used = Object.entries(provenance.versions).map(([name, version]) => `${name} ${version}`);
   const sections = [memorySection(cells, figures), redisSection(cells, figures), printSection(prints)];
-  const targets = [...memoryTargets(cells), ...redisTargets(cells), ...printTargets(prints)];
-  return `## Idempotency
-
+  return {
+    title: 'Idempotency',
+    markdown: `
 One process for each candidate; ${rounds} rounds of ${seconds} s a cell, all candidates in turns, stores of ${whole(keyCount)} keys. A JSON body of about 300 bytes (small) or 10 KB (large); the
 operation resolves at once, with a small object. Medians; a ratio is to the floor within a round, with the least and the most of the rounds behind it.
 
-${sections.filter((section) => section !== undefined).join('\n\n')}
+${sections.filter((section) => section !== undefined).join('\n\n')}`,
+    targets: [...memoryTargets(cells), ...redisTargets(cells), ...printTargets(prints)],
+    chart: {
+      title: 'One operation, once by key',
+      unit: 'calls a second',
+      scale: 'log',
+      better: 'more',
+      panels: Object.keys(figures).map((workload) => ({ title: workload, bars: bars(cells, workload) })),
+    },
+  };
+}
 
-${table(['', 'measured', 'target', ''], targets)}
-
-${used.join(', ')}. ${origin(provenance, 'bench:idempotency')}
-`;
+function bars(cells, workload) {
+  const clients = workload.startsWith('memory') ? ['memory'] : ['ioredis', 'node-redis'];
+  return clients.flatMap((client) =>
+    Object.entries(ROWS).flatMap(([row, title]) => {
+      const label = title.replaceAll(/[*`]/g, '') + (client === 'memory' ? '' : `, ${client}`);
+      return bar(label, KINDS[row] ?? 'peer', cells.spread('perSecond', workload, row, client));
+    }),
+  );
 }
 
 function memorySection(cells, figures) {
@@ -106,7 +125,7 @@ function printSection(prints) {
 }
 
 function row(what, value, wanted, isMet, show = spread) {
-  return value === undefined ? [] : [[what, show(value), wanted, isMet(value.median ?? value) ? '✓' : '✗']];
+  return value === undefined ? [] : [{ what, measured: show(value), wanted, met: isMet(value.median ?? value) }];
 }
 
 function memoryTargets(cells) {

@@ -1,4 +1,4 @@
-import { nameOf } from './redis-workloads.mjs';
+import { chooseWorkloads } from './rounds.mjs';
 
 export const BODIES = { small: 300, large: 10_240 };
 
@@ -20,7 +20,10 @@ function allCells(against) {
     ...on('ioredis', 'floor', 'headgate', ...other),
     ...on('node-redis', 'floor', 'headgate', ...other, 'node-idempotency', 'powertools'),
   ];
-  const cell = (place, kind, body, concurrency, contestants) => ({ place, kind, body, concurrency, contestants });
+  const cell = (place, kind, body, concurrency, contestants) => {
+    const name = place === 'memory' ? `memory ${kind} ${body}` : `redis ${kind} ${concurrency}`;
+    return { name, place, kind, body, concurrency, contestants };
+  };
   return [
     ...['first', 'replay'].flatMap((kind) => Object.keys(BODIES).map((body) => cell('memory', kind, body, 1, memory))),
     // One at a time nothing travels with anything else: there the round trips are counted.
@@ -31,25 +34,6 @@ function allCells(against) {
   ];
 }
 
-/** @param only words that a cell must have, each in one of its forms: `redis,replay,headgate|against`. A floor stays. */
 export function idempotencyWorkloads({ against, only }) {
-  const terms = only === '' ? [] : only.split(',').map((term) => term.split('|'));
-  return allCells(against)
-    .map(({ contestants, ...cell }) => {
-      const fits = ({ client, candidate }) =>
-        terms.every((forms) =>
-          forms.some((form) => [...Object.values(cell), client, candidate].map(String).includes(form)),
-        );
-      const chosen = contestants.filter(fits);
-      const isNeeded = (one) =>
-        chosen.includes(one) || (one.candidate === 'floor' && chosen.some(({ client }) => client === one.client));
-      return {
-        name: cell.place === 'memory' ? `memory ${cell.kind} ${cell.body}` : `redis ${cell.kind} ${cell.concurrency}`,
-        ...cell,
-        contestants: contestants.filter(isNeeded),
-      };
-    })
-    .filter(({ contestants }) => contestants.length > 0);
+  return chooseWorkloads(allCells(against), only);
 }
-
-export { nameOf };

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { progress, versionOf } from './report.mjs';
+import { progress } from './progress.mjs';
+import { versionOf } from './provenance.mjs';
 
 const MANIFEST = new URL('../versus/package.json', import.meta.url);
 
@@ -19,6 +20,7 @@ export function installPeers() {
 
 export const requirePeer = createRequire(MANIFEST);
 
-export function peerVersion(name) {
-  return versionOf(name, MANIFEST);
+/** What was installed of each, for a result's provenance. */
+export function peerVersions(names) {
+  return Object.fromEntries(names.map((name) => [name, versionOf(name, MANIFEST)]));
 }

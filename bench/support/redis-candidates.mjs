@@ -40,6 +40,32 @@ export const CANDIDATES = {
     );
     return peer(new RateLimiterUnion(...limiters), false);
   },
+
+  /** Its store only counts: what express-rate-limit does with the count is done here. */
+  async 'rate-limit-redis'({ client }, { denied }) {
+    const { RedisStore } = requirePeer('rate-limit-redis');
+    const max = denied ? 1 : PLENTY;
+    const store = new RedisStore({ sendCommand: (...command) => client.call(...command), prefix: `rl${max}:` });
+    await store.init({ windowMs: SECONDS[denied ? 1 : 0] * 1_000 });
+    return {
+      decide: async (account) => (await store.increment(account)).totalHits <= max,
+      isExpected: (accepted) => accepted !== denied,
+    };
+  },
+
+  'async-ratelimiter'({ client }, { denied }) {
+    const RateLimiter = requirePeer('async-ratelimiter');
+    const limiter = new RateLimiter({
+      db: client,
+      max: denied ? 1 : PLENTY,
+      duration: SECONDS[denied ? 1 : 0] * 1_000,
+      namespace: denied ? 'async1' : 'async',
+    });
+    return {
+      decide: (account) => limiter.get({ id: account }),
+      isExpected: ({ remaining }) => (remaining === 0) === denied,
+    };
+  },
 };
 
 async function headgate({ client }, prefix, denied, { createLimiter }, { createRedisStore }) {

@@ -1,5 +1,5 @@
-import { createCells, spread, whole } from './cells.mjs';
-import { origin, table } from './report.mjs';
+import { bar, createCells } from './cells.mjs';
+import { spread, table, whole } from './table.mjs';
 
 const CLIENTS = ['ioredis', 'auto-pipelined', 'node-redis'];
 const ROWS = {
@@ -8,29 +8,54 @@ const ROWS = {
   against: 'headgate of `--against`',
   rlf: 'rate-limiter-flexible, one window',
   'rlf union': 'rate-limiter-flexible, union of four',
+  'rate-limit-redis': 'rate-limit-redis, one window',
+  'async-ratelimiter': 'async-ratelimiter, one window',
 };
+/** Where a row does less than headgate. */
+const LESS = {
+  floor: 'everything but the round trip',
+  rlf: 'one window; charges refused requests',
+  'rlf union': 'four windows apart: a request refused by one is charged by the others; four calls',
+  'rate-limit-redis': 'one window; charges refused requests; only counts, the middleware compares',
+  'async-ratelimiter': 'one window, by the client’s clock; keeps the time of every request',
+};
+/** Whoever cannot take part, and why. */
+const LEFT_OUT = `@upstash/ratelimit is left out: its client speaks HTTP to Upstash, and through an adapter on a plain Redis its scripts are refused, because they begin with a flag
+(\`allow-key-locking\`) that only Upstash knows.`;
 
-/** @returns the section of docs/benchmarks.md, readable in a terminal as well */
-export function redisReport({ provenance, rounds, seconds, keyCount, figures }) {
+export function redisReport({ rounds, seconds, keyCount, figures }) {
   const cells = createCells(figures, 'ioredis');
-  const { versions } = provenance;
-  const used = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
-  return `## Redis, four windows
-
+  const workloads = Object.keys(figures);
+  return {
+    title: 'Redis, four windows',
+    markdown: `
 One server, one connection and one process for each candidate; ${rounds} rounds of ${seconds} s a cell, all candidates in turns. ${whole(keyCount)} keys in a fixed random
-order. Medians; a ratio is to the bare EVALSHA on the same client within a round, with the least and the most of the rounds behind it.
+order; the number is how many checks are under way at a time. Medians; a ratio is to the bare EVALSHA on the same client within a round, with the least and the most of the rounds behind it.
 
-${decisionTable(cells, Object.keys(figures))}
+${decisionTable(cells, workloads)}
+
+${LEFT_OUT}
 
 What a decision costs, at the highest concurrency that was run: \`INFO commandstats\` of the server, CPU of the client's process.
 
-${costTable(cells)}
-
-${targetTable(cells)}
-
-${used.join(', ')}. ${origin(provenance, 'bench:redis')}
-`;
+${costTable(cells)}`,
+    targets: targets(cells),
+    chart: {
+      title: 'Decisions a second on one Redis server, ioredis',
+      unit: 'decisions a second',
+      scale: 'log',
+      better: 'more',
+      panels: workloads.map((workload) => ({
+        title: workload,
+        bars: Object.keys(ROWS).flatMap((row) =>
+          bar(ROWS[row].replaceAll(/[*`]/g, ''), kindOf(row), cells.spread('perSecond', workload, row)),
+        ),
+      })),
+    },
+  };
 }
+
+const kindOf = (row) => ({ floor: 'floor', headgate: 'ours', against: 'ours' })[row] ?? 'peer';
 
 function decisionTable(cells, workloads) {
   const rows = CLIENTS.flatMap((client) =>
@@ -43,12 +68,11 @@ function decisionTable(cells, workloads) {
           candidate === 'floor' ? undefined : cells.ratio('perSecond', [workload, candidate, client], 'floor');
         return ratio ? `${whole(perSecond)} · ${spread(ratio)}` : whole(perSecond);
       }),
+      LESS[candidate] ?? '',
     ]),
   );
-  return table(
-    ['decisions a second', ...workloads],
-    rows.filter(([, ...values]) => values.some((value) => value !== '')),
-  );
+  const wasRun = (row) => row.slice(1, -1).some((value) => value !== '');
+  return table(['decisions a second', ...workloads, 'does less'], rows.filter(wasRun));
 }
 
 function costTable(cells) {
@@ -72,10 +96,11 @@ function costTable(cells) {
   return table(['', 'calls', 'server, µs a call', 'server, µs a decision', 'client CPU, µs a decision'], rows);
 }
 
-function targetTable(cells) {
+function targets(cells) {
   const rows = [];
   const add = (what, value, wanted, isMet, show = spread) => {
-    if (value !== undefined) rows.push([what, show(value), wanted, isMet(value.median ?? value) ? '✓' : '✗']);
+    if (value === undefined) return;
+    rows.push({ what, measured: show(value), wanted, met: isMet(value.median ?? value) });
   };
   const against = (workload, base, least, title) =>
     add(
@@ -104,5 +129,5 @@ function targetTable(cells) {
     const what = `spread ${concurrency}, server µs a decision to one window of rate-limiter-flexible`;
     add(what, cost, '≤ 1.8', (value) => value <= 1.8);
   }
-  return table(['headgate on ioredis', 'measured', 'target', ''], rows);
+  return rows;
 }

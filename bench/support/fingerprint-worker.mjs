@@ -1,15 +1,13 @@
-// node bench/fingerprint.mjs: the fingerprint of a 20 MiB multipart body beside SHA-256 over the same bytes, in one interleaved run, and the memory
-// that it takes on the way. Needs `npm run build`. With `json`: prints JSON, for `npm run bench:idempotency`.
+// A process of the idempotency topic: the fingerprint of a 20 MiB multipart body beside SHA-256 over the same bytes, in one interleaved run, and
+// the memory that it takes on the way. Prints JSON. Takes the number of rounds, or `memory`.
 import { createHash, randomBytes } from 'node:crypto';
 import { createFingerprinter, fingerprint } from 'headgate/http';
-import { inFreshProcess, median, progress, provenance, save, table } from './support/report.mjs';
+import { inFreshProcess } from './fresh-process.mjs';
+import { median } from './statistics.mjs';
 
 const MIB = 1_048_576;
 const BODY_BYTES = 20 * MIB;
 const CHUNK_BYTES = 65_536;
-const ROUNDS = 41;
-const TARGET_RATIO = 0.7;
-const TARGET_MEMORY_MIB = 4;
 const BOUNDARY = '----headgateBench7MA4YWxkTrZu0gW3kq';
 const HEAD = { method: 'POST', path: '/api/v1/emails', contentType: `multipart/form-data; boundary=${BOUNDARY}` };
 
@@ -85,13 +83,12 @@ async function memory() {
   return (most - before) / MIB;
 }
 
-async function measure() {
+async function measure(rounds) {
   const results = [];
   for (const [content, make] of Object.entries(CONTENTS)) {
-    progress(`20 MiB of ${content}`);
     const body = multipart(make);
     const figures = { hash: [], print: [] };
-    for (let round = -3; round < ROUNDS; round++) {
+    for (let round = -3; round < rounds; round++) {
       const works = [
         () => figures.hash.push(timed(() => hash(body))),
         () => figures.print.push(timed(() => print(body))),
@@ -102,28 +99,9 @@ async function measure() {
     const ratio = median(figures.hash.map((ms, i) => ms / figures.print[i]));
     results.push({ content, hashMs: median(figures.hash), printMs: median(figures.print), ratio });
   }
-  const memoryMib = inFreshProcess('fingerprint.mjs', ['memory'], ['--expose-gc']);
+  const memoryMib = inFreshProcess('support/fingerprint-worker.mjs', ['memory'], ['--expose-gc']);
   return { results, memoryMib };
 }
 
-async function run() {
-  const { results, memoryMib } = await measure();
-  save('fingerprint', { ...provenance(), results, memoryMib });
-  console.log(
-    table(
-      ['20 MiB multipart of', 'SHA-256 ms', 'fingerprint ms', 'ratio', `target ${TARGET_RATIO}`],
-      results.map(({ content, hashMs, printMs, ratio }) => [
-        content,
-        hashMs.toFixed(1),
-        printMs.toFixed(1),
-        ratio.toFixed(2),
-        ratio >= TARGET_RATIO ? 'met' : 'missed',
-      ]),
-    ),
-  );
-  console.log(`\nExtra memory: ${memoryMib.toFixed(2)} MiB (target ${TARGET_MEMORY_MIB})`);
-}
-
-if (process.argv[2] === 'memory') console.log(JSON.stringify(await memory()));
-else if (process.argv[2] === 'json') console.log(JSON.stringify(await measure()));
-else await run();
+const [, , what] = process.argv;
+console.log(JSON.stringify(await (what === 'memory' ? memory() : measure(Number(what)))));

@@ -1,0 +1,16 @@
+import { execFileSync } from 'node:child_process';
+
+/** No measurement takes that long, unless something hangs. */
+const TIME_BOX_MS = 180_000;
+
+/** Runs one measurement in a fresh process, where no other has shaped the heap or the type feedback; it prints JSON. */
+export function inFreshProcess(file, args = [], nodeFlags = []) {
+  const path = new URL(`../${file}`, import.meta.url).pathname;
+  const output = execFileSync(process.execPath, [...nodeFlags, path, ...args.map(String)], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    maxBuffer: 1 << 26,
+    timeout: TIME_BOX_MS,
+  });
+  return JSON.parse(output);
+}

@@ -1,0 +1,48 @@
+import { origin } from './provenance.mjs';
+import { table } from './table.mjs';
+
+/**
+ * One section, as the page and a terminal show it.
+ * @param report what the topic's `report` gives: `{ title, markdown, targets, chart }`
+ * @param image where its chart is, from the page; none in a terminal
+ */
+export function section(topic, { title, markdown, targets = [], chart }, provenance, image) {
+  const parts = [`## ${title}`];
+  if (chart !== undefined && image !== undefined) parts.push(`![${chart.title}](${image})`);
+  parts.push(markdown.trim());
+  if (targets.length > 0) parts.push(targetTable(targets));
+  parts.push(origin(provenance, topic));
+  return parts.join('\n\n');
+}
+
+function targetTable(targets) {
+  const rows = targets.map(({ what, measured, wanted, met }) => [what, measured, wanted, met ? '✓' : '✗']);
+  return table(['target', 'measured', 'wanted', ''], rows);
+}
+
+/** @param sections `{ topic, report, provenance, image }` in order */
+export function page(sections) {
+  const rows = sections.map(({ report: { title, targets = [] }, provenance }) => [
+    `[${title}](#${anchor(title)})`,
+    targets.length === 0 ? '' : `${targets.filter(({ met }) => met).length} of ${targets.length}`,
+    provenance.date.slice(0, 10),
+    provenance.commit,
+  ]);
+  return `# Benchmarks
+
+Written by \`npm run bench\` from \`bench/results\`, never by hand (\`npm run bench:page\` writes it again from the same figures). Candidates take turns, round by round; a figure is the median of the
+rounds. Machines are noisy: a ratio within a round is worth more than a time. Each peer does the work as its own documentation says; where it does less than headgate, the table says so.
+
+${table(['', 'targets met', 'measured', 'commit'], rows)}
+
+${sections.map(({ topic, report, provenance, image }) => section(topic, report, provenance, image)).join('\n\n')}
+`;
+}
+
+/** As GitHub makes it of a heading. */
+function anchor(title) {
+  return title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} -]/gu, '')
+    .replaceAll(' ', '-');
+}

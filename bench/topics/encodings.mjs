@@ -1,0 +1,125 @@
+// What a record's encoding, and each other part of the script, costs the server; interleaved, from pipelines.
+import { Redis } from 'ioredis';
+import { bar, createCells } from '../support/cells.mjs';
+import { encodingArguments, encodingScript } from '../support/encoding-scripts.mjs';
+import { pseudoRandomOrder } from '../support/order.mjs';
+import { peerVersions, requirePeer } from '../support/peers.mjs';
+import { versionOf } from '../support/provenance.mjs';
+import { meterScripts, startRedisServer } from '../support/redis-server.mjs';
+import { inRounds } from '../support/rounds.mjs';
+import { table } from '../support/table.mjs';
+
+const KEY_COUNT = 10_000;
+const PIPELINES = 20;
+const RECORDS_IN_A_PIPELINE = 192;
+const DURATIONS = [60_000, 86_400_000, 120_000, 172_800_000];
+const FLOOR = 'bare `return 1`';
+const PEER = 'rate-limiter-flexible, one window';
+
+/** Each line beside the first is the first with one part changed. */
+const BASE = 'one string of packed doubles, SET PX';
+const VARIANTS = {
+  [BASE]: {},
+  'one string of decimal text': { read: 'text' },
+  'one string of cmsgpack': { read: 'cmsgpack' },
+  'hash, a field a number': { read: 'hash, a field a number' },
+  'hash, a field a window': { read: 'hash, a field a window' },
+  'SET PXAT': { write: 'SET PXAT' },
+  'SET PX where the end moved, else SET KEEPTTL': { write: 'SET PX where the end moved, else SET KEEPTTL' },
+  'SET PX where the end moved, else SETRANGE': { write: 'SET PX where the end moved, else SETRANGE' },
+  'time given rather than TIME': { clock: 'given' },
+  'plan in one argument of JSON': { plan: 'one argument of JSON' },
+  'plan in one argument of packed doubles': { plan: 'one argument of packed doubles' },
+  'reply: a string of decimals': { reply: 'a string of decimals' },
+  'reply: a string of packed doubles': { reply: 'a string of packed doubles' },
+  '4 records a call': { records: 4 },
+  '16 records a call': { records: 16 },
+  '64 records a call': { records: 64 },
+};
+
+/** By name: `{ name, source, args(), records }`. */
+function scripts(client) {
+  const { RateLimiterRedis } = requirePeer('rate-limiter-flexible');
+  const peer = new RateLimiterRedis({ storeClient: client, points: 1e9, duration: 60 });
+  return [
+    { name: FLOOR, source: 'return 1', args: () => [] },
+    // As it calls its own script.
+    { name: PEER, source: peer._incrTtlLuaScript, args: () => ['1', '60', '1000000000', '60'] },
+    ...Object.entries(VARIANTS).map(([name, parts]) => ({
+      name,
+      source: encodingScript(parts),
+      args: encodingArguments(parts, DURATIONS, 1_000_000_000),
+      records: parts.records,
+    })),
+  ];
+}
+
+export async function measure({ quick, progress, rounds = quick ? 3 : 15 }) {
+  const server = await startRedisServer();
+  const client = new Redis({ port: server.port, host: '127.0.0.1' });
+  try {
+    const contestants = scripts(client);
+    for (const script of contestants) script.sha1 = await client.script('LOAD', script.source);
+    const order = pseudoRandomOrder(KEY_COUNT);
+    const figures = await inRounds({
+      rounds,
+      // The first round fills the records.
+      workloads: [{ name: 'scripts', contestants }],
+      progress,
+      measure: (script) => run(server, client, order, script),
+    });
+    const versions = {
+      redis: server.version,
+      ioredis: versionOf('ioredis'),
+      ...peerVersions(['rate-limiter-flexible']),
+    };
+    return { versions, rounds, keyCount: KEY_COUNT, figures };
+  } finally {
+    client.disconnect();
+    server.stop();
+  }
+}
+
+let at = 0;
+
+/** Microseconds of the server a record. */
+async function run({ admin }, client, order, { name, sha1, args, records = 1 }) {
+  const key = () => `${name}:${order[at++ & (order.length - 1)]}`;
+  const spent = await meterScripts(admin);
+  for (let i = 0; i < PIPELINES; i++) {
+    const pipeline = client.pipeline();
+    for (let left = RECORDS_IN_A_PIPELINE; left > 0; left -= records) {
+      pipeline.evalsha(sha1, records, ...Array.from({ length: records }, key), ...args());
+    }
+    for (const [error] of await pipeline.exec()) if (error) throw error;
+  }
+  return { micros: (await spent()).micros / (PIPELINES * RECORDS_IN_A_PIPELINE) };
+}
+
+export function report({ rounds, keyCount, figures }) {
+  const cells = createCells(figures);
+  const names = Object.keys(figures.scripts);
+  const spread = (name) => cells.spread('micros', 'scripts', name);
+  const ratio = (name, base) => cells.ratio('micros', ['scripts', name], base).median.toFixed(2);
+  const kind = (name) => ({ [FLOOR]: 'floor', [PEER]: 'peer' })[name] ?? 'ours';
+  return {
+    title: 'Redis, what the parts of the script cost',
+    markdown: `
+Server time of one decision of four windows (start and count of each; TIME, read, evaluate, write, expiry), from \`INFO commandstats\`; median of ${rounds} interleaved rounds with the least
+and the most, ${keyCount.toLocaleString('en')} records in a fixed random order, from pipelines. Each line differs from the third in one part.
+
+${table(
+  ['', 'µs a record', 'least–most', 'to the third', `to ${PEER}`],
+  names.map((name) => {
+    const { median, least, most } = spread(name);
+    return [name, median.toFixed(2), `${least.toFixed(2)}–${most.toFixed(2)}`, ratio(name, BASE), ratio(name, PEER)];
+  }),
+)}`,
+    chart: {
+      title: 'Server time of one decision, by what the script is made of',
+      unit: 'µs a record',
+      better: 'less',
+      panels: [{ title: '', bars: names.flatMap((name) => bar(name.replaceAll('`', ''), kind(name), spread(name))) }],
+    },
+  };
+}
