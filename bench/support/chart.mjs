@@ -1,6 +1,6 @@
 // A chart of horizontal bars as SVG, in panels that share one scale; light or dark as the reader's system is.
 
-const WIDTH = 960;
+const WIDTH = 1040;
 const COLUMNS = 2;
 const MARGIN = 16;
 const GAP = 24;
@@ -9,16 +9,37 @@ const PANEL_HEAD = 22;
 const ROW = 18;
 const BAR = 12;
 const AXIS = 22;
-const LETTER = 6.2;
-const VALUE = 58;
+const LETTER = 6.6;
+const VALUE = 48;
 
+/** Written out for each, and not as variables, which some viewers of SVG don't know. */
+const LIGHT = {
+  paper: '#fff',
+  ink: '#1f2328',
+  faint: '#59636e',
+  line: '#d1d9e0',
+  ours: '#0969da',
+  peer: '#9aa4af',
+  floor: '#dfe3e8',
+  edge: '#7d8790',
+};
+const DARK = {
+  paper: '#0d1117',
+  ink: '#e6edf3',
+  faint: '#9198a1',
+  line: '#30363d',
+  ours: '#4493f8',
+  peer: '#5b6570',
+  floor: '#262c34',
+  edge: '#8b949e',
+};
+const colours = ({ paper, ink, faint, line, ours, peer, floor, edge }) => `
+.paper{fill:${paper}} text{fill:${ink}} .faint{fill:${faint}} .line{stroke:${line}} .spread{stroke:${ink}}
+.bar{stroke:${edge}} .ours{fill:${ours}} .peer{fill:${peer}} .floor{fill:${floor}}
+`;
 const STYLE = `
-text{font:12px system-ui,sans-serif;fill:var(--ink)}
-svg{--paper:#fff;--ink:#1f2328;--faint:#59636e;--line:#d1d9e0;--ours:#0969da;--peer:#9aa4af;--floor:#dfe3e8;--edge:#7d8790}
-@media (prefers-color-scheme:dark){svg{--paper:#0d1117;--ink:#e6edf3;--faint:#9198a1;--line:#30363d;--ours:#4493f8;--peer:#5b6570;--floor:#262c34;--edge:#8b949e}}
-.paper{fill:var(--paper)} .title{font-size:15px;font-weight:600} .panel{font-weight:600} .faint{fill:var(--faint);font-size:11px}
-.line{stroke:var(--line)} .spread{stroke:var(--ink);stroke-opacity:.55} .bar{stroke:var(--edge);stroke-width:.5}
-.ours{fill:var(--ours)} .peer{fill:var(--peer)} .floor{fill:var(--floor)} .strong{font-weight:600}`;
+text{font:12px system-ui,sans-serif} .title{font-size:15px;font-weight:600} .panel,.strong{font-weight:600} .faint{font-size:11px}
+.spread{stroke-opacity:.6} .bar{stroke-width:.5}${colours(LIGHT)}@media (prefers-color-scheme:dark){${colours(DARK)}}`;
 
 /**
  * @param chart `{ title, unit, scale: 'log' | 'linear', better: 'less' | 'more', panels: [{ title, bars }] }`; a bar is
@@ -28,7 +49,7 @@ export function chartSvg({ title, unit, scale = 'linear', better, panels }) {
   const columns = Math.min(COLUMNS, panels.length);
   const panelWidth = (WIDTH - 2 * MARGIN - (columns - 1) * GAP) / columns;
   const labelWidth = Math.min(
-    panelWidth * 0.55,
+    panelWidth * 0.6,
     Math.max(...panels.flatMap(({ bars }) => bars.map(({ label }) => label.length))) * LETTER + 8,
   );
   const ticks = ticksOf(panels, scale);

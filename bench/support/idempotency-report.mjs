@@ -56,7 +56,8 @@ function bars(cells, workload) {
   const clients = workload.startsWith('memory') ? ['memory'] : ['ioredis', 'node-redis'];
   return clients.flatMap((client) =>
     Object.entries(ROWS).flatMap(([row, title]) => {
-      const label = title.replaceAll(/[*`]/g, '') + (client === 'memory' ? '' : `, ${client}`);
+      const short = title.replaceAll(/\*|@aws-lambda-/g, '');
+      const label = client === 'memory' ? short : `${short}, ${client}`;
       return bar(label, KINDS[row] ?? 'peer', cells.spread('perSecond', workload, row, client));
     }),
   );

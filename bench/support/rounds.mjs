@@ -26,7 +26,7 @@ export async function inRounds({ rounds, workloads, measure, progress, before = 
 /**
  * Keeps what has every word of `only`, in one of its forms: `spread,64|256,headgate`. Floors stay, of the clients that are left.
  * @param workloads their contestants are `{ client, candidate }`
- * @returns the same, its contestants with their names, `candidate on client`
+ * @returns the same, its contestants with their names: `candidate`, or `candidate on client`
  */
 export function chooseWorkloads(workloads, only = '') {
   const words = only === '' ? [] : only.split(',').map((word) => word.split('|'));
@@ -38,13 +38,18 @@ export function chooseWorkloads(workloads, only = '') {
       };
       const chosen = contestants.filter(fits);
       const isNeeded = (one) =>
-        chosen.includes(one) || (one.candidate === 'floor' && chosen.some(({ client }) => client === one.client));
+        chosen.includes(one) ||
+        (one.candidate.startsWith('floor') && chosen.some(({ client }) => client === one.client));
       return { ...workload, contestants: contestants.filter(isNeeded).map(named) };
     })
     .filter(({ contestants }) => contestants.length > 0);
 }
 
-const named = ({ client, candidate }) => ({ name: `${candidate} on ${client}`, client, candidate });
+const named = ({ client, candidate }) => ({
+  name: client === undefined ? candidate : `${candidate} on ${client}`,
+  client,
+  candidate,
+});
 
 /** Who takes part in any of the workloads, each once. */
 export function contestantsOf(workloads) {

@@ -1,0 +1,121 @@
+// One check in memory, accepted or refused, by number of keys: headgate, its floors and its peers; a process for each, in turns.
+import { bar, createCells } from '../support/cells.mjs';
+import { createFleet } from '../support/fleet.mjs';
+import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
+import { peerVersions } from '../support/peers.mjs';
+import { chooseWorkloads, contestantsOf, inRounds } from '../support/rounds.mjs';
+import { spread, table, whole } from '../support/table.mjs';
+
+const KEY_COUNTS = [1, 1_000, 100_000, 1_000_000];
+const WARM_UP_SECONDS = 0.3;
+const OUTCOMES = ['accepted', 'refused'];
+const [SYNC_FLOOR, AWAITED_FLOOR] = ['floor, sync', 'floor, awaited'];
+const [SYNC, AWAITED] = ['headgate, consumeSync', 'headgate, await consume'];
+const UNION = 'rate-limiter-flexible, union of four';
+const [FLOOR_MOST, PEER_LEAST, UNION_LEAST] = [1.5, 1, 10];
+
+export async function measure(options) {
+  const { quick, only, profile, progress, rounds = quick ? 2 : 11, seconds = quick ? 0.03 : 0.1 } = options;
+  const figures = {};
+  for (const workload of workloads(quick ? KEY_COUNTS.slice(0, 3) : KEY_COUNTS, only)) {
+    const { keyCount, outcome, name } = workload;
+    const fleet = createFleet('support/memory-worker.mjs', profile, ['--max-old-space-size=8192']);
+    try {
+      for (const contestant of contestantsOf([workload])) {
+        progress(`${name}: ${contestant.name} fills its store`);
+        await fleet.start(contestant.name, { candidate: contestant.name, keyCount, denied: outcome === 'refused' });
+      }
+      const ask = (contestant, _, isWarmUp) =>
+        fleet.ask(contestant.name, { seconds: isWarmUp ? Math.max(seconds, WARM_UP_SECONDS) : seconds });
+      Object.assign(figures, await inRounds({ rounds, workloads: [workload], progress, measure: ask }));
+    } finally {
+      await fleet.stop();
+    }
+  }
+  return { versions: peerVersions(PEERS), rounds, seconds, figures };
+}
+
+function workloads(keyCounts, only) {
+  const cells = keyCounts.flatMap((keyCount) =>
+    OUTCOMES.map((outcome) => {
+      const takesPart = ([, { isRefusingOnly }]) => outcome === 'refused' || !isRefusingOnly;
+      const contestants = Object.entries(CANDIDATES).filter(takesPart);
+      const name = `${outcome}, ${whole(keyCount)} ${keyCount === 1 ? 'key' : 'keys'}`;
+      return { name, keyCount, outcome, contestants: contestants.map(([candidate]) => ({ candidate })) };
+    }),
+  );
+  return chooseWorkloads(cells, only);
+}
+
+export function report({ rounds, seconds, figures }) {
+  const cells = createCells(figures);
+  return {
+    title: 'One check in memory',
+    markdown: `
+Nanoseconds of CPU a check, collections included: median of ${rounds} rounds of ${seconds} s in which all take turns, a process for each. In brackets the ratio to the floor of the same round, with the least
+and the most. Keys in a fixed random order; no window ends meanwhile. headgate checks four windows, a peer as many as its row says. The floor is a bare \`Map\` whose record has four windows: get,
+compare, add. Above synchronous checks, below those that are awaited, each beside the floor of its kind.
+
+${OUTCOMES.map((outcome) => outcomeTable(cells, Object.keys(figures), outcome)).join('\n\n')}
+
+A process for each candidate needs some memory at 1,000,000 keys: about 7 GB for all of them.`,
+    targets: Object.keys(figures).flatMap((workload) => targets(cells, workload)),
+    chart: {
+      title: 'One check in memory: headgate with four windows, peers with one',
+      unit: 'nanoseconds of CPU a check',
+      scale: 'log',
+      better: 'less',
+      panels: Object.keys(figures).map((workload) => ({ title: workload, bars: bars(cells, workload) })),
+    },
+  };
+}
+
+const kindOf = (candidate) => candidate.match(/^(floor|headgate)/)?.[1].replace('headgate', 'ours') ?? 'peer';
+
+function bars(cells, workload) {
+  return Object.keys(CANDIDATES).flatMap((candidate) =>
+    bar(candidate, kindOf(candidate), cells.spread('ns', workload, candidate)),
+  );
+}
+
+function outcomeTable(cells, names, outcome) {
+  const columns = names.filter((name) => name.startsWith(outcome));
+  const rows = Object.entries(CANDIDATES).map(([candidate, { windows, waits, less = '' }]) => [
+    candidate.startsWith('headgate') ? `**${candidate}**` : candidate,
+    windows,
+    ...columns.map((workload) => {
+      const ns = cells.figure('ns', workload, candidate);
+      const ratio = cells.ratio('ns', [workload, candidate], waits ? AWAITED_FLOOR : SYNC_FLOOR);
+      if (ns === undefined) return '';
+      return candidate.startsWith('floor') || ratio === undefined ? whole(ns) : `${whole(ns)} · ${spread(ratio)}`;
+    }),
+    less,
+  ]);
+  const wasRun = (row) => row.slice(2, -1).some((value) => value !== '');
+  return table([outcome, 'windows', ...columns.map((name) => name.slice(outcome.length + 2)), 'does less'], rows.filter(wasRun));
+}
+
+function targets(cells, workload) {
+  const rows = [];
+  const add = (what, ratio, wanted, isMet) => {
+    if (ratio !== undefined) rows.push({ what: `${workload}: ${what}`, measured: spread(ratio), wanted, met: isMet(ratio.median) });
+  };
+  const isMost = (value) => value <= FLOOR_MOST;
+  if (workload.startsWith('accepted')) {
+    add('consumeSync to the floor', cells.ratio('ns', [workload, SYNC], SYNC_FLOOR), `≤ ${FLOOR_MOST}`, isMost);
+    add('await consume to the floor', cells.ratio('ns', [workload, AWAITED], AWAITED_FLOOR), `≤ ${FLOOR_MOST}`, isMost);
+  }
+  const times = (peer) => cells.ratio('ns', [workload, peer], AWAITED);
+  const peer = fastestAwaited(cells, workload);
+  if (peer !== undefined)
+    add(`times as fast as ${peer}, the fastest awaited peer`, times(peer), `≥ ${PEER_LEAST}`, (value) => value >= PEER_LEAST);
+  add(`times as fast as ${UNION}`, times(UNION), `≥ ${UNION_LEAST}`, (value) => value >= UNION_LEAST);
+  return rows;
+}
+
+/** Of those that check one window. */
+function fastestAwaited(cells, workload) {
+  const ns = (name) => cells.figure('ns', workload, name);
+  const awaited = Object.entries(CANDIDATES).filter(([name, { windows, waits }]) => windows === 1 && waits && ns(name));
+  return awaited.map(([name]) => name).sort((left, right) => ns(left) - ns(right))[0];
+}
