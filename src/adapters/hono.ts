@@ -27,14 +27,9 @@ export function headgate<E extends Env>(
 ): MiddlewareHandler<E> {
   const own = gateOf(gate, options);
   return async (c, next) => {
-    let isBehind = false;
     const answer = await enterGate(own, c, {
       request: c.req.raw,
-      go: async () => {
-        await next();
-        isBehind = true;
-        return c.res;
-      },
+      go: () => next().then(() => c.res),
       // With the fields that middleware in front has prepared.
       answer: (reply) => {
         const { body, status, headers } = partsOf(reply, c.req.method);
@@ -42,12 +37,13 @@ export function headgate<E extends Env>(
       },
       waitUntil: (promise) => waitUntil(c, promise),
     });
-    if (isBehind && answer !== c.res) {
+    if (!c.finalized) return answer as Response;
+    if (answer !== c.res) {
       // Hono would mix the fields of what it replaces into it.
       c.res = undefined;
       c.res = answer as Response;
     }
-    return isBehind ? undefined : (answer as Response);
+    return undefined;
   };
 }
 
