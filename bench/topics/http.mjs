@@ -1,0 +1,119 @@
+// What a limiter adds to a bare server of each framework, in the server's CPU a request; the servers of a framework are loaded in turns.
+import { bar, createCells } from '../support/cells.mjs';
+import { createFleet } from '../support/fleet.mjs';
+import { HTTP_APPS } from '../support/http-apps.mjs';
+import { loadHttp } from '../support/http-load.mjs';
+import { peerVersions } from '../support/peers.mjs';
+import { versionOf } from '../support/provenance.mjs';
+import { chooseWorkloads, inRounds } from '../support/rounds.mjs';
+import { spreadOf } from '../support/statistics.mjs';
+import { spread, table, whole } from '../support/table.mjs';
+
+const CONNECTIONS = 32;
+const REQUESTS = 12_000;
+const WARM_UP_FACTOR = 3;
+/** Microseconds of CPU; each is also to add less than the framework's own limiter. */
+const MOST_ADDED = { 'node:http': 3, Fastify: 3, Hono: 6, 'Express 5': 20 };
+const FRAMEWORK_PACKAGES = ['fastify', 'hono', '@hono/node-server', 'express', '@nestjs/core', 'koa', 'h3'];
+const PEERS = ['@fastify/rate-limit', 'hono-rate-limiter', 'express-rate-limit', '@nestjs/throttler'];
+const [BARE, OURS] = ['bare', 'headgate'];
+
+export async function measure(options) {
+  const { quick, only, profile, progress, rounds = quick ? 3 : 15 } = options;
+  const figures = {};
+  for (const workload of chooseWorkloads(workloads(), only)) {
+    const fleet = createFleet('support/http-server.mjs', profile);
+    const ask = async ({ name }, _, isWarmUp) => {
+      const before = await fleet.ask(name, 'cpu');
+      const requests = isWarmUp ? REQUESTS * WARM_UP_FACTOR : REQUESTS;
+      const { seconds, answers } = await loadHttp({ port: before.port, connections: CONNECTIONS, requests });
+      const { cpuMicros } = await fleet.ask(name, 'cpu');
+      return { cpuMicros: (cpuMicros - before.cpuMicros) / answers, perSecond: answers / seconds };
+    };
+    try {
+      for (const { name } of workload.contestants)
+        await fleet.start(name, { framework: workload.name, candidate: name });
+      Object.assign(figures, await inRounds({ rounds, workloads: [workload], progress, measure: ask }));
+    } finally {
+      await fleet.stop();
+    }
+  }
+  const versions = Object.fromEntries(FRAMEWORK_PACKAGES.map((name) => [name, versionOf(name)]));
+  return { versions: { ...versions, ...peerVersions(PEERS) }, rounds, figures };
+}
+
+function workloads() {
+  return Object.entries(HTTP_APPS).map(([name, candidates]) => ({
+    name,
+    contestants: Object.keys(candidates).map((candidate) => ({ candidate })),
+  }));
+}
+
+export function report({ rounds, figures }) {
+  const cells = createCells(figures);
+  const frameworks = Object.keys(figures);
+  return {
+    title: 'HTTP, by framework',
+    markdown: `
+Server CPU a request: a bare server of the framework, the same behind headgate (memory store, four windows), and behind the limiter that its users reach for (memory store, one window). Median
+of ${rounds} rounds of ${whole(REQUESTS)} requests in which the servers of a framework take turns; ${CONNECTIONS} kept connections. What is added is the difference to the bare server of the same round, with the
+least and the most. The load comes from this machine as well: requests a second are of both together.
+
+${table(
+  ['server', 'CPU, µs a request', 'added, µs', 'requests a second'],
+  frameworks.flatMap((framework) =>
+    Object.keys(figures[framework]).map((candidate) => row(cells, framework, candidate)),
+  ),
+)}`,
+    targets: frameworks.flatMap((framework) => targets(cells, figures, framework)),
+    chart: {
+      title: 'CPU that a limiter adds to a request: headgate with four windows, peers with one',
+      unit: 'microseconds of server CPU',
+      scale: 'linear',
+      better: 'less',
+      panels: frameworks.map((framework) => ({
+        title: framework,
+        bars: Object.keys(figures[framework]).flatMap((candidate) =>
+          candidate === BARE
+            ? []
+            : bar(candidate, candidate === OURS ? 'ours' : 'peer', added(cells, framework, candidate)),
+        ),
+      })),
+    },
+  };
+}
+
+function row(cells, framework, candidate) {
+  const more = added(cells, framework, candidate);
+  return [
+    candidate === OURS ? `${framework}, **headgate**` : `${framework}, ${candidate}`,
+    cells.figure('cpuMicros', framework, candidate).toFixed(2),
+    candidate === BARE || more === undefined ? '' : spread(more),
+    whole(cells.figure('perSecond', framework, candidate)),
+  ];
+}
+
+/** To the bare server within a round. */
+function added(cells, framework, candidate) {
+  const bare = cells.rounds(framework, BARE);
+  const all = cells.rounds(framework, candidate);
+  return bare && all && spreadOf(all.map(({ cpuMicros }, round) => cpuMicros - bare[round].cpuMicros));
+}
+
+function targets(cells, figures, framework) {
+  const ours = added(cells, framework, OURS);
+  if (ours === undefined) return [];
+  const peers = Object.keys(figures[framework]).filter((candidate) => candidate !== BARE && candidate !== OURS);
+  const bounds = [
+    [MOST_ADDED[framework], ''],
+    ...peers.map((peer) => [added(cells, framework, peer)?.median, ` (${peer})`]),
+  ];
+  return bounds
+    .filter(([most]) => most !== undefined)
+    .map(([most, whose]) => ({
+      what: `${framework}: added µs`,
+      measured: spread(ours),
+      wanted: `≤ ${most.toFixed(2)}${whose}`,
+      met: ours.median <= most,
+    }));
+}
