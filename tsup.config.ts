@@ -1,8 +1,28 @@
-import { defineConfig } from 'tsup';
+import { defineConfig, type Options } from 'tsup';
 import gateway from './tsup.gateway.config.ts';
+
+/** Of what takes something from Node, the package's `imports` choose: one file for Node, one for everywhere else. */
+const platform: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'platform',
+  setup(build) {
+    build.onResolve({ filter: /\/platform\.ts$/ }, ({ kind }) =>
+      kind === 'entry-point' ? undefined : { path: '#platform', external: true },
+    );
+  },
+};
+
+const library: Options = {
+  format: ['esm', 'cjs'],
+  target: 'node20',
+  outDir: 'dist',
+  treeshake: true,
+  // Deno and Workers know Node's modules by their full names only.
+  removeNodeProtocol: false,
+};
 
 export default defineConfig([
   {
+    ...library,
     entry: {
       index: 'src/index.ts',
       memory: 'src/stores/memory/index.ts',
@@ -21,16 +41,12 @@ export default defineConfig([
       client: 'src/client.ts',
       testing: 'src/testing/index.ts',
     },
-    format: ['esm', 'cjs'],
-    target: 'node20',
-    outDir: 'dist',
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
-    treeshake: true,
-    // Deno and Workers know Node's modules by their full names only.
-    removeNodeProtocol: false,
+    esbuildPlugins: [platform],
     // A circuit breaker for the Redis store: users install nothing for it.
     noExternal: ['cockatiel'],
     loader: { '.lua': 'text' },
   },
+  { ...library, entry: { 'platform-node': 'src/http/platform.ts', 'platform-web': 'src/http/platform-web.ts' } },
   gateway,
 ]);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -73,6 +74,32 @@ describe('the packed package', () => {
     expect(esm).not.toMatch(/default/);
     expect(esm.length).toBeGreaterThan(0);
   });
+
+  it.each([[[]], [['browser']], [['workerd', 'worker', 'browser']]])(
+    'asks nothing of Node where a bundler knows the conditions %j',
+    async (conditions) => {
+      const names = [
+        'headgate',
+        ...['memory', 'http', 'fetch', 'hono', 'client', 'client-ip'].map((name) => `headgate/${name}`),
+      ];
+      const { outputFiles, warnings } = await build({
+        stdin: { contents: names.map((name, i) => `export * as e${i} from '${name}';`).join('\n'), resolveDir: folder },
+        bundle: true,
+        write: false,
+        format: 'esm',
+        platform: 'neutral',
+        mainFields: ['module', 'main'],
+        conditions,
+        // Asked for with a way out by lru-cache, where no condition says what it is on.
+        external: conditions.length === 0 ? ['node:diagnostics_channel'] : [],
+        logLevel: 'silent',
+      });
+      const [bundle = ''] = outputFiles.map(({ text }) => text);
+      expect(warnings).toEqual([]);
+      expect(bundle).not.toMatch(/(from |require\()["']node:/);
+      expect(bundle).toContain('btoa(');
+    },
+  );
 
   it('an error of the CommonJS copy is told by the guard of the ESM copy', () => {
     const source = `import { createRequire } from 'node:module'; import { isHeadgateError, CostError } from 'headgate';

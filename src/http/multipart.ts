@@ -1,4 +1,5 @@
 import { BodyError } from './body-error.ts';
+import { bordersOf } from './borders.ts';
 import { type PartHeader, parsePartHeaders } from './part-headers.ts';
 import { indexOf } from './platform.ts';
 
@@ -197,18 +198,6 @@ function delimiterAt(bytes: Uint8Array, start: number): Delimiter {
   if (bytes[at] !== CR) return TEXT;
   if (at + 1 === bytes.length) return UNKNOWN;
   return bytes[at + 1] === LF ? { kind: 'open', next: at + 2 } : TEXT;
-}
-
-/** For every prefix of the needle, the length of its longest proper prefix that is also its end. */
-function bordersOf(needle: Uint8Array): Uint8Array {
-  const borders = new Uint8Array(needle.length);
-  let length = 0;
-  for (let i = 1; i < needle.length; i++) {
-    while (length > 0 && needle[i] !== needle[length]) length = borders[length - 1] as number;
-    if (needle[i] === needle[length]) length++;
-    borders[i] = length;
-  }
-  return borders;
 }
 
 function malformed(message: string): BodyError {

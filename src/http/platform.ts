@@ -1,7 +1,10 @@
 import { Buffer } from 'node:buffer';
 import crypto from 'node:crypto';
 
-/** Everything that this room takes from Node: the rest of it runs on Web APIs alone. */
+/**
+ * Everything that this room takes from Node: the rest of it runs on Web APIs alone. In the package it stands behind `#platform`, where a runtime
+ * that is not Node finds `platform-web.ts` instead; a test holds the two against each other.
+ */
 
 /** A digest under way: SHA-256, or HMAC-SHA-256 where there is a secret. */
 export interface Digest {

@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import * as node from '../../src/http/platform.ts';
+import * as web from '../../src/http/platform-web.ts';
+
+const text = fc.string({ unit: 'binary' });
+/** With surrogates that stand alone, too. */
+const anyText = fc.oneof(
+  text,
+  fc.array(fc.nat(0xffff)).map((units) => String.fromCharCode(...units)),
+);
+const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ minLength: 8_000, maxLength: 20_000 }));
+const secret = fc.option(fc.oneof(anyText, fc.uint8Array({ maxLength: 150 })), { nil: undefined });
+const hex = (given: Uint8Array | undefined) => given && Buffer.from(given).toString('hex');
+
+/** The two must agree: a fingerprint or an answer that one runtime keeps may be read in another. */
+describe('the platform of Node and that of the web', () => {
+  it('have the same functions', () => {
+    const same: typeof node = web;
+    expect(Object.keys(same).sort()).toEqual(Object.keys(node).sort());
+  });
+
+  it('give the same digest, however the data comes in', () => {
+    fc.assert(
+      fc.property(secret, fc.array(fc.oneof(anyText, bytes)), (key, pieces) => {
+        const [ofNode, ofWeb] = [node.createDigest(key), web.createDigest(key)];
+        for (const piece of pieces) {
+          ofNode.update(piece);
+          ofWeb.update(piece);
+        }
+        expect(hex(ofWeb.digest())).toBe(hex(ofNode.digest()));
+      }),
+    );
+  });
+
+  it('give the same digest of a text', () => {
+    fc.assert(
+      fc.property(anyText, secret, (given, key) => {
+        expect(web.digestText(given, key)).toBe(node.digestText(given, key));
+      }),
+    );
+  });
+
+  it('find a pattern at the same place', () => {
+    // Of two letters, so that patterns begin often, repeat within themselves, and are found.
+    const letters = (options: object) =>
+      fc.array(fc.constantFrom(45, 97), options).map((given) => Uint8Array.from(given));
+    const found = new Set<boolean>();
+    fc.assert(
+      fc.property(
+        letters({ maxLength: 60 }),
+        letters({ minLength: 1, maxLength: 6 }),
+        fc.nat(60),
+        (all, part, from) => {
+          const expected = node.indexOf(all, part, from);
+          found.add(expected >= 0);
+          expect(web.indexOf(all, part, from)).toBe(expected);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+    expect(found.size).toBe(2);
+  });
+
+  it('write and read bytes as the same text', () => {
+    fc.assert(
+      fc.property(bytes, (given) => {
+        expect(web.latin1(given)).toBe(node.latin1(given));
+        expect(web.base64(given)).toBe(node.base64(given));
+        expect(web.base64url(given)).toBe(node.base64url(given));
+        expect(hex(web.bytesOfLatin1(node.latin1(given)))).toBe(hex(given));
+        expect(hex(web.fromBase64(node.base64(given)))).toBe(hex(given));
+      }),
+    );
+  });
+
+  it('take the same text for base64', () => {
+    const nearly = fc.string({ unit: fc.constantFrom('A', 'b', '9', '+', '/', '=', '-', ' '), maxLength: 8 });
+    fc.assert(
+      fc.property(nearly, (given) => {
+        expect(hex(web.fromBase64(given))).toBe(hex(node.fromBase64(given)));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
