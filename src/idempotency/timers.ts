@@ -13,6 +13,14 @@ export interface Timers extends Clock {
 /** The longest that a timer can count; a longer one would fire at once. */
 const LONGEST_MS = 2 ** 31 - 1;
 
+/**
+ * Whether a timer may serve others than the request that set it. On Workers, with or without their compatibility with Node, it ends with that request;
+ * of what is no process nothing is known.
+ */
+const OUTLIVE_REQUESTS =
+  globalThis.process?.versions?.node !== undefined &&
+  (globalThis as { navigator?: { userAgent?: string } }).navigator?.userAgent !== 'Cloudflare-Workers';
+
 /** The platform's own. */
 export function createSystemTimers(): Timers {
   const { now } = monotonicClock;
@@ -21,7 +29,7 @@ export function createSystemTimers(): Timers {
     now,
     after(ms, call, background) {
       const shortMs = Math.min(ms, LONGEST_MS);
-      if (background) return shared.after(shortMs, call);
+      if (background && OUTLIVE_REQUESTS) return shared.after(shortMs, call);
       const timer = setTimeout(call, shortMs);
       return () => clearTimeout(timer);
     },

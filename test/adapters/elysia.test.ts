@@ -2,7 +2,8 @@ import { Elysia } from 'elysia';
 import { describe, it } from 'vitest';
 import { type ElysiaRequest, headgate, idempotentRequest, routeOf } from '../../src/adapters/elysia.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
-import { answerOf, listenWeb, RETURNED_GAPS, webResponse } from '../support/suite-web.ts';
+import { listenWeb } from '../support/listen-web.ts';
+import { answerOf, RETURNED_GAPS, webResponse } from '../support/suite-web.ts';
 
 adapterSuite<ElysiaRequest>(
   { describe, it },

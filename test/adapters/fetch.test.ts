@@ -1,7 +1,8 @@
 import { describe, it } from 'vitest';
 import { idempotentRequest, withHeadgate } from '../../src/adapters/fetch.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
-import { answerOf, listenWeb, RETURNED_GAPS, THROWN_GAPS, webResponse } from '../support/suite-web.ts';
+import { listenWeb } from '../support/listen-web.ts';
+import { answerOf, RETURNED_GAPS, THROWN_GAPS, webResponse } from '../support/suite-web.ts';
 
 adapterSuite<Request>(
   { describe, it },

@@ -2,7 +2,8 @@ import { type Context, Hono } from 'hono';
 import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/hono.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
-import { answerOf, listenWeb, RETURNED_GAPS, webResponse } from '../support/suite-web.ts';
+import { listenWeb } from '../support/listen-web.ts';
+import { answerOf, RETURNED_GAPS, webResponse } from '../support/suite-web.ts';
 
 adapterSuite<Context>(
   { describe, it },

@@ -1,11 +1,4 @@
-import { getRequestListener } from '@hono/node-server';
 import type { SuiteAnswer, SuiteHandler } from '../../src/testing/index.ts';
-import { type Listening, listen } from './listen.ts';
-
-/** A handler of web requests, behind a real socket. */
-export function listenWeb(fetch: (request: Request) => unknown): Promise<Listening> {
-  return listen(getRequestListener(fetch));
-}
 
 /** An answer as frameworks of the web take it. */
 export function webResponse({ status, headers, body }: SuiteAnswer): Response {

@@ -1,0 +1,90 @@
+/**
+ * Tries the packed package in every runtime: `npm run test:runtimes`, or `node test/runtimes/run.mjs bun workerd -- fetch` for some of it.
+ * Prints a table of cases passed, failed and left out, and ends with 1 where one failed. Needs Linux on x64, whose runtimes it installs.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { bundleSuite } from './bundle.mjs';
+import { run } from './process.mjs';
+import { RUNTIMES } from './runtimes.mjs';
+import { GAPS, NO_NODE_SERVER, SUITES } from './suites.mjs';
+
+/** For one suite in one runtime. Each takes a few seconds. */
+const DEADLINE_MS = 120_000;
+const INSTALL_MS = 600_000;
+
+const HERE = import.meta.dirname;
+const ROOT = resolve(HERE, '../..');
+/** Where a user's program would stand: the package in `node_modules` beside it, everything else further up. */
+const PLACE = join(HERE, '.run');
+
+if (process.platform !== 'linux' || process.arch !== 'x64') throw new Error('the runtimes are those of Linux on x64');
+const [named, wanted] = choices(process.argv.slice(2));
+await install();
+await pack();
+const rows = [];
+const notes = new Set();
+let failures = 0;
+for (const suite of SUITES.filter(({ name }) => wanted === undefined || wanted.some((word) => name.includes(word)))) {
+  const cells = [];
+  for (const runtime of named) cells.push(await tried(suite, runtime));
+  rows.push([suite.name, ...cells]);
+}
+print();
+process.exitCode = failures > 0 ? 1 : 0;
+
+/** Runtimes and suites by words of their names; all without any. */
+function choices(words) {
+  const end = words.indexOf('--');
+  const [before, after] = end < 0 ? [words, undefined] : [words.slice(0, end), words.slice(end + 1)];
+  return [RUNTIMES.filter(({ name }) => before.length === 0 || before.some((word) => name.includes(word))), after];
+}
+
+async function install() {
+  if (existsSync(join(HERE, 'node_modules'))) return;
+  console.log('installing the runtimes, about 1 GB …');
+  await run('npm', ['ci', '--ignore-scripts'], { cwd: HERE, signal: AbortSignal.timeout(INSTALL_MS) });
+}
+
+async function pack() {
+  const signal = AbortSignal.timeout(INSTALL_MS);
+  const installed = join(PLACE, 'node_modules/headgate');
+  rmSync(PLACE, { recursive: true, force: true });
+  mkdirSync(installed, { recursive: true });
+  // Its `prepack` builds.
+  await run('npm', ['pack', '--silent', '--pack-destination', PLACE], { cwd: ROOT, signal });
+  const [archive] = readdirSync(PLACE).filter((name) => name.endsWith('.tgz'));
+  await run('tar', ['-xzf', join(PLACE, archive), '--strip-components=1', '-C', installed], { cwd: PLACE, signal });
+}
+
+/** The cell of a suite in a runtime. */
+async function tried(suite, { name, kind, run: runIn }) {
+  if (!suite.kinds.includes(kind)) {
+    notes.add(NO_NODE_SERVER);
+    return '–';
+  }
+  const { passed, failed, leftOut } = await reportOf(suite, kind, runIn);
+  failures += failed.length;
+  for (const { name: what, error } of failed) console.error(`\nFAILED in ${name}, ${suite.name}: ${what}\n  ${error}`);
+  for (const { name: what, reason } of leftOut)
+    notes.add(`${suite.name} in ${name}: ${what.replace(/ \(gap: .*/, '')}: ${reason}`);
+  return `${passed.length}/${failed.length}/${leftOut.length}`;
+}
+
+async function reportOf(suite, kind, runIn) {
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  try {
+    const gaps = GAPS[kind]?.[suite.name] ?? {};
+    return await runIn(await bundleSuite(suite, { kind, gaps, folder: PLACE }), signal);
+  } catch (error) {
+    const late = signal.aborted ? `no report within ${DEADLINE_MS} ms; ` : '';
+    return { passed: [], failed: [{ name: 'the whole suite', error: late + error }], leftOut: [] };
+  }
+}
+
+function print() {
+  const table = [['passed/failed/left out', ...named.map(({ name }) => name)], ...rows];
+  const widths = table[0].map((_, column) => Math.max(...table.map((row) => row[column].length)));
+  for (const row of table) console.log(row.map((cell, column) => cell.padEnd(widths[column])).join('  '));
+  if (notes.size > 0) console.log(`\nleft out:\n${[...notes].map((note) => `  ${note}`).join('\n')}`);
+}
