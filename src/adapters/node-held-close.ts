@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 
 type Listener = (...args: unknown[]) => void;
 type Add = (event: string | symbol, listener: Listener) => Socket;
-const METHODS = ['on', 'once', 'addListener', 'prependListener'] as const;
+/** Not `prependListener`: by it Bun's server hears that a response is to be closed. */
+const METHODS = ['on', 'once', 'addListener'] as const;
 
 /** What is held on a connection, by however many answers at once: requests can be pipelined. */
 interface Hold {

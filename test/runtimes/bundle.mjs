@@ -17,6 +17,8 @@ const AS_FILES = { platform: 'node', packages: 'external' };
 const IN_PROCESS = `const report = await runCases(GAPS);
 console.log('\\n@@report ' + JSON.stringify(report));
 process.exit(0);`;
+/** Bun sends a request on a connection that its server has just closed, and does not try again. */
+const ONCE_PER_CONNECTION = 'const send = fetch; globalThis.fetch = (request) => send(request, { keepalive: false });';
 const IN_WORKER = `import { answer } from './servers/workerd.ts';
 let isRunning = false;
 export default {
@@ -39,6 +41,7 @@ export async function bundleSuite(suite, { kind, gaps, folder }) {
       contents: `import './${suite.file}';
 import { runCases } from './runner.ts';
 const GAPS = ${JSON.stringify(gaps)};
+${kind === 'bun' ? ONCE_PER_CONNECTION : ''}
 ${isWorker ? IN_WORKER : IN_PROCESS}`,
       resolveDir: HERE,
       loader: 'ts',

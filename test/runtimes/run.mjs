@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { bundleSuite } from './bundle.mjs';
 import { run } from './process.mjs';
 import { RUNTIMES } from './runtimes.mjs';
-import { GAPS, NO_NODE_SERVER, SUITES } from './suites.mjs';
+import { GAPS, SUITES } from './suites.mjs';
 
 /** For one suite in one runtime. Each takes a few seconds. */
 const DEADLINE_MS = 120_000;
@@ -23,7 +23,8 @@ const [named, wanted] = choices(process.argv.slice(2));
 await install();
 await pack();
 const rows = [];
-const notes = new Set();
+/** Reason → suite → runtimes. */
+const notes = {};
 let failures = 0;
 for (const suite of SUITES.filter(({ name }) => wanted === undefined || wanted.some((word) => name.includes(word)))) {
   const cells = [];
@@ -60,15 +61,20 @@ async function pack() {
 /** The cell of a suite in a runtime. */
 async function tried(suite, { name, kind, run: runIn }) {
   if (!suite.kinds.includes(kind)) {
-    notes.add(NO_NODE_SERVER);
+    note(suite.why, suite.name, name);
     return '–';
   }
   const { passed, failed, leftOut } = await reportOf(suite, kind, runIn);
   failures += failed.length;
   for (const { name: what, error } of failed) console.error(`\nFAILED in ${name}, ${suite.name}: ${what}\n  ${error}`);
-  for (const { name: what, reason } of leftOut)
-    notes.add(`${suite.name} in ${name}: ${what.replace(/ \(gap: .*/, '')}: ${reason}`);
+  for (const { reason } of leftOut) note(reason, suite.name, name);
   return `${passed.length}/${failed.length}/${leftOut.length}`;
+}
+
+function note(reason, suite, runtime) {
+  notes[reason] ??= {};
+  notes[reason][suite] ??= new Set();
+  notes[reason][suite].add(runtime);
 }
 
 async function reportOf(suite, kind, runIn) {
@@ -86,5 +92,8 @@ function print() {
   const table = [['passed/failed/left out', ...named.map(({ name }) => name)], ...rows];
   const widths = table[0].map((_, column) => Math.max(...table.map((row) => row[column].length)));
   for (const row of table) console.log(row.map((cell, column) => cell.padEnd(widths[column])).join('  '));
-  if (notes.size > 0) console.log(`\nleft out:\n${[...notes].map((note) => `  ${note}`).join('\n')}`);
+  for (const [reason, suites] of Object.entries(notes)) {
+    const where = Object.entries(suites).map(([suite, runtimes]) => `${suite} (${[...runtimes].join(', ')})`);
+    console.log(`\nleft out, since ${reason}:\n  ${where.join('\n  ')}`);
+  }
 }

@@ -56,7 +56,7 @@ export async function runCases(gaps: Readonly<Record<string, string>> = {}): Pro
       report.failed.push({ name, error: 'holds: the gap is to be struck out' });
     else if (gap === undefined && error !== undefined) report.failed.push({ name, error });
     else if (declared !== undefined) report.leftOut.push({ name, reason: declared });
-    else if (asked === ('server' as typeof asked)) report.leftOut.push({ name, reason: 'needs a socket' });
+    else if (asked === ('server' as typeof asked)) report.leftOut.push({ name, reason: 'they need a socket' });
     else report.passed.push(name);
   }
   return report;

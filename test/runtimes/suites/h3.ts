@@ -1,0 +1,9 @@
+import { describe, it } from 'vitest';
+import { adapterSuite } from '../../../src/testing/index.ts';
+import { listenWeb } from '../../support/listen-web.ts';
+import { h3Subject } from '../../support/suite-h3.ts';
+
+adapterSuite(
+  { describe, it },
+  h3Subject('h3', (app) => listenWeb((request) => app.fetch(request))),
+);

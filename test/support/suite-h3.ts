@@ -1,0 +1,26 @@
+import { H3, type H3Event } from 'h3';
+import { headgate, idempotentRequest, routeOf } from '../../src/adapters/h3.ts';
+import type { AdapterSubject, SuiteServer } from '../../src/testing/index.ts';
+import { answerOf, RETURNED_GAPS, webResponse } from './suite-web.ts';
+
+/** h3, served in one of the ways that it can be. */
+export function h3Subject(
+  name: string,
+  serve: (app: H3) => SuiteServer | Promise<SuiteServer>,
+): AdapterSubject<H3Event> {
+  return {
+    name,
+    header: ({ req }, field) => req.headers.get(field) ?? undefined,
+    route: routeOf,
+    idempotentRequest,
+    gaps: RETURNED_GAPS,
+    listen({ gate, routes, handle }) {
+      const app = new H3({ silent: true });
+      for (const { path, options } of routes) {
+        const middleware = [headgate(gate, options)];
+        app.all(path, async ({ req }) => webResponse(await answerOf(handle, req)), { middleware });
+      }
+      return serve(app);
+    },
+  };
+}
