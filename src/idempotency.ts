@@ -101,9 +101,22 @@ export interface Idempotency {
 }
 
 const COMMANDS = ['begin', 'extend', 'dispatch', 'complete', 'abandon', 'inspect'] as const;
-const RUN_OPTIONS = [...SETTING_NAMES, 'dispatch', 'reconcile', 'signal', 'serialize', 'deserialize'];
-const OPEN_OPTIONS = [...SETTING_NAMES, 'scope', 'key', 'fingerprint', 'dispatch', 'reconcile', 'signal'];
-const NO_OPTIONS = Object.freeze({});
+const RUN_OPTIONS = /* @__PURE__ */ (SETTING_NAMES as string[]).concat(
+  'dispatch',
+  'reconcile',
+  'signal',
+  'serialize',
+  'deserialize',
+);
+const OPEN_OPTIONS = /* @__PURE__ */ (SETTING_NAMES as string[]).concat(
+  'scope',
+  'key',
+  'fingerprint',
+  'dispatch',
+  'reconcile',
+  'signal',
+);
+const NO_OPTIONS = /* @__PURE__ */ Object.freeze({});
 const CLOSE_MS = 5_000;
 
 /**

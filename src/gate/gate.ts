@@ -15,8 +15,8 @@ import { isKeyFault, unreadable } from './unreadable.ts';
 
 /** Errors of headgate's own that mean: the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
-const NO_HEADERS: HeaderFields = Object.freeze({});
-const BYPASSED: HeaderFields = Object.freeze({ 'idempotency-status': 'bypassed' });
+const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
+const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
 
 /** A provider that says 429 has not done it (I6). */
 function isNoRejection(status: number): boolean {

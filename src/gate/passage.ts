@@ -5,7 +5,7 @@ import type { Limiter } from '../limiter.ts';
 import type { Events } from './events.ts';
 import type { Keeping, Outcome, Passage, Settlement } from './exchange.ts';
 
-const NO_HEADERS: HeaderFields = Object.freeze({});
+const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /** The passage of one request that may go on. */
 export class GatePassage implements Passage {

@@ -34,7 +34,8 @@ const BRAND = Symbol.for('headgate.body-error');
 
 /** A request's body that cannot be taken. Its message may be shown to the client: it says nothing of what the body contains. */
 export class BodyError extends Error {
-  readonly [BRAND] = true;
+  // Set by the constructor: a field with a computed name keeps bundlers from dropping the class.
+  declare readonly [BRAND]: true;
 
   constructor(
     /** For the answer. */
@@ -44,6 +45,7 @@ export class BodyError extends Error {
     options?: ErrorOptions,
   ) {
     super(message, options);
+    this[BRAND] = true;
     this.name = 'BodyError';
   }
 }

@@ -9,7 +9,10 @@ export interface Disposition {
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const TYPE = /^[ \t]*form-data[ \t]*/i;
-const PARAMETER = new RegExp(`;[ \\t]*(${TOKEN})[ \\t]*=[ \\t]*(${TOKEN}|"((?:[^"\\\\]|\\\\.)*)")[ \\t]*`, 'y');
+const PARAMETER = /* @__PURE__ */ new RegExp(
+  `;[ \\t]*(${TOKEN})[ \\t]*=[ \\t]*(${TOKEN}|"((?:[^"\\\\]|\\\\.)*)")[ \\t]*`,
+  'y',
+);
 /** What a parser that only looks for a pattern could take for a name. */
 const NAME_LIKE = /name[ \t]*(?:\*[ \t0-9*]*)?=/gi;
 

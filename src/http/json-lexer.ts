@@ -29,8 +29,8 @@ type State =
 
 const [QUOTE, COMMA, MINUS, ZERO, NINE, COLON] = [0x22, 0x2c, 0x2d, 0x30, 0x39, 0x3a];
 const [OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d];
-const ESCAPES = new Set('"\\/bfnrt'.split('').map((character) => character.charCodeAt(0)));
-const LITERALS = new Map(
+const ESCAPES = /* @__PURE__ */ new Set('"\\/bfnrt'.split('').map((character) => character.charCodeAt(0)));
+const LITERALS = /* @__PURE__ */ new Map(
   ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Uint8Array.from(word, (c) => c.charCodeAt(0))]),
 );
 

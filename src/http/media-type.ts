@@ -18,8 +18,8 @@ export interface MediaType {
 }
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-const ESSENCE = new RegExp(`^[ \\t]*(${TOKEN}/${TOKEN})[ \\t]*`);
-const PARAMETER = new RegExp(`;[ \\t]*(?:(${TOKEN})=(${TOKEN}|"(?:[^"\\\\]|\\\\.)*"))?[ \\t]*`, 'y');
+const ESSENCE = /* @__PURE__ */ new RegExp(`^[ \\t]*(${TOKEN}/${TOKEN})[ \\t]*`);
+const PARAMETER = /* @__PURE__ */ new RegExp(`;[ \\t]*(?:(${TOKEN})=(${TOKEN}|"(?:[^"\\\\]|\\\\.)*"))?[ \\t]*`, 'y');
 /** RFC 2046, section 5.1.1, with what clients use beside it; no CR, no quote, no backslash. */
 const BOUNDARY = /^[\x20\x21\x23-\x5b\x5d-\x7e]{0,69}[\x21\x23-\x5b\x5d-\x7e]$/;
 

@@ -17,7 +17,7 @@ export const RATE_LIMIT_FIELD_NAMES = [
   'retry-after',
 ] as const;
 
-const NO_FIELDS: HeaderFields = Object.freeze({});
+const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
  * The header fields of a decision (S6 to S8): none where there is nothing to show, and none for a degraded one (S17).

@@ -23,7 +23,7 @@ export class Utf8Check {
   }
 }
 
-const DECODER = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const DECODER = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /** Up to here a loop is faster than the decoder. */
 const SHORT = 32;
 

@@ -1,4 +1,4 @@
-const encoder = new TextEncoder();
+const encoder = /* @__PURE__ */ new TextEncoder();
 
 /** Whether the text takes at most `max` bytes in UTF-8. */
 export function fitsIn(text: string, max: number): boolean {

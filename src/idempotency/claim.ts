@@ -81,7 +81,7 @@ const KEPT = { kind: 'kept' } as const;
 const OK = { kind: 'ok' } as const;
 const LOST = { kind: 'lost' } as const;
 /** What a dispatch is told that comes after the claim was settled or given back. */
-const TOO_LATE: Promise<Dispatch> = Promise.resolve(LOST);
+const TOO_LATE: Promise<Dispatch> = /* @__PURE__ */ Promise.resolve(LOST);
 
 /** A lease is renewed when a third of it is over, and where that was not acknowledged, again after a twelfth. */
 const PARTS = 3;

@@ -5,7 +5,7 @@ import type { MaybePromise } from '../core/ports.ts';
 /** Of the way in which a request becomes bytes: another way is another version, so that the two never match by accident. */
 const VERSION = 'run1';
 const MAX_DEPTH = 256;
-const encoder = new TextEncoder();
+const encoder = /* @__PURE__ */ new TextEncoder();
 
 /**
  * SHA-256 of a request that is no HTTP request: text and bytes as they are, everything else as JSON with its keys in order.

@@ -41,7 +41,7 @@ export type SettingsInput = { readonly [Name in keyof ClaimSettings]?: ClaimSett
 
 const DAY_MS = 86_400_000;
 
-export const DEFAULT_SETTINGS: ClaimSettings = Object.freeze({
+export const DEFAULT_SETTINGS: ClaimSettings = /* @__PURE__ */ Object.freeze({
   leaseMs: 30_000,
   waitMs: 10_000,
   retentionMs: DAY_MS,
@@ -50,14 +50,14 @@ export const DEFAULT_SETTINGS: ClaimSettings = Object.freeze({
   onStoreFailure: 'refuse',
 });
 
-export const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof ClaimSettings)[];
+export const SETTING_NAMES = /* @__PURE__ */ Object.keys(DEFAULT_SETTINGS) as (keyof ClaimSettings)[];
 
-const RANGES = {
+const RANGES = /* @__PURE__ */ Object.freeze({
   leaseMs: [1, DAY_MS],
   waitMs: [0, DAY_MS],
   retentionMs: [1, DAY_MS],
   maxKeptBytes: [0, Number.MAX_SAFE_INTEGER],
-} as const;
+} as const);
 
 const CHOICES = {
   onOrphan: ['reject', 'reexecute', 'reconcile'],

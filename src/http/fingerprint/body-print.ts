@@ -39,7 +39,7 @@ export function compareBytes(left: Uint8Array, right: Uint8Array): number {
   return left.length - right.length;
 }
 
-const DECODER = new TextDecoder();
+const DECODER = /* @__PURE__ */ new TextDecoder();
 const PLAIN = /^[\x20-\x7e]+$/;
 
 /** A name as its requester may read it again: short, and nothing but visible characters. */

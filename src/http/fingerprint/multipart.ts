@@ -5,8 +5,8 @@ import { createDigest, type Digest } from '../platform.ts';
 import { type BodyPrint, type BodyPrinter, compareBytes, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { Sink } from './sink.ts';
 
-const ENCODER = new TextEncoder();
-const UNNAMED = Uint8Array.of(0);
+const ENCODER = /* @__PURE__ */ new TextEncoder();
+const UNNAMED = /* @__PURE__ */ Uint8Array.of(0);
 
 interface Part {
   readonly label: string;

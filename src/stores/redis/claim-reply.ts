@@ -86,7 +86,7 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
   });
 }
 
-const DECODER = new TextDecoder();
+const DECODER = /* @__PURE__ */ new TextDecoder();
 
 /** The parts of one reply, read from left to right. */
 class Parts {

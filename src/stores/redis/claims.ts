@@ -79,7 +79,7 @@ export interface RedisClaimStore extends ClaimStore {
   stats(): RedisClaimStoreStats;
 }
 
-const script = createScript(claimSource);
+const script = /* @__PURE__ */ createScript(claimSource);
 
 /**
  * Claims in Redis: one hash an idempotency key, one atomic script and one round trip a command, by the server's own clock.

@@ -17,7 +17,7 @@ export interface Failover {
   refund(decision: Decision): boolean;
 }
 
-const NO_PLAN = createPlan([], []);
+const NO_PLAN = /* @__PURE__ */ createPlan([], []);
 
 /** @param localMaxKeys bound of the memory of `local` */
 export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): Failover {

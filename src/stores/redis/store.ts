@@ -41,8 +41,8 @@ export interface RedisStore extends LimitStore {
   stats(): RedisStoreStats;
 }
 
-const consumeScript = createScript(consumeSource);
-const refundScript = createScript(refundSource);
+const consumeScript = /* @__PURE__ */ createScript(consumeSource);
+const refundScript = /* @__PURE__ */ createScript(refundSource);
 
 /**
  * Counters in Redis: one string per (account, route), one atomic script and one round trip a decision, however many windows.

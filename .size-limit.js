@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { buildSync } from 'esbuild';
+
+/*
+ * What an application bundles of dist/, minified, in bytes of gzip. Some limits are targets, and say so; the others are what the row
+ * weighed when it was last looked at and about 5 % more: raise one knowingly. Peers and Node's modules are never counted. lru-cache, the
+ * one dependency (5.7 kB), is counted in whole subpaths and nowhere else: most applications on Node have it already, by way of others.
+ */
+
+const { exports, peerDependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+const PEERS = Object.keys(peerDependencies);
+const LRU_CACHE = ['lru-cache'];
+const FOR_NODE = { platform: 'node', format: 'esm', target: 'node20' };
+const MOST_OF_AN_ADAPTER = 3_000;
+
+/** Everything of each subpath. */
+const WHOLE = {
+  '.': 16_300,
+  './memory': 12_900,
+  './redis': 26_000,
+  './http': 9_000,
+  './node': 13_200,
+  './express': 13_300,
+  './fastify': 13_600,
+  './koa': 13_300,
+  './nest': 12_400,
+  './fetch': 12_000,
+  './hono': 12_200,
+  './h3': 12_100,
+  './elysia': 12_300,
+  './client': 2_300,
+  './client-ip': 2_300,
+  './testing': 41_000,
+};
+
+/** What a server bundles to mount a gate; the bridge under the adapter, `./node` over Node's requests or `./fetch` over the web's. */
+const ADAPTERS = {
+  './node': { mounts: 'headgate', limit: 9_300 },
+  './express': { mounts: 'headgate', bridge: './node', limit: 9_300 },
+  './fastify': { mounts: 'headgate', bridge: './node', limit: 10_200 },
+  './koa': { mounts: 'headgate', bridge: './node', limit: 9_300 },
+  './nest': { mounts: 'Headgate, HeadgateModule', bridge: './node', limit: 9_600 },
+  './fetch': { mounts: 'withHeadgate', limit: 8_400 },
+  './hono': { mounts: 'headgate', bridge: './fetch', limit: 8_500 },
+  './h3': { mounts: 'headgate', bridge: './fetch', limit: 8_400 },
+  './elysia': { mounts: 'headgate', bridge: './fetch', limit: 8_600 },
+};
+
+const nameOf = (subpath) => subpath.replace('.', 'headgate');
+const some = (subpath, names) => `export { ${names} } from '${exports[subpath].import.default}';`;
+const everything = (...subpaths) =>
+  subpaths.map((subpath, i) => `export * as all${i} from '${exports[subpath].import.default}';`).join('');
+const stdin = (contents) => ({ contents, resolveDir: import.meta.dirname });
+
+function bytesOf(contents) {
+  const [bundle] = buildSync({
+    ...FOR_NODE,
+    stdin: stdin(contents),
+    bundle: true,
+    minify: true,
+    write: false,
+    external: PEERS,
+  }).outputFiles;
+  return gzipSync(bundle.contents, { level: 9 }).length;
+}
+
+const row = (name, contents, limit, ignore = []) => ({
+  name,
+  path: 'dist/index.js',
+  gzip: true,
+  limit: `${limit} B`,
+  ignore,
+  modifyEsbuildConfig: ({ entryPoints: _, ...config }) => ({ ...config, ...FOR_NODE, stdin: stdin(contents) }),
+});
+
+const limiter = some('.', 'createLimiter');
+const memory = some('./memory', 'createMemoryStore');
+const gate = some('.', 'createGate');
+
+export default [
+  row('createLimiter', limiter, 3_400),
+  row('createLimiter, createMemoryStore (target: 6 kB)', limiter + memory, 7_700, LRU_CACHE),
+  row('createLimiter, createMemoryStore, with lru-cache', limiter + memory, 13_700),
+  row('createGate', gate, 6_600),
+  ...Object.entries(ADAPTERS).map(([subpath, { mounts, limit }]) =>
+    row(`createGate, { ${mounts} } of ${nameOf(subpath)}`, gate + some(subpath, mounts), limit),
+  ),
+  // A target: everything of an adapter, less what it shares with the gate, `headgate/http` and the other adapters of its bridge.
+  ...Object.entries(ADAPTERS)
+    .filter(([, { bridge }]) => bridge !== undefined)
+    .map(([subpath, { bridge }]) => {
+      const shared = ['.', './http', bridge];
+      const bytes = bytesOf(everything(...shared));
+      const name = `${nameOf(subpath)}, beyond the ${bytes} B of ${shared.map(nameOf).join(', ')}`;
+      return row(name, everything(...shared, subpath), bytes + MOST_OF_AN_ADAPTER);
+    }),
+  ...Object.entries(WHOLE).map(([subpath, limit]) => row(nameOf(subpath), everything(subpath), limit)),
+];
