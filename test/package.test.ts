@@ -1,39 +1,22 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { install, manifest, nameOf, type Packed, pack, subpaths } from './support/package.ts';
 
-const ROOT = resolve(import.meta.dirname, '..');
-const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-const subpaths = Object.entries<Record<string, Record<string, string>> | string>(manifest.exports).filter(
-  (entry): entry is [string, Record<string, Record<string, string>>] => typeof entry[1] === 'object',
-);
-
+let packed: Packed;
 let folder: string;
 let installed: string;
-let packed: string[];
 
-/** The package as npm would publish it, unpacked where a user's node_modules would have it. */
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'headgate-package-'));
-  const run = (command: string, args: string[], cwd: string) =>
-    execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' });
-  const [{ filename, files }] = JSON.parse(
-    run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], ROOT),
-  );
-  packed = files.map((file: { path: string }) => file.path);
+  packed = pack();
+  folder = install(packed, 'project', ['h3']);
   installed = join(folder, 'node_modules/headgate');
-  mkdirSync(installed, { recursive: true });
-  run('tar', ['-xzf', join(folder, filename), '--strip-components=1', '-C', installed], folder);
-  // What users have installed beside it.
-  for (const name of ['lru-cache', 'h3']) {
-    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
-  }
 });
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(packed.folder, { recursive: true, force: true }));
 
 function node(file: string, source: string): string {
   writeFileSync(join(folder, file), source);
@@ -48,7 +31,7 @@ describe('the packed package', () => {
     expect(targets.length).toBeGreaterThanOrEqual(20);
     expect(targets.filter((target) => !existsSync(join(installed, target)))).toEqual([]);
     expect(existsSync(join(installed, manifest.bin.headgate))).toBe(true);
-    expect(existsSync(join(installed, manifest.exports['./config.schema.json']))).toBe(true);
+    expect(existsSync(join(installed, String(manifest.exports['./config.schema.json'])))).toBe(true);
   });
 
   it('holds only what is meant for users', () => {
@@ -67,7 +50,7 @@ describe('the packed package', () => {
   });
 
   it.each(subpaths.map(([subpath]) => subpath))('%s gives the same names to import and to require', (subpath) => {
-    const name = subpath.replace('.', 'headgate');
+    const name = nameOf(subpath);
     const esm = node('esm.mjs', `import * as all from '${name}'; console.log(Object.keys(all).sort().join());`);
     const cjs = node('cjs.cjs', `console.log(Object.keys(require('${name}')).sort().join());`);
     expect(cjs).toBe(esm);

@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { install, nameOf, type Packed, pack, ROOT, subpaths } from './support/package.ts';
+
+const run = promisify(execFile);
+
+const COMPILERS = { '5.9': 'typescript-5.9', '6': 'typescript', '7': 'typescript-7' };
+
+/** How a project finds modules. NodeNext decides by the file's name whether it is ESM or CommonJS. */
+const RESOLUTIONS = {
+  'NodeNext, ESM and CommonJS': { extensions: ['mts', 'cts'], module: 'NodeNext', moduleResolution: 'NodeNext' },
+  'a bundler': { extensions: ['ts'], module: 'ESNext', moduleResolution: 'Bundler' },
+};
+type Resolution = keyof typeof RESOLUTIONS;
+
+interface Consumer {
+  /** What is installed beside headgate, and no more. */
+  readonly beside: readonly string[];
+  readonly options: object;
+  /** Third parties' types take long: these are read as a bundler does by the fastest compiler only. */
+  readonly heavy?: boolean;
+}
+
+/** Each file of test/consumers. */
+const CONSUMERS: Readonly<Record<string, Consumer>> = {
+  portable: { beside: [], options: { lib: ['ES2022', 'WebWorker'], types: [] } },
+  hono: { beside: ['hono'], options: { lib: ['ES2022', 'DOM', 'DOM.Iterable'], types: [] } },
+  frameworks: {
+    beside: [
+      ...['@types/node', '@types/express', '@types/koa', 'express', 'fastify', 'koa', 'h3', 'elysia'],
+      ...['ioredis', 'redis', 'fast-check'],
+    ],
+    options: { types: ['node'] },
+    heavy: true,
+  },
+  nest: {
+    beside: ['@nestjs/common', '@types/node', 'fastify', 'reflect-metadata', 'rxjs'],
+    options: { types: ['node'], experimentalDecorators: true, emitDecoratorMetadata: true },
+    heavy: true,
+  },
+};
+
+let packed: Packed;
+
+beforeAll(() => {
+  packed = pack();
+});
+
+afterAll(() => rmSync(packed.folder, { recursive: true, force: true }));
+
+function createProject(name: string, { beside, options }: Consumer, resolution: Resolution): string {
+  const { extensions, ...how } = RESOLUTIONS[resolution];
+  const folder = install(packed, `${name}-${how.module}`, beside);
+  for (const extension of extensions) {
+    copyFileSync(join(ROOT, `test/consumers/${name}.ts`), join(folder, `${name}.${extension}`));
+  }
+  const strict = {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    isolatedModules: true,
+  };
+  const compilerOptions = { target: 'ES2022', noEmit: true, skipLibCheck: false, ...strict, ...how, ...options };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.*ts'] }));
+  return folder;
+}
+
+/** What the compiler says of the project and of our types, an error a line; those of Elysia, h3 and Koa do not pass by themselves. */
+async function check(compiler: string, folder: string): Promise<string[]> {
+  const args = [join(ROOT, 'node_modules', compiler, 'bin/tsc'), '-p', folder, '--pretty', 'false'];
+  const { stdout } = await run(process.execPath, args, { cwd: folder }).catch((error: { stdout?: string }) => {
+    // It exits with errors that it tells of; a compiler that does not run at all tells nothing.
+    if (!error.stdout) throw error;
+    return { stdout: error.stdout };
+  });
+  return stdout.split('\n').filter((line) => /^\S/.test(line) && !/node_modules\/(?!headgate\/)/.test(line));
+}
+
+describe.each(Object.entries(CONSUMERS))('%s', (name, consumer) => {
+  describe.each(Object.keys(RESOLUTIONS) as Resolution[])('%s', (resolution) => {
+    const isShort = consumer.heavy === true && resolution === 'a bundler';
+    let folder: string;
+    beforeAll(() => {
+      folder = createProject(name, consumer, resolution);
+    });
+
+    it.each(Object.entries(COMPILERS).filter(([version]) => !isShort || version === '7'))(
+      'TypeScript %s',
+      async (_, compiler) => {
+        expect(await check(compiler, folder)).toEqual([]);
+      },
+      120_000,
+    );
+  });
+});
+
+it('every subpath is used by one of them', () => {
+  const sources = Object.keys(CONSUMERS).map((name) => readFileSync(join(ROOT, `test/consumers/${name}.ts`), 'utf8'));
+  const unused = subpaths.filter(([subpath]) => !sources.join('').includes(`from '${nameOf(subpath)}';`));
+  expect(unused).toEqual([]);
+});

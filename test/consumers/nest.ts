@@ -1,0 +1,41 @@
+// With decorators as Nest has them, and so with options of the compiler of its own.
+import { Controller, Get, Module } from '@nestjs/common';
+import { createGate, createLimiter } from 'headgate';
+import { createMemoryStore } from 'headgate/memory';
+import {
+  Headgate,
+  HeadgateGuard,
+  HeadgateModule,
+  idempotentRequest,
+  type NestRequest,
+  readAhead,
+  routeOf,
+} from 'headgate/nest';
+
+const gate = createGate<NestRequest>({
+  limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['60/1m'] } }),
+  account: (request) => request.headers['x-account']?.toString(),
+  route: routeOf,
+  idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
+});
+
+@Controller()
+@Headgate({ cost: 2 })
+class Things {
+  @Get('chats/:id')
+  @Headgate(false)
+  chat(): string {
+    return 'chat';
+  }
+}
+
+@Module({
+  imports: [HeadgateModule.forRoot(gate)],
+  controllers: [Things],
+  providers: [{ provide: HeadgateGuard, useValue: 1 }],
+})
+export class App {}
+
+export const before = readAhead({ maxBytes: 1_000 });
+// @ts-expect-error options of a route are checked
+export const wrong = Headgate({ price: 2 });

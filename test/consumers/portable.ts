@@ -1,0 +1,90 @@
+// What needs neither a framework nor Node: no types but the language's own and the web's.
+import {
+  createGate,
+  createIdempotency,
+  createLimiter,
+  type Decision,
+  type GateEvent,
+  isHeadgateError,
+  parseLimit,
+  recommendedLimits,
+} from 'headgate';
+import { BodyNotReplayableError, fetchWithRetry } from 'headgate/client';
+import { createClientIp } from 'headgate/client-ip';
+import { fieldOfBody, headgate, idempotentRequest, passageOf, withHeadgate } from 'headgate/fetch';
+import {
+  createProblem,
+  fingerprint,
+  isBodyError,
+  problemReply,
+  rateLimitFields,
+  readIdempotencyKey,
+} from 'headgate/http';
+import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
+
+const limiter = createLimiter({
+  store: createMemoryStore({ maxKeys: 1_000, clock: { now: () => Math.floor(performance.now()) } }),
+  limits: {
+    default: { allMethods: ['60/1m', { max: 5_000, durationMs: 86_400_000 }] },
+    providers: recommendedLimits,
+    accounts: { acc_1: { routes: { 'POST /emails': ['2/10s'] } } },
+  },
+});
+const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 30_000 });
+
+const events: GateEvent[] = [];
+const clientIp = createClientIp({ trustedProxies: ['loopback', '10.0.0.0/8'] });
+const gate = createGate<Request>({
+  limiter,
+  idempotency,
+  account: (request) => fieldOfBody(request, 'account_id', { maxBytes: 65_536 }),
+  route: (request) => `${request.method} ${new URL(request.url).pathname}`,
+  idempotent: (request) => idempotentRequest(request, { scope: clientIp('192.0.2.1', { forwarded: undefined }) ?? '' }),
+  onEvent: (event) => events.push(event),
+});
+
+export const POST: (request: Request, context: { id: string }) => Promise<Response> = withHeadgate(
+  gate,
+  async (request, context: { id: string }) => {
+    const remaining: number | undefined = passageOf(request)?.decision?.shown?.remaining;
+    return new Response(`${context.id} ${remaining}`);
+  },
+  { cost: 2 },
+);
+export const middleware = headgate(gate.with({ route: 'GET /chats/:id' }));
+
+export async function use(): Promise<string> {
+  const decision: Decision = limiter.consumeSync({
+    account: 'acc_1',
+    route: 'POST /emails',
+    provider: 'imap',
+    cost: 1,
+  });
+  if (!decision.accepted && decision.shown) return `${decision.shown.limit} ${decision.shown.resetMs}`;
+  await limiter.refund(decision);
+  limiter.adjust({ account: 'acc_1' }, parseLimit(['1/1s']));
+  const fields: string | undefined = rateLimitFields(decision)['x-ratelimit-limit'];
+
+  const result = await idempotency.run({ scope: 'app_1', key: 'k' }, { to: 'a' }, async () => ({ id: 'msg_1' }));
+  if (result.kind === 'refused') return result.reason;
+  if (result.kind === 'executed') return result.value.id;
+
+  const key = readIdempotencyKey(['k']);
+  const problem = problemReply(createProblem(404, 'errors/resource_not_found', undefined, 'req_1'));
+  const print: string = await fingerprint({ method: 'POST', path: '/' }).then(String);
+  try {
+    const answer: Response = await fetchWithRetry('https://api.example/', { method: 'POST' }, { key: 'order-7' });
+    return await answer.text();
+  } catch (error) {
+    if (isHeadgateError(error, 'store_timeout') || isBodyError(error, 'too_large')) return error.message;
+    if (error instanceof BodyNotReplayableError) return error.code;
+    throw new Error(`${fields} ${String(key)} ${problem.status} ${print}`);
+  }
+}
+
+// @ts-expect-error a misspelt option
+createLimiter({ store: createMemoryStore(), limit: {} });
+// @ts-expect-error a decision is a value, not its promise
+limiter.consume({ account: 'a', route: 'r' }).accepted;
+// @ts-expect-error what is unknown of the web is no request of this gate
+gate.enter({ url: '/' });

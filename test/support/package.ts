@@ -1,0 +1,59 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+export const ROOT = resolve(import.meta.dirname, '../..');
+
+type Conditions = Readonly<Record<'import' | 'require', Readonly<Record<'types' | 'default', string>>>>;
+
+export const manifest: {
+  readonly exports: Readonly<Record<string, Conditions | string>>;
+  readonly bin: { readonly headgate: string };
+  readonly dependencies: object;
+  readonly peerDependencies: object;
+} = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+
+/** Every subpath that is a module, `./express`, with its files. */
+export const subpaths = Object.entries(manifest.exports).filter(
+  (entry): entry is [string, Conditions] => typeof entry[1] === 'object',
+);
+
+/** `./express` as users write it. */
+export function nameOf(subpath: string): string {
+  return subpath.replace('.', 'headgate');
+}
+
+/** The package as npm would publish it, in a folder of its own. */
+export interface Packed {
+  readonly folder: string;
+  readonly archive: string;
+  readonly files: readonly string[];
+}
+
+export function pack(): Packed {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-package-'));
+  const [{ filename, files }] = JSON.parse(
+    execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    }),
+  );
+  return { folder, archive: join(folder, filename), files: files.map((file: { path: string }) => file.path) };
+}
+
+/** A project in `packed.folder` with the package installed, and what it has beside it. */
+export function install({ folder, archive }: Packed, name: string, beside: readonly string[]): string {
+  const project = join(folder, name);
+  const modules = join(project, 'node_modules');
+  mkdirSync(join(modules, 'headgate'), { recursive: true });
+  execFileSync('tar', ['-xzf', archive, '--strip-components=1', '-C', join(modules, 'headgate')]);
+  for (const other of ['lru-cache', ...beside]) {
+    const from = join(ROOT, 'node_modules', other);
+    if (!existsSync(from)) throw new Error(`${other} is not installed`);
+    mkdirSync(dirname(join(modules, other)), { recursive: true });
+    symlinkSync(from, join(modules, other));
+  }
+  return project;
+}
