@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { install, manifest, nameOf, type Packed, pack, subpaths } from './support/package.ts';
+import { install, manifest, nameOf, type Packed, pack, ROOT, subpaths } from './support/package.ts';
 
 let packed: Packed;
 let folder: string;
@@ -17,6 +17,17 @@ beforeAll(() => {
 });
 
 afterAll(() => rmSync(packed.folder, { recursive: true, force: true }));
+
+/** The comment that the bundler leaves in front of a module. */
+const BUNDLED_FROM = /^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm;
+
+/** Files of the repository that a page links to. */
+function linksIn(page: string): string[] {
+  return [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\(([^)#\s]+)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^\w+:/.test(target))
+    .map((target) => join(dirname(page), target));
+}
 
 function node(file: string, source: string): string {
   writeFileSync(join(folder, file), source);
@@ -34,15 +45,30 @@ describe('the packed package', () => {
     expect(existsSync(join(installed, String(manifest.exports['./config.schema.json'])))).toBe(true);
   });
 
-  it('holds only what is meant for users', () => {
-    expect(
-      packed.filter(
-        (path) =>
-          !/^(dist\/|docs\/(adapters\/)?[^/]+\.(md|json|svg|pml)$|package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md)/.test(
-            path,
-          ),
-      ),
-    ).toEqual([]);
+  it('holds the build, what it is licensed by, and the pages that a reader gets to from the README', () => {
+    const pages = new Set<string>();
+    const open = (page: string): void => {
+      if (pages.has(page)) return;
+      pages.add(page);
+      if (page.endsWith('.md')) for (const target of linksIn(page)) open(target);
+    };
+    open('README.md');
+    const schema = String(manifest.exports['./config.schema.json']).slice(2);
+    const others = ['package.json', 'LICENSE', 'dist/THIRD-PARTY-LICENSES.txt', schema];
+    const isBuilt = (path: string) => /^dist\/[^/]+\.(c?js|d\.c?ts)$/.test(path);
+    expect(packed.files.filter((path) => !isBuilt(path)).sort()).toEqual([...pages, ...others].sort());
+  });
+
+  it('holds the licence of everything that is bundled into it', () => {
+    const notices = readFileSync(join(installed, 'dist/THIRD-PARTY-LICENSES.txt'), 'utf8');
+    const bundled = packed.files
+      .filter((path) => /\.c?js$/.test(path))
+      .flatMap((path) =>
+        [...readFileSync(join(installed, path), 'utf8').matchAll(BUNDLED_FROM)].map(([, name]) => name),
+      );
+    expect(new Set(bundled)).toContain('cockatiel');
+    expect([...new Set(bundled)].filter((name) => !notices.includes(`\n${name} `))).toEqual([]);
+    expect(notices).not.toContain('No text of the licence');
   });
 
   it('has one runtime dependency', () => {

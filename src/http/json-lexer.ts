@@ -29,10 +29,8 @@ type State =
 
 const [QUOTE, COMMA, MINUS, ZERO, NINE, COLON] = [0x22, 0x2c, 0x2d, 0x30, 0x39, 0x3a];
 const [OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d];
-const ESCAPES = /* @__PURE__ */ new Set('"\\/bfnrt'.split('').map((character) => character.charCodeAt(0)));
-const LITERALS = /* @__PURE__ */ new Map(
-  ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Uint8Array.from(word, (c) => c.charCodeAt(0))]),
-);
+const ESCAPES = /* @__PURE__ */ new Set(/* @__PURE__ */ bytesOf('"\\/bfnrt'));
+const LITERALS = /* @__PURE__ */ byFirstByte('true', 'false', 'null');
 
 /** Reads JSON (RFC 8259, strictly; UTF-8, no byte order mark) token by token while it comes in, in constant memory. */
 export class JsonLexer {
@@ -220,4 +218,12 @@ export class JsonLexer {
     this.malformed = reason;
     return Number.POSITIVE_INFINITY;
   }
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}
+
+function byFirstByte(...words: string[]): ReadonlyMap<number, Uint8Array<ArrayBuffer>> {
+  return new Map(words.map((word) => [word.charCodeAt(0), bytesOf(word)]));
 }

@@ -28,7 +28,11 @@ interface NodeCrypto {
 }
 
 /** Node's own, where there is one: at once, and without a turn through the thread pool. Not imported, so that this also runs elsewhere. */
-const node: NodeCrypto | undefined = globalThis.process?.getBuiltinModule?.('node:crypto');
+const node = /* @__PURE__ */ nodeCrypto();
+
+function nodeCrypto(): NodeCrypto | undefined {
+  return globalThis.process?.getBuiltinModule?.('node:crypto');
+}
 
 function sha256(content: string | Uint8Array): MaybePromise<string> {
   if (node?.hash !== undefined) return node.hash('sha256', content, 'hex');
