@@ -1,3 +1,8 @@
+/**
+ * Clients told apart by address, behind proxies that you trust.
+ * @module headgate/client-ip
+ */
+
 import { OptionError } from './core/errors.ts';
 import { checkOptions } from './core/options.ts';
 
@@ -25,7 +30,10 @@ export interface ClientIpOptions {
 
 /** The fields of a request: `Headers`, or what Node has. */
 export type RequestFields =
-  | { get(name: string): string | null }
+  | {
+      /** The field's value, by name in any case; null where it is absent. */
+      get(name: string): string | null;
+    }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**

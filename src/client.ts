@@ -1,7 +1,8 @@
 /**
  * For clients of an API that knows idempotency keys: one call, one key, as many attempts as it takes. Web APIs only.
- * @module
+ * @module headgate/client
  */
+
 import { isReplayable } from './client/body.ts';
 import { BodyNotReplayableError, RequestFailedError } from './client/errors.ts';
 import { type RetryOptions, type RetrySettings, retrySettings } from './client/options.ts';

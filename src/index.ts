@@ -1,3 +1,8 @@
+/**
+ * Limits, idempotency, and the gate that joins both in front of HTTP.
+ * @module headgate
+ */
+
 export type {
   AbandonCommand,
   AbandonReply,

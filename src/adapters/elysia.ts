@@ -1,3 +1,8 @@
+/**
+ * For Elysia 1.4.
+ * @module headgate/elysia
+ */
+
 import type { AnyElysia } from 'elysia';
 import type { Gate, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';

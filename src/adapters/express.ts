@@ -1,3 +1,8 @@
+/**
+ * For Express 4 and 5.
+ * @module headgate/express
+ */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';

@@ -1,3 +1,8 @@
+/**
+ * For Fastify 5.
+ * @module headgate/fastify
+ */
+
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';

@@ -1,3 +1,8 @@
+/**
+ * For whatever turns a `Request` into a `Response`: Bun, Deno, Workers, Next.js, SvelteKit, Remix.
+ * @module headgate/fetch
+ */
+
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';

@@ -1,3 +1,8 @@
+/**
+ * For h3 2.
+ * @module headgate/h3
+ */
+
 import { toResponse } from 'h3';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate, Passage } from '../gate/exchange.ts';
@@ -18,6 +23,7 @@ export interface H3EventLike {
   readonly req: Request;
   readonly context: { readonly matchedRoute?: { readonly route?: string | undefined } | undefined };
   readonly app?: { readonly config: object } | undefined;
+  /** Keeps the runtime alive until the promise is settled. */
   waitUntil(promise: Promise<unknown>): void;
 }
 

@@ -1,3 +1,8 @@
+/**
+ * For Hono 4.
+ * @module headgate/hono
+ */
+
 import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Gate, Passage } from '../gate/exchange.ts';

@@ -1,3 +1,8 @@
+/**
+ * For Koa 3.
+ * @module headgate/koa
+ */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -18,7 +23,9 @@ export interface KoaContext {
   status: number;
   body: unknown;
   respond?: boolean | undefined;
+  /** Of the response: sets a field. */
   set(name: string, value: string | string[]): void;
+  /** Of the response: takes a field away. */
   remove(name: string): void;
 }
 

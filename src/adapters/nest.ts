@@ -1,3 +1,8 @@
+/**
+ * For Nest 11 and 12, on Express and on Fastify.
+ * @module headgate/nest
+ */
+
 import type { CanActivate, DynamicModule, ExecutionContext, FactoryProvider, ModuleMetadata } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Gate } from '../gate/exchange.ts';
@@ -84,6 +89,7 @@ export class HeadgateGuard implements CanActivate {
  */
 // biome-ignore lint/complexity/noStaticOnlyClass: a module of Nest is a class
 export class HeadgateModule {
+  /** For a gate that is there already. */
   static forRoot(gate: Gate<NestRequest>): DynamicModule {
     return HeadgateModule.forRootAsync({ useFactory: () => gate });
   }

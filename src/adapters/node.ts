@@ -1,3 +1,8 @@
+/**
+ * For `node:http` and Connect.
+ * @module headgate/node
+ */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';

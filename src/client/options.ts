@@ -3,6 +3,7 @@ import { checkOptions } from '../core/options.ts';
 
 /** Calls back once, after some milliseconds; the returned function cancels. */
 export interface ClientTimers {
+  /** Calls later, once; what it returns calls that off. */
   after(ms: number, call: () => void): () => void;
 }
 

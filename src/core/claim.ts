@@ -63,6 +63,7 @@ export interface AbandonCommand extends ClaimCommand {
   readonly generation: number | undefined;
 }
 
+/** What a store says to {@link BeginCommand}. */
 export type BeginReply =
   | {
       readonly kind: 'claimed';
@@ -92,6 +93,7 @@ export type CompleteReply =
   | { readonly kind: 'lost' }
   | { readonly kind: 'superseded'; readonly result: KeptResult };
 
+/** What a store says to {@link AbandonCommand}. */
 export type AbandonReply =
   | { readonly kind: 'released' }
   | { readonly kind: 'lost' }

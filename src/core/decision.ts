@@ -123,6 +123,7 @@ export class Decision {
     return new Decision(account, route, this.#plan, cost, decidedAt, this.#rejectedBy, this.#counters, true);
   }
 
+  /** Everything of it that can be read, for logs. */
   toJSON(): object {
     const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible } = this;
     return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible };

@@ -85,9 +85,13 @@ export interface ClaimStore {
    * mark unset: the reply says which.
    */
   begin(id: ClaimId, command: BeginCommand): MaybePromise<BeginReply>;
+  /** The owner goes on: a new lease. */
   extend(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
+  /** The owner is about to do what cannot be undone: from here on the claim, without an outcome, is an orphan. */
   dispatch(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
+  /** The outcome, kept for the retention. */
   complete(id: ClaimId, command: CompleteCommand): MaybePromise<CompleteReply>;
+  /** Gives the key back: nothing has happened. */
   abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
   /** For an operator; changes nothing. */
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;

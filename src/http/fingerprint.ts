@@ -38,6 +38,7 @@ export interface FingerprintRequest extends RequestHead {
   readonly body?: AsyncIterable<Uint8Array> | undefined;
 }
 
+/** Options of {@link fingerprint}. */
 export interface FingerprintOptions {
   /**
    * Key of an HMAC, not empty. Without it (the default) a fingerprint is made of plain SHA-256: whoever reads the store can test guesses

@@ -1,3 +1,8 @@
+/**
+ * The protocol without a framework: fields, problems, keys, fingerprints.
+ * @module headgate/http
+ */
+
 export { BodyError, type BodyErrorReason, type BodyErrorStatus, isBodyError } from './body-error.ts';
 export type { ErrorStatus, ErrorType, ErrorTypesByStatus } from './error-types.ts';
 export { describeDifference } from './fingerprint/difference.ts';

@@ -60,6 +60,7 @@ export type Refusal =
   /** The caller's own signal fired. */
   | { readonly reason: 'aborted' };
 
+/** Not executed, and why. */
 export type Refused = { readonly kind: 'refused' } & Refusal;
 
 /** What `open` says. */

@@ -26,6 +26,7 @@ export interface OperationContext {
   abandon(): void;
 }
 
+/** What is executed once. What it throws is kept as its outcome, unless it says {@link notExecuted}. */
 export type Operation<T> = (context: OperationContext) => T | Promise<T>;
 
 /** Options of one `run`. */

@@ -31,6 +31,7 @@ export interface History {
   readonly commands: readonly Command[];
 }
 
+/** Options of {@link createArbitraries}. */
 export interface ArbitrariesOptions {
   /** Names that histories use. Few, so that they meet. */
   readonly accounts?: readonly string[];
@@ -38,6 +39,7 @@ export interface ArbitrariesOptions {
   readonly maxCommands?: number;
 }
 
+/** What {@link createArbitraries} makes. Durations are in milliseconds. */
 export interface Arbitraries {
   readonly duration: FastCheck.Arbitrary<number>;
   readonly window: FastCheck.Arbitrary<Window>;

@@ -29,6 +29,7 @@ export type ClaimAction =
   /** To `offset` ms after the end of the key's lease, or of its retention. */
   | { readonly type: 'edge'; readonly id: ClaimId; readonly of: 'lease' | 'retention'; readonly offset: number };
 
+/** Options of {@link createClaimArbitraries}. */
 export interface ClaimArbitrariesOptions {
   /** Few, so that owners meet. */
   readonly ids?: readonly ClaimId[];
@@ -36,6 +37,7 @@ export interface ClaimArbitrariesOptions {
   readonly maxActions?: number;
 }
 
+/** What {@link createClaimArbitraries} makes. */
 export interface ClaimArbitraries {
   readonly action: FastCheck.Arbitrary<ClaimAction>;
   readonly history: FastCheck.Arbitrary<readonly ClaimAction[]>;

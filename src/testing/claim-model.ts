@@ -15,11 +15,17 @@ import type { ClaimId, ClaimView } from '../core/ports.ts';
 
 /** The rules of a claim without a single optimization, told as the table of `docs/claims.md` tells them. */
 export interface ClaimModel {
+  /** What `begin` of a `ClaimStore` must say. */
   begin(id: ClaimId, command: BeginCommand): BeginReply;
+  /** What `extend` of a `ClaimStore` must say. */
   extend(id: ClaimId, command: HeldCommand): HeldReply;
+  /** What `dispatch` of a `ClaimStore` must say. */
   dispatch(id: ClaimId, command: HeldCommand): HeldReply;
+  /** What `complete` of a `ClaimStore` must say. */
   complete(id: ClaimId, command: CompleteCommand): CompleteReply;
+  /** What `abandon` of a `ClaimStore` must say. */
   abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
+  /** What `inspect` of a `ClaimStore` must say. */
   inspect(id: ClaimId): ClaimView | undefined;
 }
 

@@ -1,3 +1,8 @@
+/**
+ * For stores and adapters of your own: the suites, the models, a clock that you turn.
+ * @module headgate/testing
+ */
+
 export {
   ADAPTER_CASES,
   type AdapterSubject,
@@ -25,4 +30,4 @@ export { type ClaimModel, createClaimModel } from './claim-model.ts';
 export { type ClaimStoreSubject, claimStoreSuite } from './claim-store-suite.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
 export { type LimitStoreSubject, limitStoreSuite, type SuiteRunner } from './limit-store-suite.ts';
-export { createModel, type Model, type ModelDecision } from './model.ts';
+export { createModel, type Model, type ModelCharge, type ModelDecision } from './model.ts';

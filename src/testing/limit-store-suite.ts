@@ -10,7 +10,9 @@ import { createModel, type Model, type ModelDecision } from './model.ts';
 
 /** What the suite needs of a test runner: vitest, jest, mocha and node:test have them all. */
 export interface SuiteRunner {
+  /** Names a group of cases. */
   describe(name: string, define: () => void): void;
+  /** Adds a case, which fails where `run` rejects. */
   it(name: string, run: () => Promise<void>, timeoutMs?: number): void;
 }
 

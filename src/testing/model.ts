@@ -45,9 +45,13 @@ export interface ModelDecision {
 
 /** The rules S1..S14 without a single optimization. */
 export interface Model {
+  /** What `consume` of a `LimitStore` must do. */
   consume(account: string, route: string, plan: Plan, cost: number): ModelDecision;
+  /** What `peek` of a `LimitStore` must do. */
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
+  /** What `refund` of a `LimitStore` must do. */
   refund(decision: ModelDecision): boolean;
+  /** What `reset` of a `LimitStore` must do. */
   reset(target: ResetTarget): void;
 }
 

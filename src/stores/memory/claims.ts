@@ -72,6 +72,7 @@ export interface MemoryClaimStore extends ClaimStore {
   abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
   inspect(id: ClaimId): ClaimView | undefined;
   close(): void;
+  /** Its figures, as they are now. */
   stats(): MemoryClaimStoreStats;
 }
 

@@ -1,3 +1,8 @@
+/**
+ * Stores in this process's memory.
+ * @module headgate/memory
+ */
+
 export {
   createMemoryClaimStore,
   type MemoryClaimStore,

@@ -26,6 +26,7 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  /** Its figures, as they are now. */
   stats(): MemoryStoreStats;
 }
 

@@ -76,6 +76,7 @@ export interface RedisClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
+  /** Its figures, as they are now. */
   stats(): RedisClaimStoreStats;
 }
 

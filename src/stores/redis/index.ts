@@ -1,7 +1,14 @@
+/**
+ * Stores that several processes share, in Redis, Redis Cluster or Valkey.
+ * @module headgate/redis
+ */
+
 export {
   createRedisClaimStore,
   type RedisClaimStore,
   type RedisClaimStoreOptions,
   type RedisClaimStoreStats,
 } from './claims.ts';
+export type { RedisClient } from './client.ts';
+export type { OnStoreFailure } from './failover.ts';
 export { createRedisStore, type RedisStore, type RedisStoreOptions, type RedisStoreStats } from './store.ts';

@@ -38,6 +38,7 @@ export interface RedisStoreStats {
 
 /** A {@link LimitStore} in Redis or Redis Cluster, shared by any number of processes. */
 export interface RedisStore extends LimitStore {
+  /** Its figures, as they are now. */
   stats(): RedisStoreStats;
 }
 
