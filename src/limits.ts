@@ -5,6 +5,7 @@ import { type AllMethodsScope, createPlan, type Plan } from './core/plan.ts';
 
 /** All methods, with where it counts. */
 export interface ScopedLimitInput {
+  /** The limit itself, as in `['60/1m', '5000/1d']`. */
   readonly windows: LimitInput;
   /**
    * `route`: each route has a count of its own against it (S1). `account`: one count shared by the account's routes.
@@ -23,8 +24,11 @@ export interface LimitSet {
 
 /** Limits in layers: for each limit by name the most specific layer that has it wins: account, then provider, then default. */
 export interface LayeredLimits {
+  /** Limits of everybody. */
   readonly default?: LimitSet | undefined;
+  /** Over `default`, by the subject's provider. */
   readonly providers?: Readonly<Record<string, LimitSet>> | undefined;
+  /** Over both, by the subject's account. */
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 

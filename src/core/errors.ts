@@ -25,6 +25,7 @@ const BRAND = Symbol.for('headgate.error');
  */
 export class HeadgateError extends Error {
   readonly code: HeadgateErrorCode;
+  /** @internal */
   readonly [BRAND] = true;
 
   constructor(code: HeadgateErrorCode, message: string, options?: ErrorOptions) {

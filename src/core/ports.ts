@@ -58,7 +58,9 @@ export interface SynchronousLimitStore extends LimitStore {
 
 /** Which claim: the caller's application, and the idempotency key that it gave (I2). Any strings; two different pairs never meet. */
 export interface ClaimId {
+  /** Whose keys these are: those of two scopes never meet (I2). */
   readonly scope: string;
+  /** The idempotency key as the client gave it. */
   readonly key: string;
 }
 

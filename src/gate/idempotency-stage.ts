@@ -11,6 +11,7 @@ import type { CapturedResponse, Keeping } from './exchange.ts';
 export interface IdempotentRequest extends SettingsInput {
   /** The caller's application: keys of two never meet (I2). */
   readonly scope: string;
+  /** As the client gave it (I1). */
   readonly key: string;
   /** Of the whole request, as `fingerprint()` of `headgate/http` makes it (I3). */
   readonly fingerprint: Fingerprint;

@@ -15,6 +15,7 @@ export type Resolver<Request, Value> = (request: Request) => MaybePromise<Value>
 
 /** Options of {@link createGate}. `Request` is what the adapter hands over, e.g. Node's `IncomingMessage`. */
 export interface GateOptions<Request> {
+  /** Decides whether a request may pass. */
   readonly limiter: Limiter;
   /** The connected account that the request spends from; undefined: the request is not limited. */
   readonly account: Resolver<Request, string | undefined>;

@@ -35,6 +35,7 @@ const BRAND = Symbol.for('headgate.body-error');
 /** A request's body that cannot be taken. Its message may be shown to the client: it says nothing of what the body contains. */
 export class BodyError extends Error {
   // Set by the constructor: a field with a computed name keeps bundlers from dropping the class.
+  /** @internal */
   declare readonly [BRAND]: true;
 
   constructor(

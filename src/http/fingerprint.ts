@@ -34,7 +34,9 @@ export interface RequestHead {
 
 /** A whole request. */
 export interface FingerprintRequest extends RequestHead {
+  /** The connected account that the request is for. */
   readonly account?: string | undefined;
+  /** The bytes as they came, in any pieces; read to the end. */
   readonly body?: AsyncIterable<Uint8Array> | undefined;
 }
 

@@ -35,7 +35,9 @@ export interface History {
 export interface ArbitrariesOptions {
   /** Names that histories use. Few, so that they meet. */
   readonly accounts?: readonly string[];
+  /** As few. */
   readonly routes?: readonly string[];
+  /** @default 60 */
   readonly maxCommands?: number;
 }
 

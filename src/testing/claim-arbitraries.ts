@@ -33,7 +33,9 @@ export type ClaimAction =
 export interface ClaimArbitrariesOptions {
   /** Few, so that owners meet. */
   readonly ids?: readonly ClaimId[];
+  /** As few: what owners prove themselves with. */
   readonly tokens?: readonly string[];
+  /** @default 60 */
   readonly maxActions?: number;
 }
 

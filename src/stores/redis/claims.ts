@@ -58,6 +58,7 @@ export interface RedisClaimStoreStats {
   readonly calls: number;
   /** Commands given up at their deadline, and those of them that were answered after all. */
   readonly timeouts: number;
+  /** Answers that came after their command had been given up: counted in `timeouts` before. */
   readonly late: number;
   /** Claims refused by the server because their `begin`, which carried a deadline, came past it. */
   readonly lateBegins: number;

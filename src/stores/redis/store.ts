@@ -29,6 +29,7 @@ export interface RedisStoreStats {
   readonly localRejections: number;
   /** Calls given up at their deadline, and those of them whose command was answered after all. */
   readonly timeouts: number;
+  /** Answers that came after their command had been given up: counted in `timeouts` before. */
   readonly late: number;
   /** Decisions of `onStoreFailure`. */
   readonly degraded: number;
