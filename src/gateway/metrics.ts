@@ -56,7 +56,7 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
   );
   const claimSteps = counter(
     'idempotency_steps_total',
-    'What became of claims: completed, not_kept (without its body), released, superseded, lost, retrying, given_up',
+    'What became of claims: completed, not_kept (without its body), released, superseded, lost, overdue, retrying, given_up',
     'step',
   );
   const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');

@@ -39,7 +39,7 @@ export type Dispatch = HeldReply | Unavailable;
 
 /**
  * A key held by one attempt. It renews its lease until {@link Claim.complete} or {@link Claim.abandon}, of which exactly one is to be
- * called, unless {@link Claim.dispatch} said anything but `ok`.
+ * called, unless {@link Claim.dispatch} said anything but `ok`; for `maxRunMs` at most.
  */
 export interface Claim extends ClaimId {
   readonly fingerprint: string;
@@ -50,8 +50,8 @@ export interface Claim extends ClaimId {
   /** Whether this owner has asked for dispatch, and was told `ok`. */
   readonly dispatched: boolean;
   /**
-   * Fires when the claim is lost before dispatch. After it, under `reject` never; under `reexecute` and `reconcile` when somebody else may
-   * have taken it over, which changes nothing about {@link Claim.complete}.
+   * Fires when the claim is lost before dispatch. After it, under `reexecute` and `reconcile`, when somebody else may have taken it over. And, in
+   * any case, when `maxRunMs` are over. Neither of the latter changes anything about {@link Claim.complete}.
    */
   readonly signal: AbortSignal;
   /** To be awaited just before the effect. At once where it was done with the claim. Never rejects. */
@@ -70,10 +70,13 @@ export interface Claim extends ClaimId {
   leave(): void;
 }
 
-/** The lease of a claim is over or somebody else's. */
+/** The lease of a claim is over or somebody else's, or is to be renewed no more. */
 class ClaimLostError extends HeadgateError {
   constructor() {
-    super('claim_lost', 'the claim on the idempotency key was lost: another attempt may own it by now');
+    super(
+      'claim_lost',
+      'the claim on the idempotency key was lost, or held for too long: another attempt may own it by now',
+    );
   }
 }
 
@@ -97,6 +100,7 @@ export class HeldClaim implements Claim {
   #dispatching: Promise<Dispatch> | undefined;
   #completing: Promise<Completion> | undefined;
   #over = false;
+  readonly #claimedAt: number;
   /** When the last command that renewed the lease was sent. */
   #renewedAt: number;
   #cancelRenewal: (() => void) | undefined;
@@ -105,6 +109,7 @@ export class HeldClaim implements Claim {
     this.#attempt = attempt;
     this.generation = generation;
     this.inherited = inherited;
+    this.#claimedAt = sentAt;
     this.#renewedAt = sentAt;
     // Marked, but heard too late to be sure of owning it still: to be asked for again.
     this.#dispatched = dispatched && !(this.#mayBeTakenOver() && this.#leaseIsOver());
@@ -221,6 +226,7 @@ export class HeldClaim implements Claim {
   async #renew(): Promise<void> {
     const attempt = this.#attempt;
     const sentAt = attempt.engine.timers.now();
+    if (sentAt - this.#claimedAt >= attempt.settings.maxRunMs) return this.#giveUp();
     let reply: HeldReply | undefined;
     try {
       reply = await attempt.extend(this.generation);
@@ -239,6 +245,15 @@ export class HeldClaim implements Claim {
     attempt.tellLost('extend');
     if (!this.#dispatched) this.#lose();
     else if (this.#mayBeTakenOver()) this.#fire();
+  }
+
+  /** Nobody can wait for it any longer. Should it come to an end after all, its outcome is still taken. */
+  #giveUp(): void {
+    const { engine, id } = this.#attempt;
+    if (engine.events.heard) engine.events.emit({ ...id, type: 'overdue', dispatched: this.#dispatched });
+    this.stopRenewing();
+    engine.free(this);
+    this.#fire();
   }
 
   /** Nothing was dispatched, and nothing may be. */

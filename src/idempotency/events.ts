@@ -35,6 +35,8 @@ export type Told =
   | { readonly type: 'released' }
   /** The store said that the claim is not, or no longer, this attempt's. */
   | { readonly type: 'lost'; readonly command: ClaimCommandName }
+  /** Its owner has come to no end within `maxRunMs`, and renews it no more: once its lease is over, retries find an orphan (I9). */
+  | { readonly type: 'overdue'; readonly dispatched: boolean }
   /** The store could not be asked, and nothing was executed (I12). */
   | { readonly type: 'unavailable'; readonly command: ClaimCommandName; readonly error: unknown }
   /** The store could not be asked, and the request is executed without protection (I12). */

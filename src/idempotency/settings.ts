@@ -9,6 +9,12 @@ export interface ClaimSettings {
    */
   readonly leaseMs: number;
   /**
+   * How long a living owner renews its claim, in milliseconds, at most 24 hours. One that has come to no end by then is taken for dead: its lease
+   * runs out, and its retries find an orphan (I9). An outcome that comes later still counts, where no other came first.
+   * @default 3_600_000
+   */
+  readonly maxRunMs: number;
+  /**
    * How long a duplicate waits for the original's outcome, in milliseconds (I5); 0 refuses it at once.
    * @default 10_000
    */
@@ -43,6 +49,7 @@ const DAY_MS = 86_400_000;
 
 export const DEFAULT_SETTINGS: ClaimSettings = /* @__PURE__ */ Object.freeze({
   leaseMs: 30_000,
+  maxRunMs: 3_600_000,
   waitMs: 10_000,
   retentionMs: DAY_MS,
   maxKeptBytes: 1_048_576,
@@ -54,6 +61,7 @@ export const SETTING_NAMES = /* @__PURE__ */ Object.keys(DEFAULT_SETTINGS) as (k
 
 const RANGES = /* @__PURE__ */ Object.freeze({
   leaseMs: [1, DAY_MS],
+  maxRunMs: [1, DAY_MS],
   waitMs: [0, DAY_MS],
   retentionMs: [1, DAY_MS],
   maxKeptBytes: [0, Number.MAX_SAFE_INTEGER],

@@ -5,6 +5,7 @@ import {
   limitFields,
   pieces,
   problemOf,
+  signal,
   until,
 } from './adapter-world.ts';
 
@@ -135,6 +136,26 @@ export const FAULT_CASES: readonly AdapterCase[] = [
       await world.ask({ key: 'k' }).catch(() => undefined);
       const retry = await world.ask({ key: 'k' });
       equal([retry.status, retry.text, world.runs], [201, 'first', 1]);
+    },
+  },
+  {
+    name: 'I9: a handler that never answers holds its key for maxRunMs; then its retries are told that nobody knows its outcome',
+    options: { idempotency: { maxRunMs: 100, leaseMs: 60, waitMs: 0 } },
+    async run(world) {
+      const go = signal();
+      world.handler = async (_, write) => {
+        await go.given;
+        await write({ status: 201, body: 'after all' });
+      };
+      const first = world.ask({ key: 'k' });
+      await until(() => world.runs === 1, 'the handler runs');
+      const retry = () => world.ask({ key: 'k' });
+      equal((await retry()).headers.get('retry-after'), '1');
+      await until(async () => !(await retry()).headers.has('retry-after'), 'the key is given up');
+      equal(problemOf(await retry()), [409, 'errors/conflict']);
+      equal(world.events.at(-1), { ...world.events.at(-1), type: 'idempotency', outcome: 'orphan' });
+      go.give();
+      equal([(await first).text, (await retry()).text, world.runs], ['after all', 'after all', 1]);
     },
   },
 ];

@@ -170,6 +170,7 @@ describe('createIdempotency', () => {
   it('has the documented defaults', () => {
     expect(createIdempotency({ store, waitMs: undefined }).settings).toEqual({
       leaseMs: 30_000,
+      maxRunMs: 3_600_000,
       waitMs: 10_000,
       retentionMs: 86_400_000,
       maxKeptBytes: 1_048_576,
