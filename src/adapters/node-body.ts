@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import { createBodyField } from '../bodies/body-field.ts';
 import { readAndPutBack } from '../bodies/put-back.ts';
 import { BodyError } from '../http/body-error.ts';
+import type { NodeRequest } from './node-http.ts';
 import type { ReadBodyOptions } from './request-options.ts';
 
 export type { ReadBodyOptions };
@@ -12,7 +12,7 @@ type Body = readonly Uint8Array[];
 const BODY = Symbol('headgate.body');
 const MAX_BYTES = 1_048_576;
 
-type Request = IncomingMessage & { [BODY]?: Promise<Body> | undefined };
+type Request = NodeRequest & { [BODY]?: Promise<Body> | undefined };
 
 /** Reads a body, once for all who ask, and puts it back; {@link forgetBody} lets go of it. */
 export async function readBody(request: Request, { maxBytes = MAX_BYTES, idleMs }: ReadBodyOptions): Promise<Body> {
@@ -40,7 +40,7 @@ export function forgetBody(request: Request): void {
  * ```
  */
 export async function fieldOfBody(
-  request: IncomingMessage,
+  request: NodeRequest,
   name: string,
   options: ReadBodyOptions = {},
 ): Promise<string> {
@@ -50,7 +50,7 @@ export async function fieldOfBody(
   return field.end();
 }
 
-async function gather(request: IncomingMessage, maxBytes: number, idleMs: number | undefined): Promise<Body> {
+async function gather(request: NodeRequest, maxBytes: number, idleMs: number | undefined): Promise<Body> {
   const chunks: Uint8Array[] = [];
   await readAndPutBack(request, { maxBytes, idleMs, observe: (chunk) => chunks.push(chunk) });
   return chunks;

@@ -6,21 +6,23 @@ import type { Reply } from '../http/problem.ts';
 import { forgetBody } from './node-body.ts';
 import { AnswerCapture } from './node-capture.ts';
 import { type HeadersInput, settleHead } from './node-head.ts';
+import { isGone, type NodeResponse } from './node-http.ts';
 
 /** On the response itself rather than in a WeakMap: one of those for each request is work for the garbage collector. */
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
 
+type Noted = NodeResponse & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
 type Response = ServerResponse & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
 
 /** Says, before the head is written, that a cache answers this request after all: its charge is taken back (S12). */
-export function servedFromCache(response: ServerResponse): void {
-  (response as Response)[FROM_CACHE] = true;
+export function servedFromCache(response: NodeResponse): void {
+  (response as Noted)[FROM_CACHE] = true;
 }
 
 /** The passage of the request behind this response: its `decision`, and `abandon()` for one that never reached the provider. */
-export function passageOf(response: ServerResponse): Passage | undefined {
-  return (response as Response)[PASSAGE];
+export function passageOf(response: NodeResponse): Passage | undefined {
+  return (response as Noted)[PASSAGE];
 }
 
 /** The gate of one route. */
@@ -43,7 +45,7 @@ export function letPass(response: ServerResponse, passage: Passage): AnswerCaptu
   (response as Response)[PASSAGE] = passage;
   forgetBody(response.req);
   if (keeping === undefined) return capture(response, passage);
-  if (response.headersSent || response.writableEnded || response.destroyed) {
+  if (response.headersSent || response.writableEnded || isGone(response)) {
     // Nothing was done for it yet: its retry is to do it.
     void passage.abandon();
     return 'gone';

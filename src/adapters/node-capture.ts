@@ -4,6 +4,7 @@ import type { Reply } from '../http/problem.ts';
 import { type Callback, fault, isChunk, split } from './node-arguments.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
 import { holdClose } from './node-held-close.ts';
+import { streamOf } from './node-http.ts';
 
 type Method = (...args: unknown[]) => unknown;
 type MethodName = 'write' | 'end' | 'writeHead' | 'flushHeaders' | 'destroy' | 'emit';
@@ -41,7 +42,8 @@ export class AnswerCapture {
   #isKept = false;
   /** The client is gone, or got another answer: the rest goes nowhere. */
   #isSink = false;
-  #isCloseHeld = false;
+  /** Events of a connection that is gone. */
+  readonly #heldEvents: string[] = [];
   /** The response is left to itself again. */
   #isOver = false;
 
@@ -153,14 +155,15 @@ export class AnswerCapture {
   /** The connection is broken off at once: no client takes that for the end of an answer. */
   #destroy(error: unknown): unknown {
     this.fail();
-    return this.#leave(() => this.#call('destroy', error));
+    return this.#leave(() => this.#breakOff(error));
   }
 
   #emit(event: unknown, ...args: unknown[]): unknown {
     if (event === 'drain') this.#needsDrain = false;
-    if (event !== 'close' || this.#isKept) return this.#call('emit', event, ...args);
+    // HTTP/2 also says `finish` of an answer that was broken off, just before.
+    if ((event !== 'close' && event !== 'finish') || this.#isKept) return this.#call('emit', event, ...args);
     // Whoever pipes into the response would stop at it.
-    this.#isCloseHeld = true;
+    this.#heldEvents.push(event);
     this.#isSink = true;
     this.#held = [];
     // Without its dead connection it looks to frameworks like one that can still be written to, which it is.
@@ -222,7 +225,7 @@ export class AnswerCapture {
       else this.#sendRest();
     } catch (error) {
       // A field or reason that Node will not send; the handler is not there to be told any more.
-      this.#leave(() => this.#call('destroy', error));
+      this.#leave(() => this.#breakOff(error));
     }
   }
 
@@ -232,21 +235,23 @@ export class AnswerCapture {
     if (this.#head !== undefined) this.#beginSending();
     let hasRoom = true;
     for (const chunk of held) hasRoom = this.#call('write', chunk) === true;
-    if (this.#isEnded) this.#call('end', last ?? this.#endCallback, last && this.#endCallback);
-    this.#leave();
+    // Left first: HTTP/2 writes its last piece by the response's own means.
+    this.#leave(() => this.#isEnded && this.#call('end', last ?? this.#endCallback, last && this.#endCallback));
     if (hasRoom) this.#letOn();
   }
 
   /** Another outcome counts: the client gets it, or, where it has some of this one already, nothing more. */
   #sendInstead({ status, headers, body }: Reply): void {
     const response = this.#response;
-    if (this.#isHeadSent) return void this.#leave(() => this.#call('destroy'));
+    if (this.#isHeadSent) return void this.#leave(() => this.#breakOff());
     this.#isSink = true;
     this.#isHeadSent = true;
     for (const name of response.getHeaderNames()) response.removeHeader(name);
-    response.statusMessage = '';
+    if (!streamOf(response)) response.statusMessage = '';
     this.#call('writeHead', status, headers);
-    this.#call('end', body, this.#endCallback);
+    // Not by `end` alone, which in HTTP/2 would write by the response's own means: those are the handler's, and go nowhere.
+    if (body.length > 0 && response.req.method !== 'HEAD') this.#call('write', body);
+    this.#call('end', this.#endCallback);
     if (this.#isEnded) this.#leave();
     else this.#letOn();
   }
@@ -259,6 +264,13 @@ export class AnswerCapture {
     this.#head?.restore(this.#response);
   }
 
+  /** Without an error HTTP/2 would tell of an end like any other. */
+  #breakOff(error?: unknown): unknown {
+    const response = this.#response;
+    const why = error ?? (streamOf(response) && fault('ERR_STREAM_PREMATURE_CLOSE', 'the answer is broken off'));
+    return this.#call('destroy', why);
+  }
+
   /** Leaves the response to itself. */
   #leave(last?: () => unknown): unknown {
     this.#isOver = true;
@@ -266,7 +278,7 @@ export class AnswerCapture {
     for (const name of ['headersSent', 'writableEnded']) Reflect.deleteProperty(this.#response, name);
     const result = last?.();
     this.#payOwed();
-    if (this.#isCloseHeld) this.#call('emit', 'close');
+    for (const event of this.#heldEvents.splice(0)) this.#call('emit', event);
     this.#letClose();
     return result;
   }

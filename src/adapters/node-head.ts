@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Outcome, Passage } from '../gate/exchange.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
+import { streamOf } from './node-http.ts';
 
 /** What `writeHead` takes: an object, or names and values in one list, or in pairs. */
 export type HeadersInput = OutgoingHttpHeaders | OutgoingHttpHeader[];
@@ -58,7 +59,8 @@ export class AnswerHead {
 
   constructor(response: ServerResponse) {
     this.status = response.statusCode;
-    this.#reason = response.statusMessage;
+    // HTTP/2 has none, and warns of whoever asks.
+    this.#reason = streamOf(response) ? '' : response.statusMessage;
     this.#fields = rawNames(response).map((name) => [name, response.getHeader(name) ?? '']);
   }
 
@@ -71,12 +73,12 @@ export class AnswerHead {
   restore(response: ServerResponse): void {
     for (const name of response.getHeaderNames()) response.removeHeader(name);
     response.statusCode = this.status;
-    response.statusMessage = this.#reason;
+    if (!streamOf(response)) response.statusMessage = this.#reason;
     for (const [name, value] of this.#fields) response.setHeader(name, value);
   }
 }
 
-/** In the case in which they were set. Node's types have it for requests only. */
-function rawNames(response: ServerResponse): string[] {
-  return (response as ServerResponse & { getRawHeaderNames(): string[] }).getRawHeaderNames();
+/** In the case in which they were set, of which HTTP/2 knows none. Node's types have it for requests only. */
+function rawNames(response: ServerResponse & { getRawHeaderNames?(): string[] }): string[] {
+  return response.getRawHeaderNames?.() ?? response.getHeaderNames();
 }

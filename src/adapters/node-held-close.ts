@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { streamOf } from './node-http.ts';
 
 type Listener = (...args: unknown[]) => void;
-type Add = (event: string | symbol, listener: Listener) => Socket;
+type Add = (event: string | symbol, listener: Listener) => Duplex;
 /** Not `prependListener`: by it Bun's server hears that a response is to be closed. */
 const METHODS = ['on', 'once', 'addListener'] as const;
 
-/** What is held on a connection, by however many answers at once: requests can be pipelined. */
+/** What is held on a connection, or a stream of HTTP/2, by however many answers at once: requests can be pipelined. */
 interface Hold {
   holders: number;
   readonly late: (() => void)[];
@@ -21,7 +22,7 @@ const HOLD = Symbol('headgate.hold');
  * @returns lets go
  */
 export function holdClose(response: ServerResponse & { __onFinished?: unknown }): () => void {
-  const socket: Socket & { [HOLD]?: Hold | undefined } = response.req.socket;
+  const socket: Duplex & { [HOLD]?: Hold | undefined } = streamOf(response) ?? response.req.socket;
   // The package on-finished, which both frameworks ask, listens once for all who ask it: those who ask from now on are to be told later.
   if (response.__onFinished) response.__onFinished = undefined;
   socket[HOLD] ??= begin(socket);
@@ -38,7 +39,7 @@ export function holdClose(response: ServerResponse & { __onFinished?: unknown })
   };
 }
 
-function begin(socket: Socket): Hold {
+function begin(socket: Duplex): Hold {
   const before = METHODS.map((name) => [name, Object.getOwnPropertyDescriptor(socket, name)] as const);
   const hold: Hold = {
     holders: 0,

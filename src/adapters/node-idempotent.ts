@@ -1,16 +1,16 @@
-import type { IncomingMessage } from 'node:http';
 import type { MaybePromise } from '../core/ports.ts';
 import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import { createFingerprinter } from '../http/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
 import { readBody } from './node-body.ts';
+import { type NodeRequest, valuesOf } from './node-http.ts';
 import type { IdempotentRequestOptions } from './request-options.ts';
 
 export type { IdempotentRequestOptions };
 
 /**
  * What a gate's `idempotent` resolver returns: reads the key (I1), and, where there is one, the body, once, for its fingerprint (I3). Body
- * parsers behind the gate find the body untouched (I13). HTTP/1 only; nothing may have read the body before.
+ * parsers behind the gate find the body untouched (I13). Nothing may have read the body before.
  * @returns undefined where there is no key, a fault (422) where it cannot be taken
  * @throws BodyError, which the gate answers: 400, 408, 413, 422
  * @example
@@ -22,20 +22,21 @@ export type { IdempotentRequestOptions };
  * ```
  */
 export function idempotentRequest(
-  request: IncomingMessage,
+  request: NodeRequest,
   options: IdempotentRequestOptions,
 ): MaybePromise<IdempotentRequest | KeyFault | undefined> {
-  const key = readIdempotencyKey(request.headersDistinct['idempotency-key'] ?? []);
+  if (request.headers['idempotency-key'] === undefined) return undefined;
+  const key = readIdempotencyKey(valuesOf(request, 'idempotency-key'));
   if (typeof key !== 'string') return key;
   // Node drops the second one; whoever is asked behind the handler may drop the first.
-  if ((request.headersDistinct['content-type']?.length ?? 0) > 1) {
+  if (valuesOf(request, 'content-type').length > 1) {
     return { detail: 'The header Content-Type is given more than once.' };
   }
   return read(request, key, options);
 }
 
 async function read(
-  request: IncomingMessage,
+  request: NodeRequest,
   key: string,
   { scope, account, secret, settings, ...reading }: IdempotentRequestOptions,
 ): Promise<IdempotentRequest> {
@@ -46,7 +47,7 @@ async function read(
   return { ...settings, scope, key, fingerprint: fingerprinter.fingerprint(account), signal };
 }
 
-function headOf(request: IncomingMessage & { readonly originalUrl?: string }) {
+function headOf(request: NodeRequest & { readonly originalUrl?: string }) {
   // Connect and Express take the mount path off `url`.
   const url = request.originalUrl ?? request.url ?? '';
   const mark = url.indexOf('?');
@@ -60,7 +61,7 @@ function headOf(request: IncomingMessage & { readonly originalUrl?: string }) {
 }
 
 /** Fires when the client goes while its request waits for the original. */
-function signalOf(request: IncomingMessage): AbortSignal {
+function signalOf(request: NodeRequest): AbortSignal {
   const gone = new AbortController();
   request.once('close', () => {
     if (request.socket.destroyed) gone.abort();

@@ -4,6 +4,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { gateOf, letPass, send, whenEntered } from './node-bridge.ts';
@@ -25,6 +26,12 @@ export type NodeHandler<Request extends IncomingMessage = IncomingMessage> = (
   response: ServerResponse,
 ) => void;
 
+/** A request listener of `node:http2`, by its compatibility API. */
+export type Http2Handler<Request extends Http2ServerRequest = Http2ServerRequest> = (
+  request: Request,
+  response: Http2ServerResponse,
+) => void;
+
 /**
  * Mounts a gate as middleware.
  * @example
@@ -41,7 +48,7 @@ export function headgate<Request extends IncomingMessage>(
 }
 
 /**
- * Puts a gate in front of one `node:http` handler.
+ * Puts a gate in front of one handler of `node:http`, or of `node:http2`. In HTTP/2 it sees what is answered by the `response`, not by its `stream`.
  * @example
  * ```ts
  * createServer(withHeadgate(gate, (request, response) => response.end('sent')));
@@ -51,9 +58,20 @@ export function withHeadgate<Request extends IncomingMessage>(
   gate: Gate<Request>,
   handler: NodeHandler<Request>,
   options?: RouteOptions<Request>,
-): NodeHandler<Request> {
+): NodeHandler<Request>;
+export function withHeadgate<Request extends Http2ServerRequest>(
+  gate: Gate<Request>,
+  handler: Http2Handler<Request>,
+  options?: RouteOptions<Request>,
+): Http2Handler<Request>;
+export function withHeadgate(
+  gate: Gate<never>,
+  handler: (request: never, response: never) => void,
+  options?: RouteOptions<never>,
+): unknown {
   const own = gateOf(gate, options);
-  return (request, response) => enter(own, request, response, () => handler(request, response));
+  // The bridge knows the two apart where they differ.
+  return (request: never, response: never) => enter(own, request, response, () => handler(request, response));
 }
 
 /** @param go the handler, or the way to it */

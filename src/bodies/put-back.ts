@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Http2ServerRequest } from 'node:http2';
 import { BodyError } from '../http/body-error.ts';
 
 export interface PutBackOptions {
@@ -14,18 +15,20 @@ export interface PutBackOptions {
 }
 
 /**
- * Reads the body of an HTTP/1 request to its end, and puts it back, so that whoever reads the request afterwards finds it untouched. Where that
+ * Reads the body of a request to its end, and puts it back, so that whoever reads the request afterwards finds it untouched. Where that
  * fails, the rest of the body is read and thrown away: the client is still to be answered, and its connection may be used again.
  *
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500), and whatever `observe` throws
  */
-export function readAndPutBack(request: IncomingMessage, options: PutBackOptions): Promise<void> {
+export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, options: PutBackOptions): Promise<void> {
   const { maxBytes, idleMs = 30_000, observe } = options;
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let size = 0;
     let timer: NodeJS.Timeout | undefined;
     let isOver = false;
+    const isWhole = endOf(request);
+    const isGone = (): boolean => request.destroyed || ('stream' in request && request.stream.destroyed);
     const stop = (): void => {
       isOver = true;
       clearTimeout(timer);
@@ -34,7 +37,7 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
     const fail = (error: unknown): void => {
       stop();
       // The listener for errors stays: one that comes later must not end the process.
-      if (!request.destroyed) request.resume();
+      if (!isGone()) request.resume();
       reject(error);
     };
     /** @returns whether the body is complete */
@@ -48,7 +51,7 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
         observe(chunk);
         chunks.push(chunk);
       }
-      return request.complete;
+      return isWhole();
     };
     const done = (): void => {
       stop();
@@ -74,19 +77,30 @@ export function readAndPutBack(request: IncomingMessage, options: PutBackOptions
       reject(alreadyRead());
       return;
     }
-    if (request.destroyed) return fail(aborted(request.errored));
+    if (isGone()) return fail(aborted(request.errored));
     if (Number(request.headers['content-length'] ?? 0) > maxBytes) return fail(tooLarge(maxBytes));
     request.on('error', onError).on('close', onClose);
     // By the next turn the parser has told the end of a body that is empty. To listen before that would make the stream tell its end, and
     // whoever reads it later would wait for it.
     process.nextTick(() => {
       if (isOver) return;
-      if (request.complete && request.readableLength === 0) return done();
+      if (isWhole() && request.readableLength === 0) return done();
       timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
       request.on('readable', onReadable);
       if (request.readableLength > 0) onReadable();
     });
   });
+}
+
+/** Says whether all of a body has come. HTTP/2 calls a request complete only when it was read, or is gone. */
+function endOf(request: IncomingMessage | Http2ServerRequest): () => boolean {
+  if (!('stream' in request)) return () => request.complete;
+  let isWhole = request.stream.endAfterHeaders;
+  // Before the request itself hears of it, and tells.
+  request.stream.prependOnceListener('end', () => {
+    isWhole = true;
+  });
+  return () => isWhole;
 }
 
 function tooLarge(maxBytes: number): BodyError {

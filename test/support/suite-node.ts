@@ -1,9 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
+import type { NodeRequest, NodeResponse } from '../../src/adapters/node-http.ts';
 import type { SuiteAnswer } from '../../src/testing/index.ts';
 
 /** The body as a plain stream has it. */
-export async function bodyOf(request: IncomingMessage): Promise<Uint8Array> {
+export async function bodyOf(request: NodeRequest): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
@@ -16,11 +17,11 @@ export function nodeBody({ body }: SuiteAnswer): string | Buffer | Readable | un
 }
 
 /** Answers with Node's own means. */
-export function writeNode(response: ServerResponse, answer: SuiteAnswer): void {
+export function writeNode(response: NodeResponse, answer: SuiteAnswer): void {
   const body = nodeBody(answer);
-  response.writeHead(answer.status, answer.headers);
-  if (body instanceof Readable) pipeline(body, response, () => {});
-  else response.end(body);
+  response.writeHead(answer.status, answer.headers as never);
+  if (body instanceof Readable) pipeline(body, response as never, () => {});
+  else response.end(body as never);
 }
 
 export function headerOf({ headers }: { headers: IncomingMessage['headers'] }, name: string): string | undefined {

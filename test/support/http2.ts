@@ -1,0 +1,65 @@
+import { type ClientHttp2Session, connect, createServer, type ServerHttp2Session } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+
+export interface Http2Server {
+  readonly port: number;
+  /** Asks over one connection of HTTP/2 that all share. */
+  fetch(request: Request): Promise<Response>;
+  close(): Promise<void>;
+}
+
+type Listening = Pick<ReturnType<typeof createServer>, 'address' | 'close' | 'on'>;
+
+/** A real server of HTTP/2, in the clear, on a free port of loopback. */
+export async function listenHttp2(listener: (request: never, response: never) => unknown): Promise<Http2Server> {
+  const server = createServer(listener as Parameters<typeof createServer>[1]);
+  const served = http2Client(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return served();
+}
+
+/** A client of a server, to be called before that listens, and again when it does. */
+export function http2Client(server: Listening): () => Http2Server {
+  const sessions = new Set<ServerHttp2Session>();
+  server.on('session', (session: ServerHttp2Session) => sessions.add(session));
+  return () => {
+    const { port } = server.address() as AddressInfo;
+    const client = connect(`http://127.0.0.1:${port}`);
+    client.on('error', () => {});
+    return {
+      port,
+      fetch: (request) => fetchOver(client, request),
+      close: () =>
+        new Promise((resolve) => {
+          client.destroy();
+          server.close(() => resolve());
+          for (const session of sessions) session.destroy();
+        }),
+    };
+  };
+}
+
+async function fetchOver(client: ClientHttp2Session, request: Request): Promise<Response> {
+  const { pathname, search } = new URL(request.url);
+  const hasBody = request.body !== null;
+  const stream = client.request(
+    { ':method': request.method, ':path': pathname + search, ...Object.fromEntries(request.headers) },
+    { endStream: !hasBody, signal: request.signal },
+  );
+  const responding = new Promise<[Headers, number]>((resolve, reject) => {
+    stream.on('error', reject).on('close', () => reject(new Error(`closed, with the code ${stream.rstCode}`)));
+    stream.on('response', (fields) => {
+      const headers = new Headers();
+      for (const [name, value] of Object.entries(fields)) {
+        if (!name.startsWith(':')) for (const one of [value ?? []].flat()) headers.append(name, one);
+      }
+      resolve([headers, Number(fields[':status'])]);
+    });
+  });
+  if (request.body) Readable.fromWeb(request.body as never).on('error', () => stream.close(8)).pipe(stream);
+  const [headers, status] = await responding;
+  const isBodyless = [204, 205, 304].includes(status) || request.method === 'HEAD';
+  if (isBodyless) stream.resume();
+  return new Response(isBodyless ? null : (Readable.toWeb(stream) as ReadableStream), { status, headers });
+}
