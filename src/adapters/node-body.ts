@@ -39,11 +39,7 @@ export function forgetBody(request: Request): void {
  * account: (request) => fieldOfBody(request, 'account_id'),
  * ```
  */
-export async function fieldOfBody(
-  request: NodeRequest,
-  name: string,
-  options: ReadBodyOptions = {},
-): Promise<string> {
+export async function fieldOfBody(request: NodeRequest, name: string, options: ReadBodyOptions = {}): Promise<string> {
   const { 'content-type': contentType, 'content-encoding': contentEncoding } = request.headers;
   const field = createBodyField({ name, contentType, contentEncoding });
   for (const chunk of await readBody(request, options)) field.write(chunk);

@@ -1,6 +1,6 @@
 import { type AdapterCase, type AdapterWorld, equal, pause, pieces, signal, until } from './adapter-world.ts';
 
-/** A connection that says exactly what the case says. */
+/** A connection of HTTP/1 that says exactly what the case says. */
 interface Line {
   readonly socket: import('node:net').Socket;
   received(): string;
@@ -28,7 +28,7 @@ function request(headers: string, body = '{"a":1}', length = body.length): strin
 export const SOCKET_CASES: readonly AdapterCase[] = [
   {
     name: 'S19: of five pipelined requests three pass a limit of three, each with its own count',
-    needsSocket: true,
+    needs: 'HTTP/1',
     options: { limit: ['3/1m'] },
     async run(world) {
       const line = await dial(world, request('').repeat(5));
@@ -42,7 +42,7 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
   },
   {
     name: 'I1: a key that is given twice is refused with 422',
-    needsSocket: true,
+    needs: 'HTTP/1',
     async run(world) {
       const line = await dial(world, request('idempotency-key: a\r\nidempotency-key: b\r\n'));
       await until(() => line.received().includes('\r\n\r\n'), 'the answer');
@@ -52,17 +52,17 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
   },
   {
     name: 'I11: a client that goes before the answer: the answer is kept, and its retry gets it',
-    needsSocket: true,
+    needs: 'a connection',
     async run(world) {
       const go = signal();
       world.handler = async (_, write) => {
         await go.given;
         write({ status: 201, body: 'done all the same' });
       };
-      const line = await dial(world, request('idempotency-key: k\r\n'));
+      const client = new AbortController();
+      const first = world.ask({ key: 'k', signal: client.signal });
       await until(() => world.runs === 1, 'the handler runs');
-      line.socket.destroy();
-      await pause();
+      await gone(client, first);
       go.give();
       const retry = await world.ask({ key: 'k' });
       equal([retry.status, retry.text, world.runs], [201, 'done all the same', 1]);
@@ -70,7 +70,7 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
   },
   {
     name: 'I11: a client that goes in the middle of a streamed answer: it is kept whole',
-    needsSocket: true,
+    needs: 'a connection',
     async run(world) {
       const go = signal();
       world.handler = (_, write) =>
@@ -82,10 +82,11 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
             yield* pieces('three ', 'four');
           })(),
         });
-      const line = await dial(world, request('idempotency-key: k\r\n'));
-      await until(() => line.received().includes('one'), 'the answer begins');
-      line.socket.destroy();
-      await pause();
+      const client = new AbortController();
+      const first = await world.open({ key: 'k', signal: client.signal });
+      const reader = first.body?.getReader();
+      equal(new TextDecoder().decode((await reader?.read())?.value).slice(0, 3), 'one');
+      await gone(client, reader?.read());
       go.give();
       const retry = await world.ask({ key: 'k' });
       equal([retry.status, retry.text, world.runs], [201, 'one two three four', 1]);
@@ -93,24 +94,34 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
   },
   {
     name: 'I13: a client that goes in the middle of its body: nothing is executed, charged or claimed',
-    needsSocket: true,
+    needs: 'a connection',
     async run(world) {
-      const line = await dial(world, request('idempotency-key: k\r\n', '{"a":', 7));
+      const client = new AbortController();
+      const half = signal();
+      const body = new ReadableStream<Uint8Array>(
+        {
+          start: (controller) => controller.enqueue(new TextEncoder().encode('{"a":')),
+          // More is asked for when that is on its way.
+          pull: () => half.give(),
+        },
+        { highWaterMark: 0 },
+      );
+      const first = world.ask({ key: 'k', body, signal: client.signal });
+      await half.given;
       await pause();
-      line.socket.destroy();
-      await pause();
+      await gone(client, first);
       equal([world.runs, await world.remaining()], [0, 1_000]);
       equal([(await world.ask({ key: 'k' })).status, world.runs], [200, 1]);
     },
   },
   {
     name: 'a client that does not read slows the handler down, with a key and without',
-    needsSocket: true,
+    needs: 'a connection',
     options: { idempotency: { maxKeptBytes: 1_000 } },
     async run(world) {
       const chunk = new Uint8Array(65_536);
       const total = 1_024;
-      for (const key of ['', 'idempotency-key: k\r\n']) {
+      for (const key of [undefined, 'k']) {
         let made = 0;
         world.handler = (_, write) =>
           write({
@@ -121,15 +132,19 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
               }
             })(),
           });
-        const line = await dial(world, request(key));
-        line.socket.pause();
+        const answer = await world.open(key === undefined ? {} : { key });
         await until(() => made > 0, 'the answer begins');
         await pause(200);
         equal(made < total / 2, true);
-        line.socket.resume();
-        await until(() => made === total, 'the rest');
-        line.socket.destroy();
+        equal((await answer.arrayBuffer()).byteLength, total * chunk.length);
       }
     },
   },
 ];
+
+/** Lets a client go, and gives the server time to see it. */
+async function gone(client: AbortController, waitsFor: Promise<unknown> | undefined): Promise<void> {
+  client.abort();
+  equal(await waitsFor?.then(Boolean, () => 'broken off'), 'broken off');
+  await pause();
+}

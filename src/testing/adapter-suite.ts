@@ -43,7 +43,7 @@ export interface SuiteApp<Request> {
 export interface SuiteServer {
   /** On 127.0.0.1; where there is no socket, give `fetch`. */
   readonly port?: number | undefined;
-  /** In place of a socket. Cases that need one are then left out. */
+  /** In place of a socket, or of HTTP/1 on it. Cases that need the one or the other are then left out. */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
   /** Stops it, idle connections included. */
   close(): unknown;
@@ -93,14 +93,10 @@ export function adapterSuite<Request>({ describe, it }: SuiteRunner, subject: Ad
   });
 }
 
-async function live<Request>(
-  subject: AdapterSubject<Request>,
-  { options, needsSocket, run }: AdapterCase,
-): Promise<void> {
+async function live<Request>(subject: AdapterSubject<Request>, { options, needs, run }: AdapterCase): Promise<void> {
   const world = await AdapterWorld.open(subject, options);
   try {
-    if (needsSocket && world.port === undefined) return;
-    await run(world);
+    if (world.has(needs)) await run(world);
   } finally {
     await world.close();
   }

@@ -23,8 +23,8 @@ export interface AdapterWorldOptions {
 export interface AdapterCase {
   readonly name: string;
   readonly options?: AdapterWorldOptions;
-  /** It is about connections, and says nothing where there are none. */
-  readonly needsSocket?: boolean;
+  /** It is about connections, or about what is said on those of HTTP/1, and says nothing where there are none. */
+  readonly needs?: 'a connection' | 'HTTP/1';
   run(world: AdapterWorld): Promise<void>;
 }
 
@@ -34,7 +34,8 @@ export interface Ask {
   readonly path?: string;
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
+  readonly body?: string | Uint8Array | ReadableStream<Uint8Array>;
+  readonly signal?: AbortSignal;
 }
 
 /** A whole answer. */
@@ -107,6 +108,12 @@ export class AdapterWorld {
     return this.#server?.port;
   }
 
+  /** Whether there is what a case needs. */
+  has(need: AdapterCase['needs']): boolean {
+    if (need === undefined) return true;
+    return this.port !== undefined && (need === 'a connection' || this.#server?.fetch === undefined);
+  }
+
   /** Sends a request, and reads its answer to the end. */
   async ask(ask: Ask = {}): Promise<Reply> {
     const response = await this.open(ask);
@@ -115,7 +122,14 @@ export class AdapterWorld {
   }
 
   /** Sends a request. */
-  open({ method = 'POST', path = '/things/1', key, headers = {}, body = '{"a":1}' }: Ask): Promise<Response> {
+  open({
+    method = 'POST',
+    path = '/things/1',
+    key,
+    headers = {},
+    body = '{"a":1}',
+    signal: gone,
+  }: Ask): Promise<Response> {
     const isBodyless = method === 'GET' || method === 'HEAD';
     const request = new Request(`http://127.0.0.1:${this.port ?? 80}${path}`, {
       method,
@@ -125,7 +139,8 @@ export class AdapterWorld {
         ...(key === undefined ? {} : { 'idempotency-key': key }),
         ...headers,
       },
-      ...(isBodyless ? {} : { body: body as string }),
+      ...(isBodyless ? {} : { body: body as string, duplex: 'half' }),
+      ...(gone && { signal: gone }),
     });
     const send = this.#server?.fetch ?? fetch;
     return send(request);

@@ -57,7 +57,10 @@ async function fetchOver(client: ClientHttp2Session, request: Request): Promise<
       resolve([headers, Number(fields[':status'])]);
     });
   });
-  if (request.body) Readable.fromWeb(request.body as never).on('error', () => stream.close(8)).pipe(stream);
+  if (request.body)
+    Readable.fromWeb(request.body as never)
+      .on('error', () => stream.close(8))
+      .pipe(stream);
   const [headers, status] = await responding;
   const isBodyless = [204, 205, 304].includes(status) || request.method === 'HEAD';
   if (isBodyless) stream.resume();
