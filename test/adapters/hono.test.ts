@@ -3,7 +3,7 @@ import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/hono.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
 import { listenWeb } from '../support/listen-web.ts';
-import { answerOf, RETURNED_GAPS, webResponse } from '../support/suite-web.ts';
+import { answerOf, webResponse } from '../support/suite-web.ts';
 
 adapterSuite<Context>(
   { describe, it },
@@ -12,7 +12,6 @@ adapterSuite<Context>(
     header: (c, name) => c.req.header(name),
     route: routeOf,
     idempotentRequest,
-    gaps: RETURNED_GAPS,
     listen({ gate, routes, handle }) {
       const app = new Hono().onError((_, c) => c.text('failed', 500));
       for (const { path, options } of routes) {

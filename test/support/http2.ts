@@ -9,7 +9,11 @@ export interface Http2Server {
   close(): Promise<void>;
 }
 
-type Listening = Pick<ReturnType<typeof createServer>, 'address' | 'close' | 'on'>;
+interface Listening {
+  address(): unknown;
+  close(done: () => void): unknown;
+  on(event: 'session', listener: (session: ServerHttp2Session) => void): unknown;
+}
 
 /** A real server of HTTP/2, in the clear, on a free port of loopback. */
 export async function listenHttp2(listener: (request: never, response: never) => unknown): Promise<Http2Server> {
@@ -22,7 +26,7 @@ export async function listenHttp2(listener: (request: never, response: never) =>
 /** A client of a server, to be called before that listens, and again when it does. */
 export function http2Client(server: Listening): () => Http2Server {
   const sessions = new Set<ServerHttp2Session>();
-  server.on('session', (session: ServerHttp2Session) => sessions.add(session));
+  server.on('session', (session) => void sessions.add(session));
   return () => {
     const { port } = server.address() as AddressInfo;
     const client = connect(`http://127.0.0.1:${port}`);

@@ -1,7 +1,7 @@
 import { H3, type H3Event } from 'h3';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/h3.ts';
 import type { AdapterSubject, SuiteServer } from '../../src/testing/index.ts';
-import { answerOf, RETURNED_GAPS, webResponse } from './suite-web.ts';
+import { answerOf, webResponse } from './suite-web.ts';
 
 /** h3, served in one of the ways that it can be. */
 export function h3Subject(
@@ -13,7 +13,6 @@ export function h3Subject(
     header: ({ req }, field) => req.headers.get(field) ?? undefined,
     route: routeOf,
     idempotentRequest,
-    gaps: RETURNED_GAPS,
     listen({ gate, routes, handle }) {
       const app = new H3({ silent: true });
       for (const { path, options } of routes) {

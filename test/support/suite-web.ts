@@ -14,16 +14,11 @@ export async function answerOf(handle: SuiteHandler, request: Request): Promise<
   return answer as SuiteAnswer;
 }
 
-/** Cases that make no sense where an answer is what a handler returns. */
-export const RETURNED_GAPS = {
-  'a handler that fails after it wrote: what it wrote is the outcome': 'what was not returned was not written',
-  'a handler that answers twice: the first answer is the outcome': 'a handler returns once',
-} as const;
-
 /** Cases about the answer that a framework gives to an error: where there is none, the runtime gives it, behind our back. */
 export const THROWN_GAPS = {
   "a handler that fails before it writes: the framework's answer shows the limits": 'the runtime answers',
   'I6: with a key, that failure is its outcome: it is not executed again': 'the runtime answers; a retry gets 409',
+  'a handler that fails after it wrote: what its client got is the outcome': 'the runtime answers; a retry gets 409',
 } as const;
 
 function webBody(body: SuiteAnswer['body']): string | Uint8Array | ReadableStream | null {
