@@ -3,7 +3,7 @@ import { connect as tcp } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type KeyedServer, serveKeyed } from '../support/keyed-server.ts';
-import { eventually, send } from '../support/raw-http.ts';
+import { eventually } from '../support/raw-http.ts';
 
 interface Step {
   readonly how: 'write' | 'callback' | 'pressure' | 'flush' | 'pause';
@@ -73,17 +73,40 @@ async function play(plan: Script, response: ServerResponse): Promise<void> {
   response.end(last === undefined ? undefined : bytesOf(last));
 }
 
-describe.each(['reject', 'reexecute'] as const)('whatever a handler does, onOrphan %s', (onOrphan) => {
+describe.each([
+  ['reject', 'HTTP/1', false],
+  ['reexecute', 'HTTP/1', false],
+  ['reject', 'HTTP/2', true],
+  ['reexecute', 'HTTP/2', true],
+] as const)('whatever a handler does, onOrphan %s, over %s', (onOrphan, _, http2) => {
   let plan: Script;
   let keyed: KeyedServer;
   let bare: KeyedServer;
   let keys = 0;
   beforeAll(async () => {
     const handler = (_: unknown, response: ServerResponse) => play(plan, response);
-    keyed = await serveKeyed(handler, { settings: { onOrphan, maxKeptBytes: 400_000 }, allMethods: ['1000000/1m'] });
-    bare = await serveKeyed(handler, { gate: { idempotent: () => undefined }, allMethods: ['1000000/1m'] });
+    keyed = await serveKeyed(handler, {
+      settings: { onOrphan, maxKeptBytes: 400_000 },
+      allMethods: ['1000000/1m'],
+      http2,
+    });
+    bare = await serveKeyed(handler, { gate: { idempotent: () => undefined }, allMethods: ['1000000/1m'], http2 });
   });
   afterAll(() => Promise.all([keyed.close(), bare.close()]));
+
+  const goneOver1 = (key: string) => {
+    const socket = tcp(keyed.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(
+      `POST / HTTP/1.1\r\nhost: x\r\nx-account: a\r\ncontent-type: application/json\r\nidempotency-key: ${key}\r\ncontent-length: 7\r\n\r\n{"a":1}`,
+    );
+    return () => socket.destroy();
+  };
+  const goneOver2 = (key: string) => {
+    const client = new AbortController();
+    keyed.post('/', { 'idempotency-key': key }, undefined, client.signal).catch(() => {});
+    return () => client.abort();
+  };
 
   it('I4: its client sees what it would see without a key, and so does every retry', async () => {
     await fc.assert(
@@ -116,16 +139,11 @@ describe.each(['reject', 'reexecute'] as const)('whatever a handler does, onOrph
         plan = next;
         const key = `k${keys++}`;
         const runs = keyed.runs;
-        const socket = tcp(keyed.port, '127.0.0.1');
-        socket.on('error', () => {});
-        socket.write(
-          `POST / HTTP/1.1\r\nhost: x\r\nx-account: a\r\ncontent-type: application/json\r\nidempotency-key: ${key}\r\ncontent-length: 7\r\n\r\n{"a":1}`,
-        );
+        const leave = http2 ? goneOver2(key) : goneOver1(key);
         await eventually(() => keyed.runs > runs, 'the handler runs');
         await new Promise((resolve) => setTimeout(resolve, afterMs));
-        socket.destroy();
-        const headers = { 'x-account': 'a', 'content-type': 'application/json', 'idempotency-key': key };
-        const retry = await send(keyed.port, { method: 'POST', path: '/', headers, body: '{"a":1}' });
+        leave();
+        const retry = await keyed.post('/', { 'idempotency-key': key });
         const native = await bare.post();
         expect(keyed.runs).toBe(runs + 1);
         if (native.body.length > 400_000) expect(retry.status).toBe(409);

@@ -190,6 +190,29 @@ describe('what the client sees of an answer', () => {
   });
 });
 
+describe('trailers', () => {
+  it('are left alone, with a key and without; a replay has none', async () => {
+    const server = await serve((_, response) => {
+      response.writeHead(200, { trailer: 'x-sum' });
+      response.write('half, ');
+      response.addTrailers({ 'x-sum': '7' });
+      response.end('whole');
+    });
+    const ask = async (key: string) => {
+      const socket = tcp(server.port, '127.0.0.1');
+      socket.write(
+        `POST / HTTP/1.1\r\nhost: x\r\nx-account: a\r\n${key}content-length: 0\r\nconnection: close\r\n\r\n`,
+      );
+      let text = '';
+      for await (const chunk of socket) text += chunk;
+      return /half.*whole\r\n0\r\nx-sum: 7\r\n\r\n$/s.test(text);
+    };
+    const key = 'idempotency-key: k\r\n';
+    expect([await ask(''), await ask(key), await ask(key)]).toEqual([true, true, false]);
+    expect(server.runs).toBe(2);
+  });
+});
+
 describe('what is kept', () => {
   it('I7: an answer over the bound reaches its client, is not kept, and is never run again', async () => {
     const server = await serve((_, response) => response.writeHead(201).end('x'.repeat(101)), {

@@ -14,6 +14,7 @@ import {
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
 import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';
+import { listenHttp2 } from './http2.ts';
 import { type Listening, listen } from './listen.ts';
 import { type Reply, send } from './raw-http.ts';
 
@@ -26,7 +27,7 @@ export interface KeyedServer extends Listening {
   /** How often the handler ran. */
   readonly runs: number;
   /** POSTs with the key `k` of the account `a` unless told otherwise. */
-  post(path?: string, headers?: OutgoingHttpHeaders, body?: string | Buffer): Promise<Reply>;
+  post(path?: string, headers?: OutgoingHttpHeaders, body?: string | Buffer, signal?: AbortSignal): Promise<Reply>;
 }
 
 export interface KeyedServerOptions {
@@ -34,12 +35,20 @@ export interface KeyedServerOptions {
   readonly allMethods?: string[];
   readonly gate?: Partial<GateOptions<IncomingMessage>>;
   readonly inConnect?: boolean;
+  /** Of HTTP/2; nothing is asked of `server` then. */
+  readonly http2?: boolean;
 }
 
 /** A real server with a gate that knows idempotency keys in front of a handler. */
 export async function serveKeyed(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  { settings = {}, allMethods = ['1000/1m'], gate: gateOptions, inConnect = false }: KeyedServerOptions = {},
+  {
+    settings = {},
+    allMethods = ['1000/1m'],
+    gate: gateOptions,
+    inConnect = false,
+    http2 = false,
+  }: KeyedServerOptions = {},
 ): Promise<KeyedServer> {
   let runs = 0;
   const counted = (request: IncomingMessage, response: ServerResponse) => {
@@ -59,7 +68,9 @@ export async function serveKeyed(
     onEvent: (event) => events.push(event),
     ...gateOptions,
   });
-  const listening = await listen(inConnect ? mounted(counted) : (withHeadgate(gate, counted) as RequestListener));
+  const listener = inConnect ? mounted(counted) : (withHeadgate(gate, counted) as RequestListener);
+  const over2 = http2 ? await listenHttp2(listener as never) : undefined;
+  const listening = (over2 as unknown as Listening | undefined) ?? (await listen(listener));
   function mounted(last: (request: IncomingMessage, response: ServerResponse) => void): RequestListener {
     const app = connect();
     app.use(headgate(gate));
@@ -75,17 +86,32 @@ export async function serveKeyed(
     get runs() {
       return runs;
     },
-    post: (path = '/', headers = {}, body = '{"a":1}') =>
-      send(listening.port, {
-        method: 'POST',
-        path,
-        headers: { 'x-account': 'a', 'idempotency-key': 'k', 'content-type': 'application/json', ...headers },
-        body,
-      }),
+    post(path = '/', headers = {}, body = '{"a":1}', signal) {
+      const all = { 'x-account': 'a', 'idempotency-key': 'k', 'content-type': 'application/json', ...headers };
+      if (over2 === undefined) return send(listening.port, { method: 'POST', path, headers: all, body });
+      const url = `http://127.0.0.1:${over2.port}${path}`;
+      const init = { method: 'POST', headers: all as Record<string, string>, body, ...(signal && { signal }) };
+      return over2.fetch(new Request(url, init)).then(replyOf);
+    },
     async close() {
       await listening.close();
       line.always = 'ok';
       await idempotency.close({ timeoutMs: 100 });
     },
+  };
+}
+
+async function replyOf(response: Response): Promise<Reply> {
+  const body = await response.arrayBuffer().catch(() => undefined);
+  const bytes = Buffer.from(body ?? new ArrayBuffer(0));
+  const headers = Object.fromEntries(response.headers);
+  const rawHeaders = [...response.headers].flat();
+  return {
+    status: response.status,
+    headers,
+    rawHeaders,
+    body: bytes,
+    text: bytes.toString(),
+    broken: body === undefined,
   };
 }
