@@ -1,13 +1,17 @@
 import { once } from 'node:events';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { connect as tcp } from 'node:net';
 import Router from '@koa/router';
 import express from 'express';
 // @ts-expect-error has no types under this name
 import express4 from 'express-4';
+import fastify, { type FastifyRequest } from 'fastify';
 import Koa from 'koa';
 import { afterEach, describe, expect, it } from 'vitest';
 import { headgate, routeOf } from '../../src/adapters/express.ts';
+import * as onFastify from '../../src/adapters/fastify.ts';
 import * as onKoa from '../../src/adapters/koa.ts';
+import { idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
@@ -126,10 +130,36 @@ describe('in koa', () => {
   });
 });
 
+/** Servers with a gate in front of everything; each counts what its handler is asked. */
+const UPGRADED: Record<string, (asked: () => void) => RequestListener | Promise<RequestListener>> = {
+  'node:http': (asked) =>
+    withHeadgate(
+      gateOf<IncomingMessage>(() => 'POST /x'),
+      asked,
+    ),
+  'express 5': (asked) => express().use(headgate(gateOf<express.Request>(() => 'POST /x')), asked),
+  'express 4': (asked) => (express4 as typeof express)().use(headgate(gateOf<express.Request>(() => 'POST /x')), asked),
+  koa: (asked) =>
+    new Koa()
+      .use(onKoa.headgate(gateOf<Koa.Context>(() => 'POST /x')))
+      .use(asked)
+      .callback(),
+  fastify: async (asked) => {
+    const app = fastify();
+    await app.register(onFastify.headgate(gateOf<FastifyRequest>(() => 'POST /x')));
+    app.all('*', async () => asked());
+    await app.ready();
+    return (request, response) => app.routing(request, response);
+  },
+};
+
 describe('a connection that is upgraded', () => {
-  it('passes by: the server’s upgrade listener has it', async () => {
-    const gate = gateOf<express.Request>(routeOf);
-    const { server, port } = await serve(express().use(headgate(gate)));
+  it.each(Object.entries(UPGRADED))('passes by, in %s: the server’s upgrade listener has it', async (_name, create) => {
+    let asked = 0;
+    const listener = await create(() => {
+      asked++;
+    });
+    const { server, port } = await serve(listener);
     let upgraded: { destroy(): unknown } | undefined;
     server.on('upgrade', (_, socket) => {
       upgraded = socket;
@@ -145,9 +175,36 @@ describe('a connection that is upgraded', () => {
     await expect.poll(() => text).toMatch(/101 Switching.*hello$/s);
     socket.write('echo');
     await expect.poll(() => text).toMatch(/helloecho$/);
-    expect(routes).toEqual([]);
+    expect([routes, asked]).toEqual([[], 0]);
     socket.destroy();
     upgraded?.destroy();
+    await once(socket, 'close');
+  });
+
+  it('passes through a handler that takes the socket over, with a key: what it writes there is its own', async () => {
+    const gate = createGate<IncomingMessage>({
+      limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+      account: () => undefined,
+      route: () => undefined,
+      idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+      idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
+    });
+    // Without a listener for upgrades Node gives the request to the handler.
+    const { port } = await serve(
+      withHeadgate(gate, (_request, response) => {
+        const { socket } = response;
+        socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nhello');
+        socket?.on('data', (chunk) => socket.write(chunk));
+      }),
+    );
+    const socket = tcp(port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    await expect.poll(() => text).toMatch(/101 Switching.*hello$/s);
+    socket.destroy();
     await once(socket, 'close');
   });
 });
