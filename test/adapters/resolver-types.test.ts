@@ -1,0 +1,56 @@
+import type { IncomingMessage } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type express from 'express';
+import type { FastifyRequest } from 'fastify';
+import type { H3Event } from 'h3';
+import type { Context } from 'hono';
+import type Koa from 'koa';
+import { expectTypeOf, it } from 'vitest';
+import type { ElysiaRequest } from '../../src/adapters/elysia.ts';
+import * as onElysia from '../../src/adapters/elysia.ts';
+import * as onExpress from '../../src/adapters/express.ts';
+import * as onFastify from '../../src/adapters/fastify.ts';
+import * as onH3 from '../../src/adapters/h3.ts';
+import * as onHono from '../../src/adapters/hono.ts';
+import * as onKoa from '../../src/adapters/koa.ts';
+import * as onNest from '../../src/adapters/nest.ts';
+import { withHeadgate } from '../../src/adapters/node.ts';
+import type { Gate, GateOptions } from '../../src/index.ts';
+
+/** What a gate asks for its route, of each framework's own request. */
+type Route<Request> = GateOptions<Request>['route'];
+
+it('each adapter’s resolvers take the request of its framework, with params and parsed body typed as there', () => {
+  expectTypeOf(onExpress.routeOf).toExtend<Route<express.Request>>();
+  expectTypeOf(onFastify.routeOf).toExtend<Route<FastifyRequest>>();
+  expectTypeOf(onKoa.routeOf).toExtend<Route<Koa.Context>>();
+  expectTypeOf(onHono.routeOf).toExtend<Route<Context>>();
+  expectTypeOf(onH3.routeOf).toExtend<Route<H3Event>>();
+  expectTypeOf(onElysia.routeOf).toExtend<Route<ElysiaRequest>>();
+  expectTypeOf(onNest.routeOf).toExtend<Route<onNest.NestRequest>>();
+
+  type Mail = express.Request<{ id: string }, unknown, { account_id: string }>;
+  expectTypeOf<Parameters<GateOptions<Mail>['account']>[0]['params']>().toEqualTypeOf<{ id: string }>();
+  expectTypeOf<Parameters<GateOptions<Mail>['account']>[0]['body']>().toEqualTypeOf<{ account_id: string }>();
+  expectTypeOf(onExpress.headgate<Mail>)
+    .parameter(0)
+    .toEqualTypeOf<Gate<Mail>>();
+  expectTypeOf(onHono.headgate<{ Variables: { user: string } }>)
+    .parameter(0)
+    .toEqualTypeOf<Gate<Context<{ Variables: { user: string } }>>>();
+});
+
+it('a resolver that does not fit is no gate', () => {
+  // @ts-expect-error an account is text
+  expectTypeOf((request: IncomingMessage) => request.headers.length).toExtend<
+    GateOptions<IncomingMessage>['account']
+  >();
+  // @ts-expect-error the request of another framework
+  expectTypeOf(onHono.routeOf).toExtend<Route<IncomingMessage>>();
+});
+
+it('a handler of HTTP/2 gets the response of HTTP/2', () => {
+  type Handler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+  const wrap = (gate: Gate<Http2ServerRequest>, handler: Handler) => withHeadgate(gate, handler);
+  expectTypeOf(wrap).returns.toEqualTypeOf<Handler>();
+});
