@@ -27,13 +27,12 @@ export interface AdjustTarget {
 /** Gives each subject its plan, and keeps plans, since stores know them by identity. */
 export class Plans {
   readonly #default: Layer | ((subject: Subject) => Layer);
-  readonly #providers = new Map<string, Layer>();
-  readonly #accounts = new Map<string, Layer>();
-  /** By account layer, provider layer and default layer; then by route. Emptied by every adjustment. */
+  readonly #providers: Map<string, Layer> = new Map();
+  /** Undefined while there is none, so that most subjects need not be looked up. */
+  #accounts: Map<string, Layer> | undefined;
+  /** Of the default layer, where it is one; else of those that the function has returned. Emptied by every adjustment. */
+  #everybodys: PlanCache | undefined;
   #kept = new WeakMap<Layer, PlanCache>();
-  /** The default layer is one object for most: a comparison instead of a look-up. */
-  #lastDefault: Layer | undefined;
-  #lastCache: PlanCache | undefined;
 
   /** @throws LimitError, OptionError naming the place */
   constructor(limits: Limits, place = 'limits') {
@@ -42,25 +41,22 @@ export class Plans {
       return;
     }
     if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
-    if (!('default' in limits || 'providers' in limits || 'accounts' in limits)) {
-      this.#default = new Layer(limits as LimitSet, place);
-      return;
-    }
-    checkOptions(limits, ['default', 'providers', 'accounts'], place);
-    const { default: everybody, providers, accounts } = limits as LayeredLimits;
-    this.#default = new Layer(everybody, `${place}.default`);
-    readLayers(providers, `${place}.providers`, this.#providers);
-    readLayers(accounts, `${place}.accounts`, this.#accounts);
+    if ('default' in limits || 'providers' in limits || 'accounts' in limits) {
+      checkOptions(limits, ['default', 'providers', 'accounts'], place);
+      const { default: everybody, providers, accounts } = limits as LayeredLimits;
+      this.#default = new Layer(everybody, `${place}.default`);
+      this.#providers = readLayers(providers, `${place}.providers`);
+      if (accounts !== undefined) this.#accounts = readLayers(accounts, `${place}.accounts`);
+    } else this.#default = new Layer(limits as LimitSet, place);
+    this.#everybodys = new PlanCache([this.#default]);
   }
 
   of(subject: Subject): Plan {
-    const byDefault = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
-    const account = this.#accounts.size === 0 ? undefined : this.#accounts.get(subject.account);
-    const provider = subject.provider === undefined ? undefined : this.#providers.get(subject.provider);
-    let cache = byDefault === this.#lastDefault ? (this.#lastCache as PlanCache) : this.#cacheOf(byDefault);
-    if (provider !== undefined) cache = cache.under(provider);
-    if (account !== undefined) cache = cache.under(account);
-    return cache.plan(subject.route) ?? cache.keep(layersOf(account, provider, byDefault), subject.route);
+    const { account, route, provider } = subject;
+    let cache = this.#everybodys ?? this.#cacheOf(subject);
+    if (provider !== undefined) cache = cache.under(this.#providers.get(provider));
+    if (this.#accounts !== undefined) cache = cache.under(this.#accounts.get(account));
+    return cache.of(route);
   }
 
   /** @throws LimitError, OptionError */
@@ -70,16 +66,19 @@ export class Plans {
     const layer = this.#layerOf(target);
     if (target.route === undefined) layer.adjustAllMethods(limit);
     else layer.adjustRoute(target.route, limit);
-    this.#kept = new WeakMap();
-    this.#lastDefault = undefined;
+    if (typeof this.#default === 'function') this.#kept = new WeakMap();
+    else this.#everybodys = new PlanCache([this.#default]);
   }
 
   #layerOf({ account, provider }: AdjustTarget): Layer {
     if (account !== undefined && provider !== undefined) {
       throw new OptionError('target', 'account and provider', 'one layer at a time: give one of the two');
     }
-    if (account !== undefined) return obtain(this.#accounts, account);
-    if (provider !== undefined) return obtain(this.#providers, provider);
+    if (account !== undefined) {
+      this.#accounts ??= new Map();
+      return obtain(this.#accounts, account, () => new Layer());
+    }
+    if (provider !== undefined) return obtain(this.#providers, provider, () => new Layer());
     if (typeof this.#default === 'function') {
       throw new OptionError(
         'target',
@@ -90,51 +89,45 @@ export class Plans {
     return this.#default;
   }
 
-  #cacheOf(layer: Layer): PlanCache {
-    let cache = this.#kept.get(layer);
-    if (cache === undefined) {
-      cache = new PlanCache();
-      this.#kept.set(layer, cache);
-    }
-    this.#lastDefault = layer;
-    this.#lastCache = cache;
-    return cache;
+  #cacheOf(subject: Subject): PlanCache {
+    const layer = (this.#default as (subject: Subject) => Layer)(subject);
+    return obtain(this.#kept, layer, () => new PlanCache([layer]));
   }
 }
 
 /** Plans of one combination of layers. Routes without a limit of their own share one plan, so that unheard-of routes cost nothing. */
 class PlanCache {
+  /** The most specific first. */
+  readonly #layers: readonly Layer[];
   readonly #byRoute = new Map<string, Plan>();
   readonly #under = new WeakMap<Layer, PlanCache>();
   #ofOtherRoutes: Plan | undefined;
 
-  under(layer: Layer): PlanCache {
-    let cache = this.#under.get(layer);
-    if (cache === undefined) {
-      cache = new PlanCache();
-      this.#under.set(layer, cache);
-    }
-    return cache;
+  constructor(layers: readonly Layer[]) {
+    this.#layers = layers;
   }
 
-  plan(route: string): Plan | undefined {
-    // Before the first `keep` nothing is known, not even which routes have limits of their own.
-    return this.#ofOtherRoutes === undefined ? undefined : (this.#byRoute.get(route) ?? this.#ofOtherRoutes);
+  /** Plans of these layers with a more specific one over them, where there is one. */
+  under(layer: Layer | undefined): PlanCache {
+    if (layer === undefined) return this;
+    return obtain(this.#under, layer, () => new PlanCache([layer, ...this.#layers]));
   }
 
-  keep(layers: readonly Layer[], route: string): Plan {
+  of(route: string): Plan {
+    return this.#byRoute.get(route) ?? this.#ofOtherRoutes ?? this.#fill(route);
+  }
+
+  /** Before it nothing is known, not even which routes have limits of their own. */
+  #fill(route: string): Plan {
+    const layers = this.#layers;
     for (const layer of layers) for (const own of layer.routes) this.#byRoute.set(own, planOf(layers, own));
     // No layer's routes can hold a symbol: this is the plan of every route that none of them names.
     this.#ofOtherRoutes = planOf(layers, UNNAMED);
-    return this.plan(route) as Plan;
+    return this.of(route);
   }
 }
 
 const UNNAMED = Symbol('any other route') as unknown as string;
-
-function layersOf(...layers: (Layer | undefined)[]): Layer[] {
-  return layers.filter((layer) => layer !== undefined);
-}
 
 function layerOfFunction(limits: (subject: Subject) => LimitSet): (subject: Subject) => Layer {
   const layers = new WeakMap<LimitSet, Layer>();
@@ -142,32 +135,29 @@ function layerOfFunction(limits: (subject: Subject) => LimitSet): (subject: Subj
     const set = limits(subject);
     if (!isPlainObject(set))
       throw new OptionError('limits(subject)', set, 'must return an object with allMethods, routes or both');
-    let layer = layers.get(set);
-    if (layer === undefined) {
-      layer = new Layer(set, 'limits(subject)');
-      layers.set(set, layer);
-    }
-    return layer;
+    return obtain(layers, set, () => new Layer(set, 'limits(subject)'));
   };
 }
 
-function readLayers(
-  sets: Readonly<Record<string, LimitSet>> | undefined,
-  place: string,
-  into: Map<string, Layer>,
-): void {
-  if (sets === undefined) return;
+function readLayers(sets: Readonly<Record<string, LimitSet>> | undefined, place: string): Map<string, Layer> {
+  const layers = new Map<string, Layer>();
+  if (sets === undefined) return layers;
   if (!isPlainObject(sets)) throw new OptionError(place, sets, 'must be an object of limits by name');
-  for (const [name, set] of Object.entries(sets)) into.set(name, new Layer(set, `${place}[${JSON.stringify(name)}]`));
+  for (const [name, set] of Object.entries(sets)) layers.set(name, new Layer(set, `${place}[${JSON.stringify(name)}]`));
+  return layers;
 }
 
-function obtain(layers: Map<string, Layer>, name: string): Layer {
-  let layer = layers.get(name);
-  if (layer === undefined) {
-    layer = new Layer();
-    layers.set(name, layer);
+function obtain<K extends WeakKey | string, V>(
+  values: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  let value = values.get(key);
+  if (value === undefined) {
+    value = make();
+    values.set(key, value);
   }
-  return layer;
+  return value;
 }
 
 function placeOf({ account, provider, route }: AdjustTarget): string {

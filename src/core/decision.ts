@@ -48,16 +48,18 @@ export function charge(plan: Plan, counters: Counters, at: number, cost: number,
  * Refund it with `limiter.refund(decision)`.
  */
 export class Decision {
-  readonly accepted: boolean;
-  readonly account: string;
-  readonly route: string;
+  // Only declared: a field that is also defined is written twice, and there is one of these for every request.
+  declare readonly accepted: boolean;
+  declare readonly account: string;
+  declare readonly route: string;
   /** What the request costs, or would have (S11). */
-  readonly cost: number;
+  declare readonly cost: number;
   /** When it was decided, on the store's clock, in milliseconds. */
-  readonly decidedAt: number;
+  declare readonly decidedAt: number;
   /** True where the store could not be asked in time and the failure policy decided: no header is made of it (S17). */
-  readonly degraded: boolean;
-  readonly #plan: Plan;
+  declare readonly degraded: boolean;
+  /** Every window of the plan as configured, checked or not. */
+  declare readonly plan: Plan;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
   #refundable: boolean;
@@ -82,7 +84,7 @@ export class Decision {
     this.cost = cost;
     this.decidedAt = decidedAt;
     this.degraded = degraded;
-    this.#plan = plan;
+    this.plan = plan;
     this.#rejectedBy = rejectedBy;
     this.#counters = counters;
     this.#refundable = this.accepted;
@@ -90,24 +92,19 @@ export class Decision {
 
   /** The one window that headers show: the last of the plan, or the one that rejected; undefined without a plan (S6). */
   get shown(): WindowStatus | undefined {
-    const index = this.accepted ? this.#plan.windows.length - 1 : this.#rejectedBy;
+    const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
     return index < 0 ? undefined : this.#status(index);
   }
 
   /** Every window that was checked, in order; none after the one that rejected (S2). */
   get trace(): readonly WindowStatus[] {
-    const checked = this.accepted ? this.#plan.windows.length : this.#rejectedBy + 1;
+    const checked = this.accepted ? this.plan.windows.length : this.#rejectedBy + 1;
     return Array.from({ length: checked }, (_, index) => this.#status(index));
-  }
-
-  /** Every window of the plan as configured, checked or not. */
-  get plan(): Plan {
-    return this.#plan;
   }
 
   /** Rejected, and waiting will not help: the cost is more than the window's max (S9, S11). */
   get impossible(): boolean {
-    return !this.accepted && this.cost > (this.#plan.windows[this.#rejectedBy] as PlanWindow).max;
+    return !this.accepted && this.cost > (this.plan.windows[this.#rejectedBy] as PlanWindow).max;
   }
 
   /** For stores: true for the first call on an accepted decision, then never again, so that a charge is taken back once (S13). */
@@ -120,7 +117,7 @@ export class Decision {
   /** The same decision, marked as the failure policy's. */
   asDegraded(): Decision {
     const { account, route, cost, decidedAt } = this;
-    return new Decision(account, route, this.#plan, cost, decidedAt, this.#rejectedBy, this.#counters, true);
+    return new Decision(account, route, this.plan, cost, decidedAt, this.#rejectedBy, this.#counters, true);
   }
 
   /** Everything of it that can be read, for logs. */
@@ -130,7 +127,7 @@ export class Decision {
   }
 
   #status(index: number): WindowStatus {
-    const window = this.#plan.windows[index] as PlanWindow;
+    const window = this.plan.windows[index] as PlanWindow;
     return windowStatus(window, this.#counters, index * SLOTS_PER_WINDOW, this.decidedAt, window.durationMs);
   }
 }

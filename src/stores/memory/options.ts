@@ -7,7 +7,7 @@ export interface MemoryStoreOptions {
   /**
    * Most (account, route) pairs held at a time, from 1 to 16,000,000. A full store looks at 256 accounts for a pair that is over; where it finds
    * none, the new pair is refused with `StoreFullError` and counted in `stats().refused`. Nothing active is ever forgotten (S18).
-   * About 28 bytes a key are taken at once, about 100 more when a key with four windows comes.
+   * A key with four windows takes about 120 bytes, when it comes.
    * @default 65_536
    */
   readonly maxKeys?: number;

@@ -1,7 +1,7 @@
 import { OptionError } from '../../core/errors.ts';
 import type { PlanWindow } from '../../core/plan.ts';
 import { isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
-import { Accounts } from './accounts.ts';
+import { Accounts, type Held } from './accounts.ts';
 import { Names, type RecordName, UNKNOWN } from './names.ts';
 import type { Part } from './part.ts';
 import { HEADER, MAX_WINDOWS, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
@@ -26,7 +26,6 @@ export class Records {
   readonly #accounts: Accounts;
   #size = 0;
   #swept = 0;
-  /** Traffic comes in runs of one route and plan: two comparisons instead of two look-ups by name. */
   #lastRoute: RecordName | undefined;
   #lastPart: Part | undefined;
   #lastTag = UNKNOWN;
@@ -47,18 +46,12 @@ export class Records {
 
   /** Address of the pair's record if it holds exactly the part's windows, else NOWHERE. */
   find(account: string, route: RecordName, part: Part): number {
-    const tag = this.#tag(route, part);
+    // Traffic comes in runs of one route and plan: two comparisons instead of two look-ups by name.
+    const tag = route === this.#lastRoute && part === this.#lastPart ? this.#lastTag : this.#tag(route, part);
     const held = this.#accounts.get(account);
-    if (held === undefined || tag === UNKNOWN) return NOWHERE;
-    if (typeof held === 'number') {
-      // Most accounts have few routes at a time, and the newest record stands first.
-      for (let address = held; address !== NOWHERE; address = this.#read(address, NEXT)) {
-        if (this.#read(address, TAG) === tag) return address;
-      }
-      return NOWHERE;
-    }
-    const address = held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE;
-    return address !== NOWHERE && this.#read(address, TAG) === tag ? address : NOWHERE;
+    // Most accounts have few routes at a time, and the newest record stands first.
+    if (typeof held === 'number' && this.slab.read(held, TAG) === tag) return held;
+    return held === undefined || tag === UNKNOWN ? NOWHERE : this.#search(held, tag);
   }
 
   /** Address of the pair's record, whatever windows it holds, or NOWHERE. */
@@ -89,15 +82,10 @@ export class Records {
     const routeId = this.#routes.acquire(route);
     const layoutId = this.#layoutNames.acquire(part.layout);
     this.#layouts[layoutId] = windows;
-    this.#write(address, TAG, routeId * LAYOUTS + layoutId);
+    this.slab.write(address, TAG, routeId * LAYOUTS + layoutId);
     this.#link(account, routeId, address);
     this.#size++;
     return address;
-  }
-
-  /** Says that a window of the account has just begun: it is the last to be swept. */
-  touch(account: string): void {
-    this.#accounts.touch(account);
   }
 
   /** Removes the account's records of which `leaves` says so. */
@@ -124,21 +112,28 @@ export class Records {
     this.#routes.retire(route);
   }
 
-  /** Looks at up to `most` accounts from the old end: what is over leaves, the rest goes to the back. Returns how many records left. */
-  sweep(most: number, now: number): number {
+  /** Looks at up to `most` accounts, in an order that goes round: what is over leaves. */
+  sweep(most: number, now: number): void {
     const leaves = (address: number, routeId: number): boolean =>
       this.#routes.isRetired(routeId) || this.#isOver(address, now);
-    let left = 0;
-    for (const account of this.#accounts.oldest(most)) {
-      left += this.removeWhere(account, leaves, SWEPT_OF_ONE_ACCOUNT);
-      this.touch(account);
+    // One more than there are, for the end of the round.
+    for (let looks = Math.min(most, this.#size + 1); looks > 0; looks--) {
+      const account = this.#accounts.next();
+      if (account !== undefined) this.#swept += this.removeWhere(account, leaves, SWEPT_OF_ONE_ACCOUNT);
     }
-    this.#swept += left;
-    return left;
+  }
+
+  #search(held: Held, tag: number): number {
+    if (typeof held !== 'number') {
+      const address = held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE;
+      return address !== NOWHERE && this.slab.read(address, TAG) === tag ? address : NOWHERE;
+    }
+    let address = held;
+    while (address !== NOWHERE && this.slab.read(address, TAG) !== tag) address = this.slab.read(address, NEXT);
+    return address;
   }
 
   #tag(route: RecordName, part: Part): number {
-    if (route === this.#lastRoute && part === this.#lastPart) return this.#lastTag;
     const routeId = this.#routes.find(route);
     const layoutId = this.#layoutNames.find(part.layout);
     if (routeId === UNKNOWN || layoutId === UNKNOWN) return UNKNOWN;
@@ -151,7 +146,7 @@ export class Records {
   #link(account: string, routeId: number, address: number): void {
     const held = this.#accounts.get(account);
     if (held === undefined || typeof held === 'number') {
-      this.#write(address, NEXT, held ?? NOWHERE);
+      this.slab.write(address, NEXT, held ?? NOWHERE);
       const linked = this.#addresses(address);
       this.#accounts.set(account, linked.length > MOST_LINKED ? this.#byRoute(linked) : address);
     } else {
@@ -161,7 +156,7 @@ export class Records {
 
   #addresses(first: number): number[] {
     const addresses = [];
-    for (let address = first; address !== NOWHERE; address = this.#read(address, NEXT)) addresses.push(address);
+    for (let address = first; address !== NOWHERE; address = this.slab.read(address, NEXT)) addresses.push(address);
     return addresses;
   }
 
@@ -174,7 +169,7 @@ export class Records {
     const staying = linked.filter((address) => !leaves(address, this.#routeId(address)));
     if (staying.length === linked.length) return 0;
     for (const address of linked) if (!staying.includes(address)) this.#release(address);
-    for (const [i, address] of staying.entries()) this.#write(address, NEXT, staying[i + 1] ?? NOWHERE);
+    for (const [i, address] of staying.entries()) this.slab.write(address, NEXT, staying[i + 1] ?? NOWHERE);
     if (staying.length === 0) this.#accounts.delete(account);
     else this.#accounts.set(account, staying[0] as number);
     return linked.length - staying.length;
@@ -218,18 +213,10 @@ export class Records {
   }
 
   #routeId(address: number): number {
-    return Math.floor(this.#read(address, TAG) / LAYOUTS);
+    return Math.floor(this.slab.read(address, TAG) / LAYOUTS);
   }
 
   #layoutId(address: number): number {
-    return this.#read(address, TAG) % LAYOUTS;
-  }
-
-  #read(address: number, field: number): number {
-    return this.slab.chunk(address)[this.slab.offset(address) + field] as number;
-  }
-
-  #write(address: number, field: number, value: number): void {
-    this.slab.chunk(address)[this.slab.offset(address) + field] = value;
+    return this.slab.read(address, TAG) % LAYOUTS;
   }
 }

@@ -1,4 +1,5 @@
 import { NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { MARGIN } from './counters.ts';
 
 /** No record. */
 export const NOWHERE = -1;
@@ -34,6 +35,15 @@ export class Slab {
     return address & OFFSET_MASK;
   }
 
+  /** A number of the header. */
+  read(address: number, field: number): number {
+    return this.chunk(address)[(address & OFFSET_MASK) + field] as number;
+  }
+
+  write(address: number, field: number, value: number): void {
+    this.chunk(address)[(address & OFFSET_MASK) + field] = value;
+  }
+
   /** A record whose windows have never had an instance; its header is the caller's to fill. */
   allocate(windows: number): number {
     const address = this.#reuse(windows) ?? this.#extend(HEADER + windows * SLOTS_PER_WINDOW);
@@ -43,14 +53,14 @@ export class Slab {
   }
 
   release(address: number, windows: number): void {
-    this.chunk(address)[this.offset(address) + NEXT] = this.#free[windows] ?? NOWHERE;
+    this.write(address, NEXT, this.#free[windows] ?? NOWHERE);
     this.#free[windows] = address;
   }
 
   #reuse(windows: number): number | undefined {
     const address = this.#free[windows] ?? NOWHERE;
     if (address === NOWHERE) return undefined;
-    this.#free[windows] = this.chunk(address)[this.offset(address) + NEXT] as number;
+    this.#free[windows] = this.read(address, NEXT);
     return address;
   }
 
@@ -58,7 +68,7 @@ export class Slab {
     let address = this.#end;
     // A record never crosses the edge of a chunk.
     if (this.offset(address) + size > CHUNK_SIZE) address = (address | OFFSET_MASK) + 1;
-    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(new Float64Array(CHUNK_SIZE));
+    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(new Float64Array(CHUNK_SIZE + MARGIN));
     this.#end = address + size;
     return address;
   }

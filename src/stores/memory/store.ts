@@ -68,9 +68,10 @@ class Store implements MemoryStore {
   }
 
   consume(account: string, route: string, plan: Plan, cost: number): Decision {
-    const now = this.#now();
+    const now = this.#clock.now();
+    if (!Number.isSafeInteger(now)) throw new ClockError(now);
     if (++this.#calls % CALLS_PER_SWEEP === 0) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-    const { own, shared } = this.#parts(plan);
+    const { own, shared } = plan === this.#lastPlan ? (this.#lastParts as Parts) : this.#parts(plan);
     if (shared !== undefined) return this.#consumeShared(account, route, plan, cost, now, own, shared);
     let address = this.#records.find(account, route, own);
     if (address === NOWHERE) {
@@ -81,7 +82,7 @@ class Store implements MemoryStore {
     const counters = slab.chunk(address);
     const at = slab.offset(address) + HEADER;
     const rejectedBy = evaluate(plan, counters, at, cost, now);
-    if (rejectedBy === FITS && charge(plan, counters, at, cost, now)) this.#started(account, now);
+    if (rejectedBy === FITS && charge(plan, counters, at, cost, now)) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     const checked = rejectedBy === FITS ? own.to : rejectedBy + 1;
     return new Decision(account, route, plan, cost, now, rejectedBy, copy(counters, at, checked));
   }
@@ -131,7 +132,7 @@ class Store implements MemoryStore {
       this.#makeRoom(() => 1, now);
       charge(plan, counters, 0, cost, now);
       this.#fill(this.#records.add(account, route, own), counters, 0, own);
-      this.#started(account, now);
+      this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
     return new Decision(account, route, plan, cost, now, rejectedBy, counters);
   }
@@ -164,7 +165,7 @@ class Store implements MemoryStore {
         const address = this.#locate(account, name, part, now);
         this.#fill(address === NOWHERE ? this.#records.add(account, name, part) : address, counters, part.from, part);
       }
-      if (started) this.#started(account, now);
+      if (started) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
     return new Decision(account, route, plan, cost, now, rejectedBy, counters);
   }
@@ -251,11 +252,6 @@ class Store implements MemoryStore {
     }
   }
 
-  #started(account: string, now: number): void {
-    this.#records.touch(account);
-    this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-  }
-
   /** Throws unless the keys that are needed fit (S18). */
   #makeRoom(needed: () => number, now: number): void {
     if (this.#records.size + needed() <= this.#maxKeys) return;
@@ -266,7 +262,6 @@ class Store implements MemoryStore {
   }
 
   #parts(plan: Plan): Parts {
-    if (plan === this.#lastPlan) return this.#lastParts as Parts;
     let parts = this.#partsOfPlan.get(plan);
     if (parts === undefined) {
       parts = partsOf(plan);
