@@ -4,8 +4,10 @@ import type { Plan, PlanWindow } from '../../core/plan.ts';
 export interface Layout {
   /** How many windows stand in the first record. */
   readonly ownWindows: number;
-  /** The arguments of `consume.lua` that say what the plan is. */
-  readonly consumeArguments: readonly string[];
+  /** What the list of `consume.lua` has behind the cost, its end included. */
+  readonly listEnd: string;
+  /** Its arguments that say how the plan's windows stand in records. */
+  readonly heads: readonly string[];
 }
 
 const layouts = new WeakMap<Plan, Layout>();
@@ -28,12 +30,12 @@ export function windowName({ limit, durationMs }: Pick<PlanWindow, 'limit' | 'du
 function createLayout({ windows, allMethodsScope, routeWindows }: Plan): Layout {
   const ownWindows = allMethodsScope === 'account' ? routeWindows : windows.length;
   const records = allMethodsScope === 'account' ? [windows.slice(0, ownWindows), windows.slice(ownWindows)] : [windows];
-  const numbers = JSON.stringify(windows.flatMap(({ max, durationMs }) => [max, durationMs]));
-  const heads = records.flatMap((inRecord) => {
-    const head = headOf(inRecord);
-    return [head, String(head.length), `<${'dd'.repeat(inRecord.length)}`];
-  });
-  return { ownWindows, consumeArguments: [numbers, String(records.length), ...heads] };
+  const numbers = windows.flatMap(({ max, durationMs }) => [max, durationMs]);
+  return {
+    ownWindows,
+    listEnd: `${[records.length, ...numbers].join()}]`,
+    heads: records.flatMap((inRecord) => [headOf(inRecord), `<${'dd'.repeat(inRecord.length)}`]),
+  };
 }
 
 function headOf(windows: readonly PlanWindow[]): string {

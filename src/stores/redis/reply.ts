@@ -8,15 +8,19 @@ export interface ConsumeReply {
   readonly checks: readonly (Counters | number)[];
 }
 
+const DOUBLE = Float64Array.BYTES_PER_ELEMENT;
+
 /**
- * Reads a reply of `consume.lua`. Clients and protocol versions differ in how they give numbers; anything but what the script says is refused.
+ * Reads a reply of `consume.lua`; anything but what the script says is refused.
  * @throws TypeError
  */
 export function readConsumeReply(reply: unknown, checks: number, windows: number): ConsumeReply {
-  if (!Array.isArray(reply) || reply.length !== 1 + checks) throw unexpected(reply);
+  const doubles = windows * SLOTS_PER_WINDOW;
+  if (!(reply instanceof Uint8Array) || reply.length !== (1 + checks * doubles) * DOUBLE) throw unexpected(reply);
+  const view = new DataView(reply.buffer, reply.byteOffset, reply.length);
   const read: (Counters | number)[] = [];
-  for (let i = 1; i <= checks; i++) read.push(readCheck(reply[i], windows * SLOTS_PER_WINDOW));
-  return { now: integer(reply[0]), checks: read };
+  for (let i = 0; i < checks; i++) read.push(readCheck(view, 1 + i * doubles, doubles));
+  return { now: integerAt(view, 0), checks: read };
 }
 
 /** Reads a reply of `refund.lua`: how many windows took the charge back. */
@@ -24,16 +28,17 @@ export function readRefundReply(reply: unknown): number {
   return integer(reply);
 }
 
-function readCheck(reply: unknown, doubles: number): Counters | number {
-  if (!(reply instanceof Uint8Array)) return integer(reply) - 1;
-  if (reply.length !== doubles * Float64Array.BYTES_PER_ELEMENT) throw unexpected(reply);
+function readCheck(view: DataView, at: number, doubles: number): Counters | number {
+  if (Number.isNaN(view.getFloat64(at * DOUBLE, true))) return integerAt(view, at + 1) - 1;
   const counters = new Float64Array(doubles);
-  const view = new DataView(reply.buffer, reply.byteOffset, reply.length);
-  for (let i = 0; i < doubles; i++) {
-    counters[i] = view.getFloat64(i * Float64Array.BYTES_PER_ELEMENT, true);
-    if (!Number.isSafeInteger(counters[i])) throw unexpected(reply);
-  }
+  for (let i = 0; i < doubles; i++) counters[i] = integerAt(view, at + i);
   return counters;
+}
+
+function integerAt(view: DataView, at: number): number {
+  const number = view.getFloat64(at * DOUBLE, true);
+  if (!Number.isSafeInteger(number)) throw unexpected(number);
+  return number;
 }
 
 function integer(value: unknown): number {

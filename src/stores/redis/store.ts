@@ -105,6 +105,7 @@ class Store implements RedisStore {
   }
 
   async peek(account: string, route: string, plan: Plan): Promise<readonly WindowStatus[]> {
+    if (plan.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
     const check = { keys: this.#keysOf(name, account, plan), account, route, waiting: [] };
     const { now, checks } = await this.#ask({ plan, cost: 1, checks: [check], place: 0 });
@@ -232,15 +233,16 @@ class Store implements RedisStore {
   async #ask({ plan, cost, checks }: Group): Promise<ConsumeReply> {
     const { commands, guard } = this.#parts;
     const keys: string[] = [];
-    const counts: string[] = [];
     let decisions = 0;
     for (const check of checks) {
-      const { waiting } = check;
       keys.push(...check.keys);
-      counts.push(String(waiting.length));
-      decisions += waiting.length;
+      decisions += check.waiting.length;
     }
-    const args = [this.#now(), String(cost), ...layoutOf(plan).consumeArguments, ...counts];
+    const { listEnd, heads } = layoutOf(plan);
+    const args = [this.#now(), `[${cost},${listEnd}`, ...heads];
+    // A peek is a check that nobody waits for.
+    if (checks.some(({ waiting }) => waiting.length !== 1))
+      for (const { waiting } of checks) args.push(String(waiting.length));
     this.#calls++;
     this.#coalesced += Math.max(0, decisions - 1);
     // An answer that makes no sense is a failure like any other.

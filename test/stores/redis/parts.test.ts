@@ -32,12 +32,14 @@ function fakeClient(answer: (command: string) => unknown): { client: RedisClient
   return { client: client as unknown as RedisClient, sent };
 }
 
+const doubles = (...numbers: number[]): Buffer => Buffer.from(Float64Array.from(numbers).buffer);
+
 describe('the script', () => {
   it('is sent by source where the server does not know it', async () => {
     const answer = (name: string): Promise<unknown> =>
       name === 'EVALSHA'
         ? Promise.reject(new Error('NOSCRIPT No matching script.'))
-        : Promise.resolve(['1', Buffer.alloc(16)]);
+        : Promise.resolve(doubles(1, 0, 0));
     const { client, sent } = fakeClient(answer);
     expect(await createRedisStore(client).consume('a', 'r', plan, 1)).toMatchObject({
       accepted: true,
@@ -57,27 +59,29 @@ describe('the script', () => {
 });
 
 describe('an answer that is none', () => {
-  const doubles = (...numbers: number[]): Buffer => Buffer.from(Float64Array.from(numbers).buffer);
   const replies = [
     null,
     true,
     'OK',
     7,
     [],
-    ['1'],
-    ['1', doubles(0, 0), doubles(0, 0)],
-    ['1', doubles(0)],
-    ['1', doubles(0, 0, 0)],
-    ['1', doubles(0, 1.5)],
-    ['1', doubles(Number.NaN, 1)],
-    ['1', Buffer.from('')],
-    ['1', ''],
-    ['1', null],
-    ['1', [0, 0]],
-    ['1', 'OK'],
-    ['x', doubles(0, 0)],
-    ['1e300', doubles(0, 0)],
-    ['', doubles(0, 0)],
+    ['1', doubles(0, 0)],
+    [doubles(1, 0, 0)],
+    '1',
+    Buffer.from(''),
+    Buffer.from('1'),
+    doubles(1),
+    doubles(1, 0),
+    doubles(1, 0, 0, 0),
+    doubles(1, 0, 0, 0, 0),
+    doubles(1, 0, 1.5),
+    doubles(1, Number.POSITIVE_INFINITY, 1),
+    doubles(1, 0, Number.NaN),
+    doubles(1, Number.NaN, Number.NaN),
+    doubles(1, Number.NaN, 0.5),
+    doubles(1.5, 0, 0),
+    doubles(1e300, 0, 0),
+    doubles(Number.NaN, 0, 0),
   ];
 
   it.each(replies.map((reply) => [reply]))('is refused: %j', (reply) => {
