@@ -238,7 +238,7 @@ class StoreIdempotency implements Idempotency {
   }
 
   #settingsOf(given: SettingsInput, reconcile: unknown): ClaimSettings {
-    const settings = settingsOf(given, this.settings);
+    const settings = given === NO_OPTIONS ? this.settings : settingsOf(given, this.settings);
     checkFunction('reconcile', reconcile, settings.onOrphan === 'reconcile');
     return settings;
   }

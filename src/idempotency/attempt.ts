@@ -38,7 +38,7 @@ export class Attempt {
   readonly settings: ClaimSettings;
   readonly fused: boolean;
   readonly fingerprint: string;
-  readonly #token = crypto.randomUUID();
+  readonly #token: string;
 
   /** @param fused whether the claim is marked as dispatched as soon as it is made */
   constructor(engine: Engine, id: ClaimId, fingerprint: string, settings: ClaimSettings, fused: boolean) {
@@ -47,6 +47,7 @@ export class Attempt {
     this.settings = settings;
     this.fused = fused;
     this.fingerprint = fingerprint;
+    this.#token = engine.nextToken();
   }
 
   /** Without a reply, the claim that may have been made is given back in the background. Never rejects, nor throws. */

@@ -13,6 +13,9 @@ export class Engine {
   readonly waiters: Waiters;
   readonly #held = new Set<{ stopRenewing(): void }>();
   readonly #whenFree: (() => void)[] = [];
+  /** Of this engine alone, so that with a number behind it every token is unlike any other, anywhere: a random one each would cost more than its look-up. */
+  readonly #name = crypto.randomUUID();
+  #tokens = 0;
   #closed = false;
 
   constructor(store: ClaimStore, timers: Timers, onEvent: ((event: IdempotencyEvent) => void) | undefined) {
@@ -25,6 +28,11 @@ export class Engine {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** For one attempt. */
+  nextToken(): string {
+    return `${this.#name}-${++this.#tokens}`;
   }
 
   /** Claims that are neither settled nor given back. */
