@@ -13,8 +13,8 @@ export class Engine {
   readonly waiters: Waiters;
   readonly #held = new Set<{ stopRenewing(): void }>();
   readonly #whenFree: (() => void)[] = [];
-  /** Of this engine alone, so that with a number behind it every token is unlike any other, anywhere: a random one each would cost more than its look-up. */
-  readonly #name = crypto.randomUUID();
+  /** Of this engine alone, made when asked for, since some platforms have nothing random while a module loads. */
+  #name: string | undefined;
   #tokens = 0;
   #closed = false;
 
@@ -30,8 +30,9 @@ export class Engine {
     return this.#closed;
   }
 
-  /** For one attempt. */
+  /** For one attempt, unlike any other anywhere: one random name and a number, since a random token each would cost more than the look-up. */
   nextToken(): string {
+    this.#name ??= crypto.randomUUID();
     return `${this.#name}-${++this.#tokens}`;
   }
 

@@ -206,8 +206,9 @@ describe('createIdempotency', () => {
   });
 
   it('works with the time of the platform', async () => {
-    const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 30, waitMs: 5_000 });
-    const slow = () => new Promise<number>((resolve) => setTimeout(resolve, 100, 7));
+    const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 300, waitMs: 5_000 });
+    // Longer than a lease, which is renewed; and a lease is longer than a busy machine stands still.
+    const slow = () => new Promise<number>((resolve) => setTimeout(resolve, 500, 7));
     const results = await Promise.all([idempotency.run('k', 'r', slow), idempotency.run('k', 'r', slow)]);
     expect(results.map(({ kind }) => kind).sort()).toEqual(['executed', 'replayed']);
     await idempotency.close();

@@ -12,6 +12,15 @@ describe('memory store: limits', () => {
     expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
   });
 
+  it('S19: a decision of more windows than are copied at once keeps its numbers, and one of fewer shows no others', () => {
+    const { store } = setUp();
+    const five = planFrom(['9/1s', '9/1m', '9/1h'], ['9/1m', '9/1h']);
+    const one = planFrom(['9/1m']);
+    const decisions = [five, one].map((plan) => store.consume('a', `${plan.windows.length}`, plan, 2));
+    for (const plan of [five, one]) store.consume('a', `${plan.windows.length}`, plan, 3);
+    expect(decisions.map(({ trace }) => trace.map(({ remaining }) => remaining))).toEqual([[7, 7, 7, 7, 7], [7]]);
+  });
+
   it('S1: with scope account, the routes of an account share All methods, and only that', () => {
     const { store } = setUp();
     const plan = planFrom(['2/1m'], ['3/1m'], 'account');
