@@ -46,6 +46,10 @@ describe('begin', () => {
 
   it('FREE: claims, one generation on', () => expect(begin(free, by, NOW)).toEqual(claimed(4)));
 
+  it('FREE: claims, also where the clock has stepped back behind the moment at which it was given back', () => {
+    expect(begin({ ...free, leaseUntil: NOW + 400 }, by, NOW)).toEqual(claimed(4));
+  });
+
   it('COMPLETED: replays, value or none, and changes nothing', () => {
     const tooLarge = { ...completed, result: { status: '200', value: undefined } };
     for (const record of [completed, tooLarge]) {
