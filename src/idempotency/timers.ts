@@ -17,19 +17,22 @@ const LONGEST_MS = 2 ** 31 - 1;
  * Whether a timer may serve others than the request that set it. On Workers, with or without their compatibility with Node, it ends with that request;
  * of what is no process nothing is known.
  */
-const OUTLIVE_REQUESTS =
-  globalThis.process?.versions?.node !== undefined &&
-  (globalThis as { navigator?: { userAgent?: string } }).navigator?.userAgent !== 'Cloudflare-Workers';
+function outliveRequests(): boolean {
+  const { process, navigator } = globalThis as { process?: NodeJS.Process; navigator?: { userAgent?: string } };
+  return process?.versions?.node !== undefined && navigator?.userAgent !== 'Cloudflare-Workers';
+}
 
 /** The platform's own. */
 export function createSystemTimers(): Timers {
   const { now } = monotonicClock;
-  const shared = new SharedTimers(monotonicClock, (call, ms) => void setTimeout(call, ms).unref?.());
+  const shared = outliveRequests()
+    ? new SharedTimers(monotonicClock, (call, ms) => void setTimeout(call, ms).unref?.())
+    : undefined;
   return {
     now,
     after(ms, call, background) {
       const shortMs = Math.min(ms, LONGEST_MS);
-      if (background && OUTLIVE_REQUESTS) return shared.after(shortMs, call);
+      if (background && shared !== undefined) return shared.after(shortMs, call);
       const timer = setTimeout(call, shortMs);
       return () => clearTimeout(timer);
     },
