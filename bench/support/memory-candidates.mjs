@@ -102,7 +102,11 @@ export const CANDIDATES = {
       const ends = Date.now() + 86_400_000;
       const ephemeralCache = new Map(accounts.map((account) => [`@upstash/ratelimit:${account}`, ends]));
       const limiter = new Ratelimit({ redis: {}, limiter: Ratelimit.fixedWindow(1, '1 d'), ephemeralCache });
-      return { ask: (account) => limiter.limit(account), isAccepted: ({ success }) => success, size: () => ephemeralCache.size };
+      return {
+        ask: (account) => limiter.limit(account),
+        isAccepted: ({ success }) => success,
+        size: () => ephemeralCache.size,
+      };
     },
   },
 };
@@ -147,9 +151,12 @@ function floor(wrap = (ask) => ask) {
 }
 
 function headgate({ accounts, max, windowsMs, clock }, asking) {
-  const store = createMemoryStore({ maxKeys: 2 * Math.max(accounts.length, 65_536), ...(clock && { clock }) });
+  const store = createMemoryStore({ maxKeys: Math.max(accounts.length, 5_000), ...(clock && { clock }) });
   const [first, second, third, fourth] = windowsMs.map((ms) => `${max}/${ms}ms`);
-  const limiter = createLimiter({ store, limits: { allMethods: [third, fourth], routes: { [ROUTE]: [first, second] } } });
+  const limiter = createLimiter({
+    store,
+    limits: { allMethods: [third, fourth], routes: { [ROUTE]: [first, second] } },
+  });
   return { ask: asking(limiter), isAccepted: ({ accepted }) => accepted, size: () => store.stats().keys };
 }
 

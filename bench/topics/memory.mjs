@@ -92,13 +92,17 @@ function outcomeTable(cells, names, outcome) {
     less,
   ]);
   const wasRun = (row) => row.slice(2, -1).some((value) => value !== '');
-  return table([outcome, 'windows', ...columns.map((name) => name.slice(outcome.length + 2)), 'does less'], rows.filter(wasRun));
+  return table(
+    [outcome, 'windows', ...columns.map((name) => name.slice(outcome.length + 2)), 'does less'],
+    rows.filter(wasRun),
+  );
 }
 
 function targets(cells, workload) {
   const rows = [];
   const add = (what, ratio, wanted, isMet) => {
-    if (ratio !== undefined) rows.push({ what: `${workload}: ${what}`, measured: spread(ratio), wanted, met: isMet(ratio.median) });
+    if (ratio !== undefined)
+      rows.push({ what: `${workload}: ${what}`, measured: spread(ratio), wanted, met: isMet(ratio.median) });
   };
   const isMost = (value) => value <= FLOOR_MOST;
   if (workload.startsWith('accepted')) {
@@ -108,7 +112,12 @@ function targets(cells, workload) {
   const times = (peer) => cells.ratio('ns', [workload, peer], AWAITED);
   const peer = fastestAwaited(cells, workload);
   if (peer !== undefined)
-    add(`times as fast as ${peer}, the fastest awaited peer`, times(peer), `≥ ${PEER_LEAST}`, (value) => value >= PEER_LEAST);
+    add(
+      `times as fast as ${peer}, the fastest awaited peer`,
+      times(peer),
+      `≥ ${PEER_LEAST}`,
+      (value) => value >= PEER_LEAST,
+    );
   add(`times as fast as ${UNION}`, times(UNION), `≥ ${UNION_LEAST}`, (value) => value >= UNION_LEAST);
   return rows;
 }

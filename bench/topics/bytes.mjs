@@ -1,0 +1,67 @@
+// Bytes that a key takes in memory, of headgate with four windows and its peers with one; a fresh process for each.
+import { inFreshProcess } from '../support/fresh-process.mjs';
+import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
+import { peerVersions } from '../support/peers.mjs';
+import { table, whole } from '../support/table.mjs';
+
+const KEY_COUNTS = [100_000, 1_000_000];
+const OURS = 'headgate, consumeSync';
+const FLAGS = ['--expose-gc', '--max-old-space-size=8192'];
+const BYTES_MOST = 150;
+/** Those that hold the same as another, or nothing by themselves. */
+const LEFT_OUT = ['floor, awaited', 'headgate, await consume', '@upstash/ratelimit'];
+const NAMES = Object.keys(CANDIDATES).filter((name) => !LEFT_OUT.includes(name));
+
+const titleOf = (name) => name.replace(/, (sync|consumeSync)$/, '');
+
+export async function measure({ quick, progress }) {
+  const figures = {};
+  for (const keyCount of quick ? KEY_COUNTS.slice(0, 1) : KEY_COUNTS) {
+    figures[keyCount] = {};
+    for (const name of NAMES) {
+      progress(`${whole(keyCount)} keys: ${titleOf(name)}`);
+      figures[keyCount][name] = inFreshProcess('support/bytes-worker.mjs', [name, keyCount], FLAGS).bytesPerKey;
+    }
+  }
+  return { versions: peerVersions(PEERS), figures };
+}
+
+export function report({ figures }) {
+  const keyCounts = Object.keys(figures).map(Number);
+  const rows = NAMES.map((name) => [
+    name === OURS ? `**${titleOf(name)}**` : titleOf(name),
+    CANDIDATES[name].windows,
+    ...keyCounts.map((keyCount) => figures[keyCount][name].toFixed(0)),
+  ]);
+  return {
+    title: 'Bytes a key',
+    markdown: `
+Beyond the key's own string: heap and external memory of a process of its own after a full collection, less what it had before. The floor is a \`Map\` of four plain objects a key.
+
+${table(['bytes a key', 'windows', ...keyCounts.map((keyCount) => `${whole(keyCount)} keys`)], rows)}`,
+    targets: keyCounts.flatMap((keyCount) => targets(keyCount, figures[keyCount])),
+    chart: {
+      title: 'Bytes a key: headgate with four windows, peers with one',
+      unit: 'bytes beyond the key’s own string',
+      scale: 'linear',
+      better: 'less',
+      panels: keyCounts.map((keyCount) => ({
+        title: `${whole(keyCount)} keys`,
+        bars: NAMES.map((name) => ({ label: titleOf(name), value: figures[keyCount][name], kind: kindOf(name) })),
+      })),
+    },
+  };
+}
+
+const kindOf = (name) => ({ 'floor, sync': 'floor', [OURS]: 'ours' })[name] ?? 'peer';
+
+function targets(keyCount, bytes) {
+  const least = NAMES.filter((name) => kindOf(name) === 'peer').sort((left, right) => bytes[left] - bytes[right])[0];
+  const row = (what, most) => ({
+    what: `${whole(keyCount)} keys${what}`,
+    measured: bytes[OURS].toFixed(0),
+    wanted: `≤ ${most}`,
+    met: bytes[OURS] <= most,
+  });
+  return [row('', BYTES_MOST), row(`, with four windows no more than ${least} with one`, Math.floor(bytes[least]))];
+}
