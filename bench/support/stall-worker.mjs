@@ -6,7 +6,7 @@ import { CANDIDATES } from './memory-candidates.mjs';
 const [, , candidate, count, leastSeconds, atOnce] = process.argv;
 const keyCount = Number(count);
 /** Checks in a turn, each of another key. */
-const TURN = 500;
+const TURN = 200;
 const LIVE_KEYS = 10_000;
 const DAY_MS = 86_400_000;
 const MAX = 1_000_000;
