@@ -17,7 +17,9 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKER = fileURLToPath(new URL('./support/guard-worker.mjs', import.meta.url));
 /** Nothing of these is built. */
 const BESIDE = new Set(['node_modules', '.git', 'dist', 'coverage', 'reports', 'bench', 'docs', 'test']);
-const COUNTED_CALLS = 20_000;
+/** Instructions are counted over about so much work, and in calls enough for the compiler to be done. */
+const COUNTED_NS = 20e6;
+const COUNTED_CALLS = { least: 5_000, most: 100_000 };
 
 const { values } = parseArgs({
   options: {
@@ -45,14 +47,12 @@ try {
   ];
   const figures = await inRounds({
     rounds,
-    workloads: chosen.map((name) => ({ name, contestants })),
+    workloads: chosen.map((name) => ({ name, contestants, calls: counter && callsOf(name, contestants[0].dist) })),
     progress,
-    measure: ({ dist }, { name }, isWarmUp) => {
+    measure: ({ dist }, { name, calls }, isWarmUp) => {
       // Each is a fresh process, and warms up by itself.
       if (isWarmUp) return undefined;
-      return counter
-        ? { cost: counted(counter, dist, name) }
-        : inFreshProcess('support/guard-worker.mjs', [dist, name]);
+      return counter ? { cost: counted(counter, dist, name, calls) } : timed(name, dist);
     },
   });
   endProgress();
@@ -61,6 +61,10 @@ try {
   if (isSlower) process.exitCode = 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+function timed(workload, dist) {
+  return inFreshProcess('support/guard-worker.mjs', [dist, workload]);
 }
 
 function defaultBase() {
@@ -97,8 +101,13 @@ function copyTree(place) {
   cpSync(ROOT, place, { recursive: true, filter: (from) => !BESIDE.has(relative(ROOT, from).split('/')[0]) });
 }
 
-/** Of a call: what the same process needs without the calls is taken off. */
-function counted({ count }, dist, workload) {
-  const of = (calls) => count(['--single-threaded', WORKER, dist, workload, String(calls)]);
-  return (of(COUNTED_CALLS) - of(0)) / COUNTED_CALLS;
+/** Of a call once the code is warm: twice as many calls, less as many. */
+function counted({ count }, dist, workload, calls) {
+  const of = (times) => count(['--single-threaded', WORKER, dist, workload, String(times * calls)]);
+  return (of(2) - of(1)) / calls;
+}
+
+function callsOf(workload, dist) {
+  const calls = Math.round(COUNTED_NS / timed(workload, dist).cost);
+  return Math.min(Math.max(calls, COUNTED_CALLS.least), COUNTED_CALLS.most);
 }

@@ -1,11 +1,10 @@
 // A process of `npm run bench:guard`: one workload on one build of headgate. Prints the CPU nanoseconds of a call as JSON; told a number of calls, does just
-// so many after the same warm-up, for whoever counts instructions.
+// so many, for whoever counts instructions.
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { GUARDED } from './guard-workloads.mjs';
 
 const [, , dist, workload, calls] = process.argv;
-const WARM_UP_CALLS = 5_000;
 const WARM_UP_MS = 250;
 const MEASURED_MS = 250;
 const BATCH = 200;
@@ -33,7 +32,7 @@ async function spend(ms) {
 }
 
 if (calls !== undefined) {
-  await batch(WARM_UP_CALLS + Number(calls));
+  await batch(Number(calls));
 } else {
   await spend(WARM_UP_MS);
   const { done, spentMs } = await spend(MEASURED_MS);
