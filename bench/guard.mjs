@@ -38,30 +38,29 @@ const chosen = Object.keys(GUARDED).filter((name) => values.only === undefined |
 if (chosen.length === 0) throw new Error(`no workload ${values.only}: there are ${Object.keys(GUARDED).join('; ')}`);
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-guard-'));
-try {
-  const counter = values.instructions ? instructionCounter() : undefined;
-  const rounds = Number(values.rounds ?? counter?.rounds ?? 9);
-  const contestants = [
-    { name: 'base', dist: build('base', unpackBase) },
-    { name: 'head', dist: build('head', copyTree) },
-  ];
-  const figures = await inRounds({
-    rounds,
-    workloads: chosen.map((name) => ({ name, contestants, calls: counter && callsOf(name, contestants[0].dist) })),
-    progress,
-    measure: ({ dist }, { name, calls }, isWarmUp) => {
-      // Each is a fresh process, and warms up by itself.
-      if (isWarmUp) return undefined;
-      return counter ? { cost: counted(counter, dist, name, calls) } : timed(name, dist);
-    },
-  });
-  endProgress();
-  const { text, isSlower } = guardReport({ figures, limit, base, rounds, unit: counter ? 'instructions' : 'CPU ns' });
-  console.log(text);
-  if (isSlower) process.exitCode = 1;
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+process.once('SIGINT', () => process.exit(130));
+
+const counter = values.instructions ? instructionCounter() : undefined;
+const rounds = Number(values.rounds ?? counter?.rounds ?? 9);
+const contestants = [
+  { name: 'base', dist: build('base', unpackBase) },
+  { name: 'head', dist: build('head', copyTree) },
+];
+const figures = await inRounds({
+  rounds,
+  workloads: chosen.map((name) => ({ name, contestants, calls: counter && callsOf(name, contestants[0].dist) })),
+  progress,
+  measure: ({ dist }, { name, calls }, isWarmUp) => {
+    // Each is a fresh process, and warms up by itself.
+    if (isWarmUp) return undefined;
+    return counter ? { cost: counted(counter, dist, name, calls) } : timed(name, dist);
+  },
+});
+endProgress();
+const { text, isSlower } = guardReport({ figures, limit, base, rounds, unit: counter ? 'instructions' : 'CPU ns' });
+console.log(text);
+if (isSlower) process.exitCode = 1;
 
 function timed(workload, dist) {
   return inFreshProcess('support/guard-worker.mjs', [dist, workload]);
