@@ -24,7 +24,8 @@ export async function inRounds({ rounds, workloads, measure, progress, before = 
 }
 
 /**
- * Keeps what has every word of `only`, in one of its forms: `spread,64|256,headgate`. Floors stay, of the clients that are left.
+ * Keeps what has every word of `only`, in one of its forms: `spread,64|256,headgate`; a candidate also by what stands before its comma. Floors stay, of the
+ * clients that are left.
  * @param workloads their contestants are `{ client, candidate }`
  * @returns the same, its contestants with their names: `candidate`, or `candidate on client`
  */
@@ -33,7 +34,7 @@ export function chooseWorkloads(workloads, only = '') {
   return workloads
     .map(({ contestants, ...workload }) => {
       const fits = ({ client, candidate }) => {
-        const known = [...Object.values(workload), client, candidate].map(String);
+        const known = [...Object.values(workload), client, candidate, candidate.split(',')[0]].map(String);
         return words.every((forms) => forms.some((form) => known.includes(form)));
       };
       const chosen = contestants.filter(fits);

@@ -56,7 +56,7 @@ Nanoseconds of CPU a check, collections included: median of ${rounds} rounds of 
 and the most. Keys in a fixed random order; no window ends meanwhile. headgate checks four windows, a peer as many as its row says. The floor is a bare \`Map\` whose record has four windows: get,
 compare, add. Above synchronous checks, below those that are awaited, each beside the floor of its kind.
 
-${OUTCOMES.map((outcome) => outcomeTable(cells, Object.keys(figures), outcome)).join('\n\n')}
+${tables(cells, Object.keys(figures)).join('\n\n')}
 
 A process for each candidate needs some memory at 1,000,000 keys: about 7 GB for all of them.`,
     targets: Object.keys(figures).flatMap((workload) => targets(cells, workload)),
@@ -78,8 +78,14 @@ function bars(cells, workload) {
   );
 }
 
-function outcomeTable(cells, names, outcome) {
-  const columns = names.filter((name) => name.startsWith(outcome));
+function tables(cells, names) {
+  const columnsOf = (outcome) => names.filter((name) => name.startsWith(outcome));
+  return OUTCOMES.filter((outcome) => columnsOf(outcome).length > 0).map((outcome) =>
+    outcomeTable(cells, columnsOf(outcome), outcome),
+  );
+}
+
+function outcomeTable(cells, columns, outcome) {
   const rows = Object.entries(CANDIDATES).map(([candidate, { windows, waits, less = '' }]) => [
     candidate.startsWith('headgate') ? `**${candidate}**` : candidate,
     windows,
