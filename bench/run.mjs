@@ -30,6 +30,8 @@ for (const name of chosen) {
   if (!TOPICS.includes(name)) throw new Error(`no topic ${name}: there are ${TOPICS.join(', ')}`);
 }
 installPeers();
+// Before all else: meanwhile somebody may commit.
+const where = provenance();
 const began = performance.now();
 for (const [i, name] of chosen.entries()) {
   const { measure, report } = await loadTopic(name);
@@ -39,7 +41,7 @@ for (const [i, name] of chosen.entries()) {
   };
   try {
     const { versions, ...figures } = await measure({ ...options, progress: tell });
-    const result = { provenance: { ...provenance(), quick, versions }, ...figures };
+    const result = { provenance: { ...where, date: new Date().toISOString(), quick, versions }, ...figures };
     saveResult(place.results, name, result);
     endProgress();
     console.log(`${section(name, report(result), result.provenance)}\n`);
