@@ -58,6 +58,7 @@ function bytesOf(contents) {
     bundle: true,
     minify: true,
     write: false,
+    logLevel: 'error',
     external: PEERS,
   }).outputFiles;
   return gzipSync(bundle.contents, { level: 9 }).length;
