@@ -5,13 +5,17 @@ import { Redis } from 'ioredis';
 
 const ANSWER_MS = 10_000;
 
-/** A server of the benchmark's own on a free port of loopback, that keeps nothing on disk; `admin` is a connection beside the measured ones. */
-export async function startRedisServer() {
-  const port = await freePort();
-  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'].map(String);
+/**
+ * A server of the benchmark's own on a free port of loopback, that keeps nothing on disk; `admin` is a connection beside the measured ones.
+ * @param more options of the server
+ */
+export async function startRedisServer(more = [], at = freePort()) {
+  const port = await at;
+  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...more].map(String);
   const child = spawn(process.env.REDIS_SERVER_BIN ?? 'redis-server', options, { stdio: 'ignore' });
   // Ours alone, and worth nothing without us.
-  process.once('exit', () => child.kill('SIGKILL'));
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
   await new Promise((resolve, reject) => {
     child.once('spawn', resolve);
     child.once('error', () =>
@@ -28,7 +32,8 @@ export async function startRedisServer() {
     version: field(await admin.info('server'), 'redis_version'),
     stop() {
       admin.disconnect();
-      child.kill('SIGKILL');
+      process.off('exit', kill);
+      kill();
     },
   };
 }
@@ -62,9 +67,10 @@ function field(info, name) {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? 'unknown';
 }
 
-async function freePort() {
+/** @param wanted 0 takes any */
+export async function freePort(wanted = 0) {
   const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise((resolve, reject) => server.once('error', reject).listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address();
   await new Promise((resolve) => server.close(resolve));
   return port;

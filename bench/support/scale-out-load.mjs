@@ -1,0 +1,83 @@
+// A load process of the topic scale-out: kept connections to one gateway that each ask, wait for the answer, and ask again.
+// Bare sockets: the load must not be the bottleneck.
+import { connect } from 'node:net';
+import { pseudoRandomOrder } from './order.mjs';
+import { ACCOUNTS, accountName, ROUTE, TOKEN } from './scale-out-limits.mjs';
+
+const { port, index } = JSON.parse(process.argv[2]);
+const requestOf = (account) =>
+  `${ROUTE} HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${TOKEN}\r\nx-account: ${account}\r\n\r\n`;
+const requests = Array.from({ length: ACCOUNTS }, (_, i) => requestOf(accountName(i)));
+const order = pseudoRandomOrder(ACCOUNTS);
+let at = index * 251_677;
+
+/** @param next the next request, or undefined where there is none; gets each answer's status */
+function converse(next, hear) {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    let text = '';
+    const ask = () => {
+      const request = next();
+      if (request === undefined) socket.end(resolve);
+      else socket.write(request);
+    };
+    socket.setNoDelay(true);
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('the gateway closed a connection')));
+    socket.on('connect', ask);
+    socket.setEncoding('latin1').on('data', (data) => {
+      text += data;
+      const head = text.indexOf('\r\n\r\n');
+      if (head === -1) return;
+      const length = /\r\ncontent-length: (\d+)/i.exec(text);
+      if (length === null) return reject(new Error(`an answer without a length: ${text}`));
+      if (text.length < head + 4 + Number(length[1])) return;
+      const status = Number(text.slice(9, 12));
+      text = '';
+      try {
+        hear(status);
+        ask();
+      } catch (error) {
+        socket.destroy();
+        reject(error);
+      }
+    });
+  });
+}
+
+async function load({ inFlight, seconds }) {
+  let decisions = 0;
+  const began = performance.now();
+  const end = began + seconds * 1_000;
+  const next = () => (performance.now() >= end ? undefined : requests[order[at++ & (order.length - 1)]]);
+  const hear = (status) => {
+    if (status !== 200) throw new Error(`an account that has plenty was answered ${status}`);
+    decisions++;
+  };
+  await Promise.all(Array.from({ length: inFlight }, () => converse(next, hear)));
+  return { decisions, seconds: (performance.now() - began) / 1_000 };
+}
+
+/** @returns how many were accepted */
+async function rush({ account, requests: amount, inFlight }) {
+  const request = requestOf(account);
+  let left = amount;
+  let accepted = 0;
+  const next = () => (left-- > 0 ? request : undefined);
+  const hear = (status) => {
+    if (status === 200) accepted++;
+    else if (status !== 429) throw new Error(`a hot account was answered ${status}`);
+  };
+  await Promise.all(Array.from({ length: inFlight }, () => converse(next, hear)));
+  return { accepted };
+}
+
+process.on('message', async (request) => {
+  try {
+    process.send(await (request.step === 'load' ? load(request) : rush(request)));
+  } catch (error) {
+    process.send({ error: error instanceof Error ? error.stack : String(error) });
+  }
+});
+process.on('disconnect', () => process.exit());
+process.send({ ready: true });

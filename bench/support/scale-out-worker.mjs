@@ -1,0 +1,68 @@
+// A process of the topic scale-out: the limiter alone, on a store that others share.
+import { createLimiter } from 'headgate';
+import { createRedisStore } from 'headgate/redis';
+import { Cluster, Redis } from 'ioredis';
+import { pseudoRandomOrder } from './order.mjs';
+import { ACCOUNTS, accountName, HOT_LIMITS, LIMITS, ROUTE } from './scale-out-limits.mjs';
+
+const { ports, isCluster, index } = JSON.parse(process.argv[2]);
+const LOOK_EVERY = 64;
+
+const nodes = ports.map((port) => ({ port, host: '127.0.0.1' }));
+const client = isCluster ? new Cluster(nodes) : new Redis(nodes[0]);
+await new Promise((resolve) => client.once('ready', resolve));
+if (isCluster) await Promise.all(client.nodes('master').map((node) => node.ping()));
+
+const store = createRedisStore(client, { deadlineMs: 10_000 });
+const spread = createLimiter({ store, limits: LIMITS });
+const hot = createLimiter({ store, limits: HOT_LIMITS });
+const accounts = Array.from({ length: ACCOUNTS }, (_, i) => accountName(i));
+const order = pseudoRandomOrder(ACCOUNTS);
+/** Processes don't ask for the same accounts at the same time. */
+let at = index * 251_677;
+
+async function decide(limiter, account) {
+  const { accepted, degraded } = await limiter.consume({ account, route: ROUTE });
+  if (degraded) throw new Error('a decision was degraded: Redis did not answer');
+  return accepted;
+}
+
+/** @returns decisions, and the process's CPU */
+async function load({ inFlight, seconds }) {
+  let decisions = 0;
+  let ended = false;
+  const began = performance.now();
+  const end = began + seconds * 1_000;
+  const cpuBefore = process.cpuUsage();
+  const ask = async () => {
+    while (!ended) {
+      const isAccepted = await decide(spread, accounts[order[at++ & (order.length - 1)]]);
+      if (!isAccepted) throw new Error('an account that has plenty was refused');
+      if (++decisions % LOOK_EVERY === 0) ended = performance.now() >= end;
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, ask));
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return { decisions, seconds: (performance.now() - began) / 1_000, cpuMicros: user + system };
+}
+
+/** @returns how many were accepted */
+async function rush({ account, requests, inFlight }) {
+  let left = requests;
+  let accepted = 0;
+  const ask = async () => {
+    while (left-- > 0) if (await decide(hot, account)) accepted++;
+  };
+  await Promise.all(Array.from({ length: inFlight }, ask));
+  return { accepted };
+}
+
+process.on('message', async (request) => {
+  try {
+    process.send(await (request.step === 'load' ? load(request) : rush(request)));
+  } catch (error) {
+    process.send({ error: error instanceof Error ? error.stack : String(error) });
+  }
+});
+process.on('disconnect', () => process.exit());
+process.send({ ready: true });

@@ -1,0 +1,145 @@
+// Decisions a second by 1, 2 and 4 processes on one Redis and on a cluster: gateways under HTTP load, and the limiter alone.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createFleet } from '../support/fleet.mjs';
+import { versionOf } from '../support/provenance.mjs';
+import { chooseWorkloads, inRounds } from '../support/rounds.mjs';
+import { startGateway } from '../support/scale-out-gateway.mjs';
+import { HOT_MOST, hotName } from '../support/scale-out-limits.mjs';
+import { meterServers, STORES, weighKeys } from '../support/scale-out-store.mjs';
+
+export { scaleOutReport as report } from '../support/scale-out-report.mjs';
+
+const PROCESSES = [1, 2, 4];
+const MOST = Math.max(...PROCESSES);
+/** Checks that a process has under way, by what it is: gateways and their load share the cores with everything else. */
+const IN_FLIGHT = { limiter: 64, gateway: 16 };
+const WARM_UP_SECONDS = 0.5;
+
+export async function measure(options) {
+  const { quick, only, profile, progress, rounds = quick ? 1 : 5, seconds = quick ? 0.2 : 0.5 } = options;
+  const figures = {};
+  const bytesPerKey = {};
+  let redis;
+  for (const [storeName, start] of Object.entries(STORES)) {
+    const workloads = chooseWorkloads(workloadsOn(storeName), only);
+    if (workloads.length === 0) continue;
+    progress(`${storeName}: starting`);
+    const store = await start();
+    redis = store.servers[0].version;
+    const site = await openSite(
+      store,
+      profile,
+      workloads.map(({ kind }) => kind),
+    );
+    try {
+      const measureCell = ({ candidate: processes }, { kind }, isWarmUp) =>
+        run(store, site[kind], {
+          kind,
+          processes,
+          seconds: isWarmUp ? Math.max(seconds, WARM_UP_SECONDS) : seconds,
+        });
+      Object.assign(figures, await inRounds({ rounds, workloads, progress, measure: measureCell }));
+      bytesPerKey[storeName] = await weighKeys(store.servers);
+    } finally {
+      await site.stop();
+      store.stop();
+    }
+  }
+  const versions = { redis, ioredis: versionOf('ioredis') };
+  return { versions, rounds, seconds, inFlight: IN_FLIGHT, hotMost: HOT_MOST, bytesPerKey, figures };
+}
+
+function workloadsOn(store) {
+  return Object.keys(IN_FLIGHT).map((kind) => ({
+    name: `${kind}, ${store}`,
+    kind,
+    store,
+    contestants: PROCESSES.map((candidate) => ({ candidate })),
+  }));
+}
+
+/** By kind, what is asked, a process at a place: `ask(place, request)` loads it, `cpuMicros(count)` is what the first of them have used. */
+async function openSite(store, profile, kinds) {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'));
+  const opened = [];
+  const stop = async () => {
+    for (const { stop } of opened.reverse()) await stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const open = { limiter: openLimiters, gateway: openGateways };
+  const site = { stop };
+  try {
+    for (const kind of kinds) site[kind] = await open[kind]({ store, profile, folder, opened });
+    return site;
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function openLimiters({ store, profile, opened }) {
+  const fleet = createFleet('support/scale-out-worker.mjs', profile);
+  opened.push(fleet);
+  const ports = store.servers.map(({ port }) => port);
+  for (let i = 0; i < MOST; i++) await fleet.start(`limiter ${i}`, { ports, isCluster: store.isCluster, index: i });
+  return { ask: (i, request) => fleet.ask(`limiter ${i}`, request), cpuMicros: async () => undefined };
+}
+
+async function openGateways({ store, folder, opened }) {
+  const upstream = createFleet('support/scale-out-upstream.mjs');
+  const loads = createFleet('support/scale-out-load.mjs');
+  opened.push(upstream, loads);
+  await upstream.start('upstream', {});
+  const { port: upstreamPort } = await upstream.ask('upstream', {});
+  const gateways = [];
+  for (let i = 0; i < MOST; i++) {
+    const gateway = await startGateway({ folder, name: `gateway-${i}`, store: store.url, upstreamPort });
+    opened.push(gateway);
+    gateways.push(gateway);
+    await loads.start(`load ${i}`, { port: gateway.port, index: i });
+  }
+  return {
+    ask: (i, request) => loads.ask(`load ${i}`, request),
+    async cpuMicros(count) {
+      const used = await Promise.all(gateways.slice(0, count).map((gateway) => gateway.cpuMicros()));
+      return used.reduce((sum, micros) => sum + micros, 0);
+    },
+  };
+}
+
+let hotCount = 0;
+
+async function run({ servers }, subject, { kind, processes, seconds }) {
+  const everybody = (request) => Promise.all(Array.from({ length: processes }, (_, i) => subject.ask(i, request)));
+  const inFlight = IN_FLIGHT[kind];
+  const before = await subject.cpuMicros(processes);
+  const spent = await meterServers(servers);
+  const loads = await everybody({ step: 'load', inFlight, seconds });
+  const { calls, scriptMicros, cpuMicros: serverMicros } = await spent();
+  const sum = (field) => loads.reduce((total, load) => total + load[field], 0);
+  const cpuMicros = before === undefined ? sum('cpuMicros') : (await subject.cpuMicros(processes)) - before;
+  await checkExactness(everybody, { inFlight, processes });
+  const decisions = sum('decisions');
+  return {
+    perSecond: loads.reduce((total, load) => total + load.decisions / load.seconds, 0),
+    decisionsPerCall: decisions / calls,
+    scriptMicros: scriptMicros / decisions,
+    serverMicros: serverMicros / decisions,
+    cpuMicros: cpuMicros / decisions,
+  };
+}
+
+/** A new hot account in a window that has just begun: all processes together let through its max, neither more nor less. */
+async function checkExactness(everybody, { inFlight, processes }) {
+  const account = hotName(hotCount++);
+  const requests = HOT_MOST + 50;
+  const answers = await everybody({ step: 'rush', account, requests, inFlight });
+  const accepted = answers.reduce((sum, answer) => sum + answer.accepted, 0);
+  if (accepted !== HOT_MOST) {
+    throw new Error(
+      `${processes} processes accepted ${accepted} of ${processes * requests} where the max is ${HOT_MOST}`,
+    );
+  }
+}
