@@ -1,0 +1,35 @@
+/**
+ * A gateway's memory of certain rejections, as src/stores/redis/denials.ts keeps them: until the window ends, at most `maxMicros`. At first it holds
+ * what it would hold by chance, had the account's requests come to this gateway forever.
+ * @param gapOf microseconds between an account's arrivals at one gateway, in the mean
+ */
+export function createDenials({ maxMicros, allowance, gapOf, random }) {
+  const untilOf = new Map();
+
+  function untilAtStart(account) {
+    const full = allowance.fullAtStart(account);
+    if (full === undefined) return undefined;
+    const gap = gapOf(account);
+    let until = 0;
+    for (let asked = full.since + random.exponential(gap); asked < 0; asked = until + random.exponential(gap)) {
+      until = Math.min(asked + maxMicros, full.until);
+    }
+    return until;
+  }
+
+  return {
+    isCertain(account, now) {
+      if (maxMicros === 0) return false;
+      let until = untilOf.get(account);
+      if (until === undefined) {
+        until = untilAtStart(account);
+        if (until === undefined) return false;
+        untilOf.set(account, until);
+      }
+      return now < until;
+    },
+    remember(account, sentAt, windowEnd) {
+      untilOf.set(account, Math.min(sentAt + maxMicros, windowEnd));
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** What is assumed, and not measured. Microseconds where nothing else is said. */
+export const PARAMETERS = {
+  perAccountPerDay: 100,
+  /** The busiest hour to the mean of a day. */
+  peakFactor: 3,
+  exponent: 0.8,
+  burst: 1,
+  hotShare: 0.05,
+  window: { max: 60, micros: 60e6 },
+  longestWindowMicros: 86_400e6,
+  /** As `denyCacheMaxMs` is by itself. */
+  denialMicros: 1e6,
+  oneWayMedian: 150,
+  oneWaySigma: 0.5,
+  gatewayUtilisation: 0.3,
+  shardUtilisation: 0.6,
+  leastGateways: 2,
+};
+
+/** Settings of `simulate` for a fleet at its peak, less how many shards and decisions. */
+export function settingsOf({ accounts, hotShare = 0, values, parameters = PARAMETERS }) {
+  const { perAccountPerDay, peakFactor, gatewayUtilisation, leastGateways, oneWayMedian, oneWaySigma } = parameters;
+  const perSecond = (accounts * perAccountPerDay * peakFactor) / 86_400;
+  const busyGateways = (perSecond * values.gateway) / 1e6;
+  return {
+    ...parameters,
+    accounts,
+    hotShare,
+    perSecond,
+    gateways: Math.max(leastGateways, Math.ceil(busyGateways / gatewayUtilisation)),
+    cpu: { request: values.gateway / 2, answer: values.gateway / 2, call: 0 },
+    serviceOf: (records) => values.call + values.record * records,
+    perConnection: values.beside,
+    oneWay: (random) => random.lognormal(oneWayMedian, oneWaySigma),
+  };
+}

@@ -1,0 +1,47 @@
+/**
+ * A server with one thread, as Redis' event loop works: a turn takes the calls that have come, serves them one after the other, and sends their answers
+ * together at its end.
+ * @param serviceOf microseconds of a call of so many records
+ * @param perConnection microseconds for each gateway that a turn has calls of
+ * @param decide takes a call and when it is served
+ * @param answer takes a turn's calls of one gateway, and when they are answered
+ */
+export function createShard({ agenda, serviceOf, perConnection, decide, answer }) {
+  let waiting = [];
+  let isBusy = false;
+  const done = { calls: 0, records: 0, busyMicros: 0, waitMicros: 0 };
+
+  function turn(now) {
+    const byGateway = new Map();
+    let time = now;
+    for (const { call, cameAt } of waiting) {
+      const calls = byGateway.get(call.gateway);
+      if (calls === undefined) {
+        byGateway.set(call.gateway, [call]);
+        time += perConnection;
+      } else calls.push(call);
+      done.waitMicros += time - cameAt;
+      decide(call, time);
+      time += serviceOf(call.checks.length);
+      done.records += call.checks.length;
+    }
+    done.calls += waiting.length;
+    done.busyMicros += time - now;
+    waiting = [];
+    agenda.add(time, (end) => {
+      for (const calls of byGateway.values()) answer(calls, end);
+      if (waiting.length > 0) turn(end);
+      else isBusy = false;
+    });
+  }
+
+  return {
+    done,
+    receive(call, now) {
+      waiting.push({ call, cameAt: now });
+      if (isBusy) return;
+      isBusy = true;
+      turn(now);
+    },
+  };
+}

@@ -1,0 +1,81 @@
+// Fleets of 10^6 to 10^9 accounts in virtual time, from what the other topics measured. See bench/simulate.
+import { readInputs } from '../simulate/inputs.mjs';
+import { PARAMETERS, settingsOf } from '../simulate/parameters.mjs';
+import { createPopulation } from '../simulate/population.mjs';
+import { predict } from '../simulate/prediction.mjs';
+import { createRandom } from '../simulate/random.mjs';
+import { simulate } from '../simulate/simulate.mjs';
+import { shardsNeeded, utilisationOf } from '../simulate/sizing.mjs';
+import { loadResult, PLACES } from '../support/results.mjs';
+import { whole } from '../support/table.mjs';
+
+export { simulationReport as report } from '../support/simulation-report.mjs';
+
+const SEED = 20_260_101;
+const POPULATIONS = [1e6, 1e7, 1e8, 1e9];
+const VARIED = 1e8;
+const PREDICTED = 64;
+
+/** What else could be so, each in place of one parameter. */
+const VARIATIONS = {
+  'as above': {},
+  'accounts more unlike: exponent 1': { exponent: 1 },
+  'bursts: 10 requests of an account at one instant': { burst: 10 },
+  'a slower network: five times the way': { oneWayMedian: 5 * PARAMETERS.oneWayMedian },
+  'no memory of denials': { denialMicros: 0, hotShare: PARAMETERS.hotShare },
+  'with that memory, for comparison': { hotShare: PARAMETERS.hotShare },
+};
+
+export async function measure({ quick, progress }) {
+  const { values, sources, points } = readInputs(measured(quick));
+  const decisions = quick ? 50_000 : 400_000;
+  const fleets = [];
+  const look = (name, accounts, { hotShare = 0, ...changes } = {}) => {
+    progress(name);
+    const settings = settingsOf({ accounts, hotShare, values, parameters: { ...PARAMETERS, ...changes } });
+    return { name, accounts, hotShare, ...fleet({ seed: SEED, ...settings }, decisions) };
+  };
+  for (const accounts of POPULATIONS) {
+    for (const hotShare of [0, PARAMETERS.hotShare]) {
+      fleets.push(look(`${whole(accounts)} accounts${hotShare > 0 ? ', one hot' : ''}`, accounts, { hotShare }));
+    }
+  }
+  const variations = Object.entries(VARIATIONS).map(([name, changes]) => look(name, VARIED, changes));
+  progress('prediction');
+  const prediction = predict({ points, beside: values.beside, concurrency: PREDICTED, seed: SEED });
+  return { seed: SEED, decisions, parameters: PARAMETERS, values, sources, fleets, variations, prediction };
+}
+
+/** What is published, but a quick run goes by what quick runs have left. */
+function measured(quick) {
+  const { published, draft } = PLACES;
+  const places = quick ? [draft, published] : [published];
+  return (topic) => places.map(({ results }) => loadResult(results, topic)).find((result) => result !== undefined);
+}
+
+function fleet(settings, least) {
+  const shards = shardsNeeded({ ...settings, decisions: least / 3 }, settings.shardUtilisation);
+  // So many for each shard that chance alone makes none of them look busy.
+  const decisions = Math.max(least, (least / 100) * shards);
+  const slice = simulate({ ...settings, shards, decisions });
+  const sum = (field) => slice.shards.reduce((total, shard) => total + shard[field], 0);
+  const { latency } = slice;
+  return {
+    perSecond: settings.perSecond,
+    gateways: settings.gateways,
+    shards,
+    utilisation: utilisationOf(slice),
+    sliceSeconds: slice.askedMicros / 1e6,
+    serverMicros: sum('busyMicros') / slice.decisions,
+    records: recordsOf(settings),
+    refused: 1 - slice.accepted / slice.decisions,
+    local: slice.local / slice.decisions,
+    latencyMs: Object.fromEntries(Object.entries(latency).map(([name, micros]) => [name, micros / 1_000])),
+  };
+}
+
+/** The longest windows see the mean of a day, not its peak. */
+function recordsOf({ perSecond, peakFactor, longestWindowMicros, ...settings }) {
+  const population = createPopulation({ ...settings, perSecond: perSecond / peakFactor, random: createRandom(SEED) });
+  return population.activeIn(longestWindowMicros);
+}
