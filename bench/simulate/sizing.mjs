@@ -12,16 +12,18 @@ export function utilisationOf({ shards, askedMicros }) {
 
 /**
  * The least number of shards, found by simulation, of which the busiest is no busier than `bound`: one server if that does, else a cluster.
- * @param settings of `simulate`, with the number of decisions of one try
+ * @param settings of `simulate`
+ * @param decisionsFor how many decisions a slice with so many shards has
+ * @returns `shards`, and the `slice` that shows it
  */
-export function shardsNeeded(settings, bound) {
-  const alone = utilisationOf(simulate({ ...settings, shards: 1 }));
-  if (alone.most <= bound) return 1;
-  let shards = Math.max(2, Math.ceil(alone.mean / bound));
+export function shardsNeeded(settings, bound, decisionsFor) {
+  const sliceWith = (shards) => simulate({ ...settings, shards, decisions: decisionsFor(shards) });
+  let [shards, slice] = [1, sliceWith(1)];
   for (let tries = 1; ; tries++) {
-    const { mean, most } = utilisationOf(simulate({ ...settings, shards }));
+    const { mean, most } = utilisationOf(slice);
     const forWork = Math.ceil((mean * shards) / bound);
-    if (most <= bound || tries === MOST_TRIES || shards >= HOPELESS * forWork) return shards;
+    if (most <= bound || tries === MOST_TRIES || shards >= HOPELESS * forWork) return { shards, slice };
     shards = Math.max(shards + 1, forWork, Math.ceil(shards * Math.sqrt(most / bound)));
+    slice = sliceWith(shards);
   }
 }

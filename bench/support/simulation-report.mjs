@@ -76,7 +76,7 @@ ${assumptions(parameters)
       scale: 'linear',
       better: 'less',
       panels: fleets.map((fleet) => ({
-        title: `${nameOf(fleet)}: ${fleet.gateways} gateways, ${fleet.shards === 1 ? '1 server' : `${fleet.shards} shards`}`,
+        title: `${nameOf(fleet).replace(',', ' accounts,').replace(/^\S+$/, '$& accounts')}: ${whole(fleet.gateways)} gateways, ${fleet.shards === 1 ? '1 server' : `${fleet.shards} shards`}`,
         bars: [
           ['p50', 'p50'],
           ['p99', 'p99'],

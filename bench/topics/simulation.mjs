@@ -4,7 +4,6 @@ import { PARAMETERS, settingsOf } from '../simulate/parameters.mjs';
 import { createPopulation } from '../simulate/population.mjs';
 import { predict } from '../simulate/prediction.mjs';
 import { createRandom } from '../simulate/random.mjs';
-import { simulate } from '../simulate/simulate.mjs';
 import { shardsNeeded, utilisationOf } from '../simulate/sizing.mjs';
 import { loadResult, PLACES } from '../support/results.mjs';
 import { whole } from '../support/table.mjs';
@@ -28,7 +27,7 @@ const VARIATIONS = {
 
 export async function measure({ quick, progress }) {
   const { values, sources, points } = readInputs(measured(quick));
-  const decisions = quick ? 50_000 : 400_000;
+  const decisions = quick ? 40_000 : 300_000;
   const fleets = [];
   const look = (name, accounts, { hotShare = 0, ...changes } = {}) => {
     progress(name);
@@ -54,10 +53,9 @@ function measured(quick) {
 }
 
 function fleet(settings, least) {
-  const shards = shardsNeeded({ ...settings, decisions: least / 3 }, settings.shardUtilisation);
   // So many for each shard that chance alone makes none of them look busy.
-  const decisions = Math.max(least, (least / 100) * shards);
-  const slice = simulate({ ...settings, shards, decisions });
+  const decisionsFor = (shards) => Math.max(least, (least / 100) * shards);
+  const { shards, slice } = shardsNeeded(settings, settings.shardUtilisation, decisionsFor);
   const sum = (field) => slice.shards.reduce((total, shard) => total + shard[field], 0);
   const { latency } = slice;
   return {

@@ -118,9 +118,11 @@ describe('a slice shorter than a window', () => {
 
   it('begins with the refusals that gateways would have heard of before', () => {
     const gateways = 2;
-    const { decisions, accepted, local } = simulate({ ...REFUSING, gateways, denialMicros: 60 * SECOND });
+    const accounts = 8_000;
+    const many = { ...REFUSING, accounts, perSecond: 3 * accounts, decisions: 30 * accounts };
+    const { decisions, accepted, local } = simulate({ ...many, gateways, denialMicros: 60 * SECOND });
     // Each gateway asks once in a cycle of an account; the slice has ten seconds.
-    const asked = (REFUSING.accounts * gateways * 10 * SECOND) / (60 * SECOND + gap);
+    const asked = (accounts * gateways * 10 * SECOND) / (60 * SECOND + gap);
     expect((decisions - accepted - local) / asked).toBeCloseTo(1, 1);
   });
 
@@ -189,24 +191,30 @@ describe('a population', () => {
 });
 
 describe('the shards that are needed', () => {
-  const busy = { ...QUEUE, exponent: 0.5, gateways: 10, decisions: 50_000 };
+  const busy = { ...QUEUE, exponent: 0.5, gateways: 10 };
+  const needed = (load: number, hotShare = 0) => {
+    const { shards, slice } = shardsNeeded(
+      { ...busy, hotShare, perSecond: (load / SERVICE) * SECOND },
+      0.6,
+      () => 50_000,
+    );
+    return { shards, ...utilisationOf(slice) };
+  };
 
   it('are one where one is not too busy', () => {
-    expect(shardsNeeded({ ...busy, perSecond: (0.5 / SERVICE) * SECOND }, 0.6)).toBe(1);
+    expect(needed(0.5).shards).toBe(1);
   });
 
   it('are so many that the busiest is not too busy, and no more than chance asks for', () => {
-    const settings = { ...busy, perSecond: (3 / SERVICE) * SECOND };
-    const shards = shardsNeeded(settings, 0.6);
-    expect(utilisationOf(simulate({ ...settings, shards })).most).toBeLessThanOrEqual(0.6);
+    const { shards, most } = needed(3);
+    expect(most).toBeLessThanOrEqual(0.6);
     expect(shards).toBeGreaterThanOrEqual(5);
     expect(shards).toBeLessThanOrEqual(7);
   });
 
   it('end where one account is too much for any server', () => {
-    const settings = { ...busy, perSecond: (3 / SERVICE) * SECOND, hotShare: 0.5 };
-    const shards = shardsNeeded(settings, 0.6);
-    expect(utilisationOf(simulate({ ...settings, shards })).most).toBeGreaterThan(0.6);
+    const { shards, most } = needed(3, 0.5);
+    expect(most).toBeGreaterThan(0.6);
     expect(shards).toBeLessThan(50);
   });
 });
