@@ -17,8 +17,8 @@ export function simulationReport({ decisions, parameters, values, sources, fleet
     markdown: `
 Virtual time, no measurement: a model of gateways, network and Redis servers, with the service times that the topics above measured put in. Each account makes ${perAccountPerDay} requests a day in
 the mean, unlike each other by Zipf’s law with exponent ${exponent}; the figures are of a peak of ${peakFactor} times the mean. One hot account means that ${percent(hotShare)} of all requests are of one account. Shards: the least
-number of which the busiest is at most ${percent(shardUtilisation)} busy; one shard is one server, more are a cluster. A slice of at
-least ${whole(decisions)} decisions of each fleet is simulated.
+number of which the busiest is at most ${percent(shardUtilisation)} busy; one shard is one server, more are a cluster. A slice of at least
+${whole(decisions)} decisions of each fleet is simulated.
 
 ${table(
   [
@@ -41,7 +41,7 @@ ${table(
 
 For comparison, a process that decides in its own memory takes ${values.memory.toFixed(2)} core-seconds of a million decisions, and shares nothing.
 
-What else could be so, at ${POWERS[8]} accounts:
+What else could be so, at ${powerOf(variations[0].accounts)} accounts:
 
 ${table(
   ['', 'Redis shards', 'busiest', 'core-seconds a million', 'p50, ms', 'p99', 'p99.9', 'refused', 'local denials'],
@@ -76,7 +76,7 @@ ${assumptions(parameters)
       scale: 'linear',
       better: 'less',
       panels: fleets.map((fleet) => ({
-        title: `${nameOf(fleet).replace(',', ' accounts,').replace(/^\S+$/, '$& accounts')}: ${whole(fleet.gateways)} gateways, ${fleet.shards === 1 ? '1 server' : `${fleet.shards} shards`}`,
+        title: panelTitle(fleet),
         bars: [
           ['p50', 'p50'],
           ['p99', 'p99'],
@@ -87,7 +87,11 @@ ${assumptions(parameters)
   };
 }
 
-const nameOf = ({ accounts, hotShare }) => `${POWERS[Math.log10(accounts)]}${hotShare > 0 ? ', one hot' : ''}`;
+const powerOf = (accounts) => POWERS[Math.log10(accounts)];
+const isHot = (hotShare) => (hotShare > 0 ? ', one hot' : '');
+const nameOf = ({ accounts, hotShare }) => `${powerOf(accounts)}${isHot(hotShare)}`;
+const panelTitle = ({ accounts, hotShare, gateways, shards }) =>
+  `${powerOf(accounts)} accounts${isHot(hotShare)}: ${whole(gateways)} gateways, ${shards === 1 ? '1 server' : `${shards} shards`}`;
 const percent = (share) => `${Number((share * 100).toPrecision(2))} %`;
 const tail = ({ p50, p99, p999 }) => [p50, p99, p999].map((ms) => ms.toFixed(2));
 

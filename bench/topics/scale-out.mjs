@@ -11,8 +11,8 @@ import { meterServers, STORES, weighKeys } from '../support/scale-out-store.mjs'
 
 export { scaleOutReport as report } from '../support/scale-out-report.mjs';
 
-const PROCESSES = [1, 2, 4];
-const MOST = Math.max(...PROCESSES);
+const PROCESSES = ['1', '2', '4'];
+const MOST = Math.max(...PROCESSES.map(Number));
 /** Checks that a process has under way, by what it is: gateways and their load share the cores with everything else. */
 const IN_FLIGHT = { limiter: 64, gateway: 16 };
 const WARM_UP_SECONDS = 0.5;
@@ -34,10 +34,10 @@ export async function measure(options) {
       workloads.map(({ kind }) => kind),
     );
     try {
-      const measureCell = ({ candidate: processes }, { kind }, isWarmUp) =>
+      const measureCell = ({ candidate }, { kind }, isWarmUp) =>
         run(store, site[kind], {
           kind,
-          processes,
+          processes: Number(candidate),
           seconds: isWarmUp ? Math.max(seconds, WARM_UP_SECONDS) : seconds,
         });
       Object.assign(figures, await inRounds({ rounds, workloads, progress, measure: measureCell }));
