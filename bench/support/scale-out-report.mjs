@@ -15,8 +15,8 @@ export function scaleOutReport({ provenance, rounds, seconds, inFlight, hotMost,
 rounds of ${seconds} s, with the least and the most.
 
 **This machine has ${provenance.cores} cores**, and servers, gateways, upstream and load share them: where they are all busy, another process adds nothing, and a third server only takes turns with the others. So decisions a
-second say what this machine does; what can be carried elsewhere is the CPU of a decision: of the servers (\`INFO cpu\`, of it in scripts by \`INFO commandstats\`), and of the deciding processes. On a cluster a
-call is of one account, so that nothing of different accounts travels together.
+second say what this machine does; what can be carried elsewhere is the CPU of a decision: of the servers (\`INFO cpu\`), and of the deciding processes. The time in scripts (\`INFO commandstats\`) is by the server’s
+clock, and grows where a server waits for a core. On a cluster a call is of one account, so that nothing of different accounts travels together.
 
 ${table(
   [

@@ -13,7 +13,7 @@ const SOURCES = {
 export function simulationReport({ decisions, parameters, values, sources, fleets, variations, prediction }) {
   const { perAccountPerDay, peakFactor, exponent, hotShare, shardUtilisation } = parameters;
   return {
-    title: 'A simulation: 10⁶ to 10⁹ accounts',
+    title: 'A simulation of a million to a billion accounts',
     markdown: `
 Virtual time, no measurement: a model of gateways, network and Redis servers, with the service times that the topics above measured put in. Each account makes ${perAccountPerDay} requests a day in
 the mean, unlike each other by Zipf’s law with exponent ${exponent}; the figures are of a peak of ${peakFactor} times the mean. One hot account means that ${percent(hotShare)} of all requests are of one account. Shards: the least

@@ -15,7 +15,7 @@ const PROCESSES = ['1', '2', '4'];
 const MOST = Math.max(...PROCESSES.map(Number));
 /** Checks that a process has under way, by what it is: gateways and their load share the cores with everything else. */
 const IN_FLIGHT = { limiter: 64, gateway: 16 };
-const WARM_UP_SECONDS = 0.5;
+const WARM_UP_SECONDS = { limiter: 1, gateway: 4 };
 
 export async function measure(options) {
   const { quick, only, profile, progress, rounds = quick ? 1 : 5, seconds = quick ? 0.2 : 0.5 } = options;
@@ -34,12 +34,10 @@ export async function measure(options) {
       workloads.map(({ kind }) => kind),
     );
     try {
-      const measureCell = ({ candidate }, { kind }, isWarmUp) =>
-        run(store, site[kind], {
-          kind,
-          processes: Number(candidate),
-          seconds: isWarmUp ? Math.max(seconds, WARM_UP_SECONDS) : seconds,
-        });
+      progress(`${storeName}: warming up`);
+      for (const { kind } of workloads) await warmUp(site[kind], IN_FLIGHT[kind], quick ? 0.3 : WARM_UP_SECONDS[kind]);
+      const measureCell = ({ candidate }, { kind }) =>
+        run(store, site[kind], { kind, processes: Number(candidate), seconds });
       Object.assign(figures, await inRounds({ rounds, workloads, progress, measure: measureCell }));
       bytesPerKey[storeName] = await weighKeys(store.servers);
     } finally {
@@ -107,6 +105,11 @@ async function openGateways({ store, folder, opened }) {
       return used.reduce((sum, micros) => sum + micros, 0);
     },
   };
+}
+
+/** Each process by itself: the last ones would else be compiled while they are measured. */
+async function warmUp(subject, inFlight, seconds) {
+  for (let i = 0; i < MOST; i++) await subject.ask(i, { step: 'load', inFlight, seconds });
 }
 
 let hotCount = 0;
