@@ -27,7 +27,7 @@ const VARIATIONS = {
 
 export async function measure({ quick, progress }) {
   const { values, sources, points } = readInputs(measured(quick));
-  const decisions = quick ? 40_000 : 300_000;
+  const decisions = quick ? 30_000 : 300_000;
   const fleets = [];
   const look = (name, accounts, { hotShare = 0, ...changes } = {}) => {
     progress(name);
