@@ -1,4 +1,14 @@
 /** In the order of a run, and of the page. Each is a module of this name in bench/topics: see bench/README.md. */
-export const TOPICS = ['memory', 'bytes', 'stall', 'http', 'redis', 'encodings', 'idempotency', 'scale-out', 'simulation'];
+export const TOPICS = [
+  'memory',
+  'bytes',
+  'stall',
+  'http',
+  'redis',
+  'encodings',
+  'idempotency',
+  'scale-out',
+  'simulation',
+];
 
 export const loadTopic = (name) => import(`../topics/${name}.mjs`);
