@@ -5,12 +5,12 @@
 
 import type { CanActivate, DynamicModule, ExecutionContext, FactoryProvider, ModuleMetadata } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Gate } from '../gate/exchange.ts';
+import type { Entry, Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
 import { answer } from './fastify-answer.ts';
-import { letPass, send, whenEntered } from './node-bridge.ts';
+import { letPass, send } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
 
 export { passageOf, type ReadBodyOptions, servedFromCache } from './node.ts';
@@ -56,15 +56,8 @@ export class HeadgateGuard implements CanActivate {
     const http = context.switchToHttp();
     const request = http.getRequest<NestRequest>();
     const response = http.getResponse<NonNullable<NestResponse>>();
-    // A promise that is never settled: the request was answered, and Nest has nothing more to do for it.
-    return new Promise((resolve) => {
-      whenEntered(gate.enter(request), (entry) => {
-        if (entry.kind === 'proceed') {
-          if (letPass('raw' in response ? response.raw : response, entry) !== 'gone') resolve(true);
-        } else if (!('raw' in response)) send(response, entry.reply);
-        else if (!response.sent) answer(response, entry.reply);
-      });
-    });
+    const entered = gate.enter(request);
+    return 'kind' in entered ? goesOn(entered, response) : entered.then((entry) => goesOn(entry, response));
   }
 
   #gateOf(context: ExecutionContext): Gate<NestRequest> | false {
@@ -77,6 +70,16 @@ export class HeadgateGuard implements CanActivate {
     this.#ofRoute.set(handler, gate);
     return gate;
   }
+}
+
+/** Lets the handler run, or answers. */
+function goesOn(entry: Entry, response: NonNullable<NestResponse>): boolean | Promise<never> {
+  if (entry.kind === 'proceed') {
+    if (letPass('raw' in response ? response.raw : response, entry) !== 'gone') return true;
+  } else if (!('raw' in response)) send(response, entry.reply);
+  else if (!response.sent) answer(response, entry.reply);
+  // Never settled: the request was answered, and Nest has nothing more to do for it.
+  return new Promise(() => {});
 }
 
 /**

@@ -11,6 +11,7 @@ import { gateOf, letPass, send, whenEntered } from './node-bridge.ts';
 
 export { fieldOfBody, type ReadBodyOptions } from './node-body.ts';
 export { passageOf, servedFromCache } from './node-bridge.ts';
+export type { NodeRequest, NodeResponse } from './node-http.ts';
 export { type IdempotentRequestOptions, idempotentRequest } from './node-idempotent.ts';
 
 /** Connect style: works with `connect`, and by hand in front of any `node:http` handler. */
