@@ -2,10 +2,11 @@
 export type Held = number | Map<number, number>;
 
 /**
- * Accounts that one map should hold. A JavaScript map grows and shrinks by building itself anew in one go, which at a million entries
- * stops the process for 50 to 200 ms; at this size it takes 1 or 2.
+ * Accounts that one map should hold. A JavaScript map grows and shrinks by building itself anew in one go, which at a million entries stops the
+ * process for 50 to 200 ms. Accounts spread evenly, so that many maps do it at about the same time: at four times this size some of them in one
+ * turn still held it for 15 to 20.
  */
-const ACCOUNTS_PER_MAP = 32_768;
+const ACCOUNTS_PER_MAP = 8_192;
 /** Up to this many one map does, twice as slow to build anew, and no choice to make. */
 const UNDIVIDED = 65_536;
 /** Characters of an account, evenly spread over it, that choose its map. Accounts that are all alike in them share one, which costs no more than its growing. */
