@@ -2,7 +2,7 @@ import { createBodyField } from '../bodies/body-field.ts';
 import { readAndPutBack } from '../bodies/put-back.ts';
 import { BodyError } from '../http/body-error.ts';
 import type { NodeRequest } from './node-http.ts';
-import type { ReadBodyOptions } from './request-options.ts';
+import { checkReadBody, type ReadBodyOptions } from './request-options.ts';
 
 export type { ReadBodyOptions };
 
@@ -10,12 +10,12 @@ type Body = readonly Uint8Array[];
 
 /** Between the resolvers that want it: a body can be read and put back once. */
 const BODY = Symbol('headgate.body');
-const MAX_BYTES = 1_048_576;
 
 type Request = NodeRequest & { [BODY]?: Promise<Body> | undefined };
 
 /** Reads a body, once for all who ask, and puts it back; {@link forgetBody} lets go of it. */
-export async function readBody(request: Request, { maxBytes = MAX_BYTES, idleMs }: ReadBodyOptions): Promise<Body> {
+export async function readBody(request: Request, options: ReadBodyOptions): Promise<Body> {
+  const { maxBytes, idleMs } = checkReadBody(options);
   request[BODY] ??= gather(request, maxBytes, idleMs);
   const body = await request[BODY];
   // Whoever asked first may have taken more.
@@ -46,7 +46,7 @@ export async function fieldOfBody(request: NodeRequest, name: string, options: R
   return field.end();
 }
 
-async function gather(request: NodeRequest, maxBytes: number, idleMs: number | undefined): Promise<Body> {
+async function gather(request: NodeRequest, maxBytes: number, idleMs: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
   await readAndPutBack(request, { maxBytes, idleMs, observe: (chunk) => chunks.push(chunk) });
   return chunks;

@@ -1,9 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { Keeping, Passage } from '../gate/exchange.ts';
+import { isWhole } from '../http/kept-response.ts';
 import type { Reply } from '../http/problem.ts';
 import { type Callback, fault, isChunk, split } from './node-arguments.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
 import { holdClose } from './node-held-close.ts';
+import { holdDestroy } from './node-held-destroy.ts';
 import { streamOf } from './node-http.ts';
 
 type Method = (...args: unknown[]) => unknown;
@@ -22,6 +24,7 @@ export class AnswerCapture {
   readonly #keeping: Keeping;
   readonly #isFromCache: () => boolean;
   readonly #letClose: () => void;
+  #letDestroy: (() => void) | undefined;
   /** The response's methods as they were before, which need not be Node's. */
   readonly #before: Readonly<Record<MethodName, Method>>;
   /** As the handler wrote it; what it sets later does not count. */
@@ -148,7 +151,10 @@ export class AnswerCapture {
     this.#isEnded = true;
     this.#endCallback = callback;
     if (this.#isKept) this.#leave();
-    else void this.#keep();
+    else {
+      this.#letDestroy = holdDestroy(response);
+      void this.#keep();
+    }
     return response;
   }
 
@@ -207,7 +213,9 @@ export class AnswerCapture {
       this.#passage.settle({ status: NO_ANSWER });
       return { status: NO_ANSWER, fields: [], body: undefined };
     }
-    return { status: head.status, fields: head.fields, body: body && Buffer.concat(body) };
+    const { status, fields } = head;
+    const isKept = body !== undefined && (this.#hasNoBody() || isWhole(fields, this.#length));
+    return { status, fields, body: isKept ? Buffer.concat(body) : undefined };
   }
 
   /** Node leaves out what a handler writes where there can be none. */
@@ -280,6 +288,7 @@ export class AnswerCapture {
     this.#payOwed();
     for (const event of this.#heldEvents.splice(0)) this.#call('emit', event);
     this.#letClose();
+    this.#letDestroy?.();
     return result;
   }
 

@@ -1,4 +1,8 @@
+import { OptionError } from '../core/errors.ts';
 import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
+
+/** What a timer can count. */
+const LONGEST_MS = 2 ** 31 - 1;
 
 /** How a body is read. */
 export interface ReadBodyOptions {
@@ -27,4 +31,19 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
   readonly secret?: string | Uint8Array | undefined;
   /** For requests of this kind, over those of `createIdempotency`. */
   readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
+}
+
+/**
+ * With the defaults. What is no bound would be none, so it is refused.
+ * @throws OptionError
+ */
+export function checkReadBody({ maxBytes = 1_048_576, idleMs = 30_000 }: ReadBodyOptions): {
+  maxBytes: number;
+  idleMs: number;
+} {
+  if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
+    throw new OptionError('maxBytes', maxBytes, 'must be a whole number of bytes, not negative');
+  if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > LONGEST_MS)
+    throw new OptionError('idleMs', idleMs, `must be a whole number of milliseconds, 1 to ${LONGEST_MS}`);
+  return { maxBytes, idleMs };
 }

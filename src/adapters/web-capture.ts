@@ -1,4 +1,5 @@
 import type { CapturedResponse, Keeping } from '../gate/exchange.ts';
+import { isWhole } from '../http/kept-response.ts';
 import type { Reply } from '../http/problem.ts';
 
 const NOTHING = new Uint8Array(0);
@@ -151,7 +152,8 @@ class BodyCapture {
   }
 
   #keep(): Promise<Reply | undefined> {
-    const body = this.#isEnded && this.#body !== undefined ? join(this.#body, this.#length) : undefined;
+    const isKept = this.#isEnded && this.#body !== undefined && isWhole(this.#head.fields, this.#length);
+    const body = isKept ? join(this.#body ?? [], this.#length) : undefined;
     this.#isKept = true;
     this.#body = undefined;
     return this.#keeping.keep({ ...this.#head, body });

@@ -5,11 +5,10 @@ import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import { BodyError } from '../http/body-error.ts';
 import { createFingerprinter } from '../http/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
-import type { IdempotentRequestOptions, ReadBodyOptions } from './request-options.ts';
+import { checkReadBody, type IdempotentRequestOptions, type ReadBodyOptions } from './request-options.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
-const MAX_BYTES = 1_048_576;
 /** Between the resolvers that want it: each copy of a body would be held whole. */
 const BODY = Symbol('headgate.body');
 
@@ -85,10 +84,8 @@ async function read(
   return { ...settings, scope, key, fingerprint: fingerprinter.fingerprint(account), signal: request.signal };
 }
 
-async function readBody(
-  request: WithBody,
-  { maxBytes = MAX_BYTES, idleMs }: ReadBodyOptions,
-): Promise<readonly Uint8Array[]> {
+async function readBody(request: WithBody, options: ReadBodyOptions): Promise<readonly Uint8Array[]> {
+  const { maxBytes, idleMs } = checkReadBody(options);
   request[BODY] ??= readClone(request, { maxBytes, idleMs });
   const body = await request[BODY];
   // Whoever asked first may have taken more.

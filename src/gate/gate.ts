@@ -11,10 +11,12 @@ import { type AnswerProblem, IdempotencyStage, type IdempotentRequest } from './
 import { checkGateOptions, type GateOptions, type Resolver } from './options.ts';
 import { GatePassage } from './passage.ts';
 import { type RouteOptions, withRoute } from './route-options.ts';
-import { isKeyFault, unreadable } from './unreadable.ts';
+import { isIdempotentRequest, isKeyFault, unreadable } from './unreadable.ts';
 
 /** Errors of headgate's own that mean: the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
+const NO_IDEMPOTENT_REQUEST =
+  "the gate's idempotent resolver gives undefined, or { scope, key, fingerprint } with a scope that is not empty";
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
 
@@ -66,6 +68,7 @@ class StagedGate<Request> implements Gate<Request> {
         .then((found) => {
           if (found === undefined) return this.#pace(request, id);
           if (isKeyFault(found)) return this.#answer(422, 'errors/unprocessable_entity', found.detail, id);
+          if (!isIdempotentRequest(found)) throw new StageError('idempotent', new TypeError(NO_IDEMPOTENT_REQUEST));
           return this.#claim(stage, found, request, id);
         })
         .catch((error: unknown) => this.#failed(id, error));

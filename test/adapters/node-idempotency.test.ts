@@ -234,6 +234,28 @@ describe('what is kept', () => {
     },
   );
 
+  it('I7: an answer shorter than its own head says broke off, and is never replayed as if it were whole', async () => {
+    const server = await serve((_, response) => response.writeHead(201, { 'content-length': 10 }).end('abc'));
+    await server.post().catch(() => undefined);
+    const retry = await server.post();
+    expect([retry.status, typeOf(retry), server.runs]).toEqual([409, 'errors/already_used', 1]);
+  });
+
+  it.each([
+    ['node:http', false],
+    ['connect', true],
+  ] as const)('in %s a handler that throws when its answer is out loses nothing of it', async (_name, inConnect) => {
+    const late = (_: IncomingMessage, response: ServerResponse) => {
+      response.writeHead(201).end('sent');
+      if (inConnect) throw new Error('too late');
+      response.req.socket.destroy();
+    };
+    const server = await serve(late, { inConnect });
+    expect((await server.post()).text).toBe('sent');
+    const retry = await server.post();
+    expect([retry.text, retry.headers['idempotency-replayed'], server.runs]).toEqual(['sent', 'true', 1]);
+  });
+
   it('I7: an answer of exactly the bound is kept', async () => {
     const server = await serve((_, response) => response.end('x'.repeat(100)), { settings: { maxKeptBytes: 100 } });
     await server.post();

@@ -26,6 +26,20 @@ const within = (options: Partial<Parameters<typeof idempotentRequest>[1]>): Keye
 const ok: Parameters<typeof serveKeyed>[0] = (_, response) => response.end('ok');
 const errorOf = (reply: { status: number; text: string }) => [reply.status, JSON.parse(reply.text).type];
 
+it.each([{ maxBytes: Number.NaN }, { maxBytes: -1 }, { maxBytes: '9' as never }, { idleMs: 0 }, { idleMs: 2 ** 31 }])(
+  '%j is no bound: 500, told as a fault of the resolver',
+  async (options) => {
+    const server = await serve(ok, within(options));
+    expect(errorOf(await server.post())).toEqual([500, 'errors/unexpected_error']);
+    expect(server.events.at(-1)).toMatchObject({
+      type: 'failure',
+      stage: 'idempotent',
+      error: { code: 'invalid_option' },
+    });
+    expect(server.runs).toBe(0);
+  },
+);
+
 const echoes: Record<string, (request: IncomingMessage) => Promise<Buffer>> = {
   'data and end': (request) =>
     new Promise((resolve) => {

@@ -109,6 +109,12 @@ describe('with an idempotency key', () => {
     expect([(await web.post()).status, (await web.retry()).status]).toEqual([429, 200]);
   });
 
+  it('I7: an answer shorter than its own head says broke off, and is never replayed as if it were whole', async () => {
+    const web = keyedWeb(() => new Response('abc', { status: 201, headers: { 'content-length': '10' } }));
+    expect((await web.post()).status).toBe(201);
+    expect([(await web.retry()).status, web.runs]).toEqual([409, 1]);
+  });
+
   it('an upgrade is kept without a body', async () => {
     const web = keyedWeb(() => undefined);
     expect(await web.post()).toBeUndefined();

@@ -501,3 +501,18 @@ describe('options', () => {
     expect(() => gateOf({ gate: gate as never })).toThrow(message);
   });
 });
+
+it.each([
+  ['a text', 'key'],
+  ['a number', 5],
+  ['nothing of the kind', {}],
+  ['null', null],
+  ['no scope', { key: 'k', fingerprint: { value: 'f' } }],
+  ['an empty scope, which would be everybody', { scope: '', key: 'k', fingerprint: { value: 'f' } }],
+  ['no fingerprint', { scope: 'a', key: 'k' }],
+])('an idempotent resolver that gives %s is answered 500; nothing is charged or claimed', async (_name, given) => {
+  const { gate, events, left, outcomes } = gateOf({ gate: { idempotent: () => given as never } });
+  expect(problem(await gate.enter({}))).toMatchObject({ status: 500, type: 'errors/unexpected_error' });
+  expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'idempotent', error: expect.any(TypeError) });
+  expect([await left(), outcomes()]).toEqual([5, []]);
+});
