@@ -95,7 +95,9 @@ function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
       `<rect class="bar ${kind}" x="${round(labelWidth)}" y="${y}" width="${round(Math.max(position(value), 1))}" height="${BAR}"/>`,
       ...(least === undefined
         ? []
-        : [`<path class="spread" d="M${round(labelWidth + position(least))} ${middle}H${round(labelWidth + end)}"/>`]),
+        : [
+            `<path class="spread" d="M${round(labelWidth + Math.max(position(least), 0))} ${middle}H${round(labelWidth + end)}"/>`,
+          ]),
       `<text${strong} x="${round(labelWidth + Math.max(end, position(value)) + 5)}" y="${middle + 4}">${short(value)}</text>`,
     ].join('');
   });
