@@ -1,40 +1,9 @@
-import fastify, { type FastifyRequest } from 'fastify';
+import fastify from 'fastify';
 import { describe, it } from 'vitest';
-import { headgate, idempotentRequest, routeOf } from '../../src/adapters/fastify.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
-import { http2Client } from '../support/http2.ts';
-import { headerOf, nodeBody } from '../support/suite-node.ts';
+import { fastifySubject } from '../support/suite-fastify.ts';
 
-const servers = {
-  fastify: () => fastify({ forceCloseConnections: true }),
-  'fastify over HTTP/2': () => fastify({ http2: true, forceCloseConnections: true }) as never,
-};
-
-for (const [name, create] of Object.entries<typeof servers.fastify>(servers)) {
-  adapterSuite<FastifyRequest>(
-    { describe, it },
-    {
-      name,
-      header: headerOf,
-      route: routeOf,
-      idempotentRequest,
-      async listen({ gate, routes, handle }) {
-        const app = create();
-        app.removeAllContentTypeParsers();
-        app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-        await app.register(headgate(gate));
-        for (const { path, options } of routes) {
-          app.all(path, { config: { headgate: options } }, async (request, reply) => {
-            await handle({ body: () => request.body as Buffer }, (answer) =>
-              reply.code(answer.status).headers(answer.headers).send(nodeBody(answer)),
-            );
-            return reply;
-          });
-        }
-        const client = app.initialConfig.http2 ? http2Client(app.server) : undefined;
-        const url = await app.listen({ port: 0, host: '127.0.0.1' });
-        return client?.() ?? { port: Number(new URL(url).port), close: () => app.close() };
-      },
-    },
-  );
-}
+adapterSuite(
+  { describe, it },
+  fastifySubject('fastify', () => fastify({ forceCloseConnections: true })),
+);

@@ -3,6 +3,7 @@
 const NODE_SERVERS = ['node', 'bun', 'deno'];
 const EVERYWHERE = [...NODE_SERVERS, 'workerd'];
 const IS_NODES = 'it is mounted on a server of Node';
+const IS_HTTP2 = "it asks by Node's client of HTTP/2, which Deno ends the process of, and workerd does not have";
 
 export const SUITES = [
   { name: 'direct calls', file: 'suites/direct.ts', kinds: EVERYWHERE },
@@ -21,6 +22,8 @@ export const SUITES = [
   adapter('express 4, 5', 'express', NODE_SERVERS, IS_NODES),
   adapter('fastify', 'fastify', NODE_SERVERS, IS_NODES),
   adapter('koa', 'koa', NODE_SERVERS, IS_NODES),
+  adapter('fastify over HTTP/2', 'fastify-http2', ['node', 'bun'], IS_HTTP2),
+  adapter('koa over HTTP/2', 'koa-http2', ['node', 'bun'], IS_HTTP2),
   adapter('nest', 'nest', NODE_SERVERS, IS_NODES),
 ];
 

@@ -1,0 +1,32 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { headgate, idempotentRequest, routeOf } from '../../src/adapters/fastify.ts';
+import type { AdapterSubject } from '../../src/testing/index.ts';
+import { http2Client } from './http2.ts';
+import { headerOf, nodeBody } from './suite-node.ts';
+
+/** Fastify, over HTTP/1 or HTTP/2. */
+export function fastifySubject(name: string, create: () => FastifyInstance): AdapterSubject<FastifyRequest> {
+  return {
+    name,
+    header: headerOf,
+    route: routeOf,
+    idempotentRequest,
+    async listen({ gate, routes, handle }) {
+      const app = create();
+      app.removeAllContentTypeParsers();
+      app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+      await app.register(headgate(gate));
+      for (const { path, options } of routes) {
+        app.all(path, { config: { headgate: options } }, async (request, reply) => {
+          await handle({ body: () => request.body as Buffer }, (answer) =>
+            reply.code(answer.status).headers(answer.headers).send(nodeBody(answer)),
+          );
+          return reply;
+        });
+      }
+      const client = app.initialConfig.http2 ? http2Client(app.server) : undefined;
+      const url = await app.listen({ port: 0, host: '127.0.0.1' });
+      return client?.() ?? { port: Number(new URL(url).port), close: () => app.close() };
+    },
+  };
+}
