@@ -41,6 +41,15 @@ const script: fc.Arbitrary<Script> = fc.record({
 const sizeOf = ({ steps, last }: Script) =>
   steps.reduce((sum, step) => sum + (step.how === 'flush' || step.how === 'pause' ? 0 : step.size), last ?? 0);
 
+/** What a client should see. Not asked of a bare server: HTTP/2 of Node sends other bytes for a string that is written with an empty buffer. */
+const writtenBy = ({ status, steps, last }: Script): Buffer =>
+  status === 204 || status === 304
+    ? Buffer.alloc(0)
+    : Buffer.concat([
+        ...steps.filter(({ how }) => how !== 'flush' && how !== 'pause').map((step) => bytesOf(step.size)),
+        bytesOf(last ?? 0),
+      ]);
+
 function writeHead(plan: Script, response: ServerResponse): void {
   const { status, head } = plan;
   const fields: Record<string, string> = { 'x-own': '1' };
@@ -118,11 +127,13 @@ describe.each([
           await keyed.post('/', key),
           await bare.post('/', key),
         ];
-        expect([first.status, first.body.equals(native.body), first.broken]).toEqual([native.status, true, false]);
+        const written = writtenBy(plan);
+        if (!http2) expect(native.body.equals(written)).toBe(true);
+        expect([first.status, first.body.equals(written), first.broken]).toEqual([native.status, true, false]);
         expect(first.headers['x-own']).toBe(native.headers['x-own']);
         if (first.body.length > 400_000) expect(second.status).toBe(409);
         else {
-          expect([second.status, second.body.equals(native.body)]).toEqual([native.status, true]);
+          expect([second.status, second.body.equals(written)]).toEqual([native.status, true]);
           expect([second.headers['x-own'], second.headers['idempotency-replayed']]).toEqual([
             native.headers['x-own'],
             'true',
@@ -144,10 +155,10 @@ describe.each([
         await new Promise((resolve) => setTimeout(resolve, afterMs));
         leave();
         const retry = await keyed.post('/', { 'idempotency-key': key });
-        const native = await bare.post();
+        const written = writtenBy(plan);
         expect(keyed.runs).toBe(runs + 1);
-        if (native.body.length > 400_000) expect(retry.status).toBe(409);
-        else expect([retry.status, retry.body.equals(native.body)]).toEqual([native.status, true]);
+        if (written.length > 400_000) expect(retry.status).toBe(409);
+        else expect([retry.status, retry.body.equals(written)]).toEqual([plan.status, true]);
       }),
       { numRuns: 40 },
     );
