@@ -83,7 +83,7 @@ const gate = some('.', 'createGate');
 
 export default [
   row('createLimiter', limiter, 3_400),
-  row('createLimiter, createMemoryStore (target: 6 kB)', limiter + memory, 7_200),
+  row('createLimiter, createMemoryStore (target: 6 kB)', limiter + memory, 7_000),
   row('createGate', gate, 6_600),
   ...Object.entries(ADAPTERS).map(([subpath, { mounts, limit }]) =>
     row(`createGate, { ${mounts} } of ${nameOf(subpath)}`, gate + some(subpath, mounts), limit),

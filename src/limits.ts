@@ -1,6 +1,6 @@
 import { OptionError } from './core/errors.ts';
 import { type Limit, type LimitInput, parseLimit } from './core/limit.ts';
-import { checkOptions, isPlainObject } from './core/options.ts';
+import { checkOptions, isPlainObject, readByName } from './core/options.ts';
 import { type AllMethodsScope, createPlan, type Plan } from './core/plan.ts';
 
 /** All methods, with where it counts. */
@@ -39,7 +39,7 @@ interface AllMethods {
 }
 
 /**
- * The limits of one layer, checked; maps, since routes and accounts may be called `__proto__`.
+ * The limits of one layer, checked.
  * Mutable through {@link adjustAllMethods} and {@link adjustRoute}; what it was made of stays, to go back to.
  */
 export class Layer {
@@ -49,19 +49,10 @@ export class Layer {
 
   /** @throws LimitError, OptionError naming the place under `place` */
   constructor(set: LimitSet = {}, place = 'limits') {
-    if (!isPlainObject(set)) throw new OptionError(place, set, 'must be an object with allMethods, routes or both');
     checkOptions(set, ['allMethods', 'routes'], place);
-    if (set.routes !== undefined && !isPlainObject(set.routes)) {
-      throw new OptionError(`${place}.routes`, set.routes, 'must be an object of limits by route');
-    }
-    this.#routes = new Map(
-      Object.entries(set.routes ?? {}).map(([route, limit]) => [
-        route,
-        parseLimit(limit, `${place}.routes[${JSON.stringify(route)}]`),
-      ]),
-    );
-    this.#allMethods =
-      set.allMethods === undefined ? undefined : parseAllMethods(set.allMethods, `${place}.allMethods`);
+    const { allMethods, routes } = set;
+    this.#routes = readByName(routes, `${place}.routes`, parseLimit);
+    this.#allMethods = allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`);
     this.#initial = { allMethods: this.#allMethods, routes: new Map(this.#routes) };
   }
 

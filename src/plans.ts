@@ -1,6 +1,6 @@
 import { OptionError } from './core/errors.ts';
 import { type LimitInput, parseLimit } from './core/limit.ts';
-import { checkOptions, isPlainObject } from './core/options.ts';
+import { checkOptions, isPlainObject, placeIn, readByName } from './core/options.ts';
 import type { Plan } from './core/plan.ts';
 import { Layer, type LayeredLimits, type LimitSet, planOf } from './limits.ts';
 
@@ -24,6 +24,8 @@ export interface AdjustTarget {
   readonly route?: string | undefined;
 }
 
+const LAYERS = ['default', 'providers', 'accounts'];
+
 /** Gives each subject its plan, and keeps plans, since stores know them by identity. */
 export class Plans {
   readonly #default: Layer | ((subject: Subject) => Layer);
@@ -41,12 +43,12 @@ export class Plans {
       return;
     }
     if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
-    if ('default' in limits || 'providers' in limits || 'accounts' in limits) {
-      checkOptions(limits, ['default', 'providers', 'accounts'], place);
+    if (LAYERS.some((name) => name in limits)) {
+      checkOptions(limits, LAYERS, place);
       const { default: everybody, providers, accounts } = limits as LayeredLimits;
       this.#default = new Layer(everybody, `${place}.default`);
-      this.#providers = readLayers(providers, `${place}.providers`);
-      if (accounts !== undefined) this.#accounts = readLayers(accounts, `${place}.accounts`);
+      this.#providers = readByName(providers, `${place}.providers`, layerOf);
+      if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, layerOf);
     } else this.#default = new Layer(limits as LimitSet, place);
     this.#everybodys = new PlanCache([this.#default]);
   }
@@ -129,22 +131,14 @@ class PlanCache {
 
 const UNNAMED = Symbol('any other route') as unknown as string;
 
+const layerOf = (set: LimitSet, place: string) => new Layer(set, place);
+
 function layerOfFunction(limits: (subject: Subject) => LimitSet): (subject: Subject) => Layer {
   const layers = new WeakMap<LimitSet, Layer>();
   return (subject) => {
     const set = limits(subject);
-    if (!isPlainObject(set))
-      throw new OptionError('limits(subject)', set, 'must return an object with allMethods, routes or both');
     return obtain(layers, set, () => new Layer(set, 'limits(subject)'));
   };
-}
-
-function readLayers(sets: Readonly<Record<string, LimitSet>> | undefined, place: string): Map<string, Layer> {
-  const layers = new Map<string, Layer>();
-  if (sets === undefined) return layers;
-  if (!isPlainObject(sets)) throw new OptionError(place, sets, 'must be an object of limits by name');
-  for (const [name, set] of Object.entries(sets)) layers.set(name, new Layer(set, `${place}[${JSON.stringify(name)}]`));
-  return layers;
 }
 
 function obtain<K extends WeakKey | string, V>(
@@ -162,6 +156,10 @@ function obtain<K extends WeakKey | string, V>(
 
 function placeOf({ account, provider, route }: AdjustTarget): string {
   const layer =
-    account !== undefined ? `accounts["${account}"]` : provider !== undefined ? `providers["${provider}"]` : 'default';
-  return `limits.${layer}.${route === undefined ? 'allMethods' : `routes["${route}"]`}`;
+    account !== undefined
+      ? placeIn('accounts', account)
+      : provider !== undefined
+        ? placeIn('providers', provider)
+        : 'default';
+  return `limits.${layer}.${route === undefined ? 'allMethods' : placeIn('routes', route)}`;
 }

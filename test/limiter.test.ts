@@ -156,18 +156,19 @@ describe('bad input', () => {
     [{ allMethods: ['60/1w'] }, /limits\.allMethods\[0\]: a duration/],
     [{ allMethods: [{ max: 1.5, durationMs: 1 }] }, /limits\.allMethods\[0\]: max must be.*1\.5/],
     [{ routes: { x: ['1/1m', '2/1m'] } }, /limits\.routes\["x"\]: two windows.*"1m"/],
-    [{ routes: [] }, /limits\.routes: must be an object/],
+    [{ allMethods: null }, /limits\.allMethods: must be an array of windows/],
+    [{ routes: [] }, /limits\.routes: must be a plain object/],
     [{ rutes: {} }, /limits\.rutes: is no option/],
     [{ default: {}, provider: {} }, /limits\.provider: is no option/],
     [{ accounts: { a: { allMethods: 5 } } }, /limits\.accounts\["a"\]\.allMethods: must be an array/],
-    [{ accounts: 7 }, /limits\.accounts: must be an object/],
+    [{ accounts: 7 }, /limits\.accounts: must be a plain object/],
     [{ allMethods: { windows: ['1/1m'], scope: 'world' } }, /limits\.allMethods\.scope: must be/],
     [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: is no option/],
     [null, /limits: must be an object or a function/],
     [new Map([['allMethods', ['1/1m']]]), /limits: must be an object or a function/],
     [Promise.resolve({ allMethods: ['0/1m'] }), /limits: must be an object or a function/],
-    [{ accounts: new Map() }, /limits\.accounts: must be an object/],
-    [{ default: 7 }, /limits\.default: must be an object/],
+    [{ accounts: new Map() }, /limits\.accounts: must be a plain object/],
+    [{ default: 7 }, /limits\.default: must be a plain object/],
   ])('S3: %j names itself and its place', (limits, message) => {
     expect(() => limiterOf(limits as never)).toThrow(message);
   });

@@ -15,7 +15,7 @@ it('a misspelt option is refused by name and place', () => {
   expect(() => checkOptions({ maxkeys: 1 }, ['maxKeys', 'clock'], 'options')).toThrow(
     'options.maxkeys: is no option; known are maxKeys, clock, got 1',
   );
-  expect(() => checkOptions(undefined as never, [], 'options')).toThrow(
-    'options: must be a plain object, got undefined',
+  expect(() => checkOptions(undefined as never, ['maxKeys', 'clock'], 'options')).toThrow(
+    'options: must be a plain object of maxKeys, clock, got undefined',
   );
 });

@@ -7,7 +7,6 @@ export type RecordName = string | symbol;
 interface Entry {
   readonly name: RecordName;
   references: number;
-  retired: boolean;
 }
 
 /**
@@ -30,7 +29,7 @@ export class Names {
     const id = known ?? this.#free.pop() ?? this.#entries.length;
     if (known === undefined) {
       this.#ids.set(name, id);
-      this.#entries[id] = { name, references: 0, retired: false };
+      this.#entries[id] = { name, references: 0 };
     }
     (this.#entries[id] as Entry).references++;
     return id;
@@ -41,18 +40,15 @@ export class Names {
     if (--entry.references > 0) return;
     this.#entries[id] = undefined;
     this.#free.push(id);
-    if (!entry.retired) this.#ids.delete(entry.name);
+    if (this.#ids.get(entry.name) === id) this.#ids.delete(entry.name);
   }
 
   /** Makes the name unknown at once; records that refer to its number are told apart by {@link isRetired} and released later. */
   retire(name: RecordName): void {
-    const id = this.#ids.get(name);
-    if (id === undefined) return;
     this.#ids.delete(name);
-    (this.#entries[id] as Entry).retired = true;
   }
 
   isRetired(id: number): boolean {
-    return (this.#entries[id] as Entry).retired;
+    return this.#ids.get((this.#entries[id] as Entry).name) !== id;
   }
 }

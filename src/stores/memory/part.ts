@@ -1,6 +1,8 @@
+import { OptionError } from '../../core/errors.ts';
 import type { Plan, PlanWindow } from '../../core/plan.ts';
+import { MAX_WINDOWS } from './slab.ts';
 
-/** The windows of a plan that stand in one record: all of them, unless All methods is shared by the account's routes (S1). */
+/** Windows of a plan that stand in one record. */
 export interface Part {
   readonly windows: readonly PlanWindow[];
   /** Windows `from` to `to` (excluded) of the plan. */
@@ -8,39 +10,35 @@ export interface Part {
   readonly to: number;
   /** The windows' identities; equal layouts have equal records. */
   readonly layout: string;
+  /** Whether its record is one for all routes of the account. */
+  readonly shared: boolean;
 }
 
-/** A plan as records hold it: what stands with the route, and what stands with the account. */
-export interface Parts {
-  readonly own: Part;
-  readonly shared: Part | undefined;
+/**
+ * Cuts a plan into what stands with the route and, where All methods is shared by the account's routes, what stands with the account (S1).
+ * @throws OptionError where no record can hold as many windows
+ */
+export function partsOf({ windows, routeWindows, allMethodsScope }: Plan): readonly Part[] {
+  const own = allMethodsScope === 'account' ? routeWindows : windows.length;
+  return [partOf(windows, 0, own), partOf(windows, own, windows.length, true)].filter(({ from, to }) => from < to);
 }
 
-/** Cuts a plan into its parts. */
-export function partsOf(plan: Plan): Parts {
-  const all = plan.windows.length;
-  const shared = plan.allMethodsScope === 'account' && plan.routeWindows < all;
-  const ownEnd = shared ? plan.routeWindows : all;
+/** A part of just these windows. */
+export function partOf(windows: readonly PlanWindow[], from = 0, to = windows.length, shared = false): Part {
+  if (to - from > MAX_WINDOWS) {
+    throw new OptionError('plan', to - from, `a record holds at most ${MAX_WINDOWS} windows`);
+  }
+  const part = windows.slice(from, to);
   return {
-    own: cut(plan.windows, 0, ownEnd),
-    shared: shared ? cut(plan.windows, ownEnd, all) : undefined,
+    windows: part,
+    from,
+    to,
+    layout: part.map(({ limit, durationMs }) => `${limit}:${durationMs}`).join(),
+    shared,
   };
 }
 
-/** A part that holds just these windows, wherever they came from. */
-export function partOf(windows: readonly PlanWindow[]): Part {
-  return cut(windows, 0, windows.length);
-}
-
-/** Whether two windows are the same one: their limit and duration are, whatever their max (S10). */
-export function isSameWindow(
-  a: { limit: string; durationMs: number },
-  b: { limit: string; durationMs: number },
-): boolean {
-  return a.durationMs === b.durationMs && a.limit === b.limit;
-}
-
-function cut(windows: readonly PlanWindow[], from: number, to: number): Part {
-  const part = windows.slice(from, to);
-  return { windows: part, from, to, layout: part.map(({ limit, durationMs }) => `${limit}:${durationMs}`).join() };
+/** Place of a window among others, whatever its max: its limit and duration are its identity (S10). -1 where it is not among them. */
+export function indexOfWindow(windows: readonly PlanWindow[], { limit, durationMs }: Omit<PlanWindow, 'max'>): number {
+  return windows.findIndex((window) => window.durationMs === durationMs && window.limit === limit);
 }

@@ -1,10 +1,9 @@
-import { OptionError } from '../../core/errors.ts';
 import type { PlanWindow } from '../../core/plan.ts';
-import { isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { type Counters, isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { Accounts, type Held } from './accounts.ts';
 import { Names, type RecordName, UNKNOWN } from './names.ts';
 import type { Part } from './part.ts';
-import { HEADER, MAX_WINDOWS, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
+import { HEADER, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
 
 /** Past this many routes an account's records are found through a map; up to it, by walking from one to the next. */
 const MOST_LINKED = 8;
@@ -16,6 +15,14 @@ const SWEPT_OF_ONE_ACCOUNT = 16;
 const LAYOUTS = 2 ** 26;
 
 type ByRoute = Map<number, number>;
+
+/** A record's windows, in its order, and their counters, which are the record's own: whoever writes to them changes it. */
+export interface RecordView {
+  readonly windows: readonly PlanWindow[];
+  readonly counters: Counters;
+}
+
+const NOTHING: RecordView = { windows: [], counters: new Float64Array() };
 
 /** Finds the one record of an (account, route), and the records that are over. */
 export class Records {
@@ -60,23 +67,25 @@ export class Records {
     const held = this.#accounts.get(account);
     if (held === undefined || routeId === UNKNOWN) return NOWHERE;
     if (typeof held !== 'number') return held.get(routeId) ?? NOWHERE;
-    return this.#addresses(held).find((address) => this.#routeId(address) === routeId) ?? NOWHERE;
+    let address = held;
+    while (address !== NOWHERE && this.#routeId(address) !== routeId) address = this.slab.read(address, NEXT);
+    return address;
   }
 
-  /** The windows that a record holds, in its order. */
-  windows(address: number): readonly PlanWindow[] {
-    return this.#layouts[this.#layoutId(address)] as readonly PlanWindow[];
+  /** Whether a record holds exactly the part's windows. */
+  holds(address: number, part: Part): boolean {
+    return this.#layoutNames.find(part.layout) === this.#layoutId(address);
   }
 
-  /** @throws OptionError where no record can hold as many windows */
-  check({ windows }: Part): void {
-    if (windows.length <= MAX_WINDOWS) return;
-    throw new OptionError('plan', windows.length, `a record holds at most ${MAX_WINDOWS} windows`);
+  /** The record at an address, which may be {@link NOWHERE}. */
+  view(address: number): RecordView {
+    if (address === NOWHERE) return NOTHING;
+    const windows = this.#windows(address);
+    return { windows, counters: this.slab.counters(address, windows.length) };
   }
 
   /** Adds the pair's record, without any instance yet. The pair must have none. */
   add(account: string, route: RecordName, part: Part): number {
-    this.check(part);
     const { windows } = part;
     const address = this.slab.allocate(windows.length);
     const routeId = this.#routes.acquire(route);
@@ -131,6 +140,10 @@ export class Records {
     let address = held;
     while (address !== NOWHERE && this.slab.read(address, TAG) !== tag) address = this.slab.read(address, NEXT);
     return address;
+  }
+
+  #windows(address: number): readonly PlanWindow[] {
+    return this.#layouts[this.#layoutId(address)] as readonly PlanWindow[];
   }
 
   #tag(route: RecordName, part: Part): number {
@@ -196,7 +209,7 @@ export class Records {
   }
 
   #release(address: number): void {
-    const windows = this.windows(address).length;
+    const windows = this.#windows(address).length;
     this.#lastRoute = undefined;
     this.#routes.release(this.#routeId(address));
     this.#layoutNames.release(this.#layoutId(address));
@@ -207,7 +220,7 @@ export class Records {
   #isOver(address: number, now: number): boolean {
     const counters = this.slab.chunk(address);
     const first = this.slab.offset(address) + HEADER;
-    return this.windows(address).every((window, i) =>
+    return this.#windows(address).every((window, i) =>
       isOver(counters[first + i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
     );
   }

@@ -1,4 +1,4 @@
-import { NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { MARGIN } from './counters.ts';
 
 /** No record. */
@@ -33,6 +33,27 @@ export class Slab {
 
   offset(address: number): number {
     return address & OFFSET_MASK;
+  }
+
+  /** The counters of a record of so many windows: the record's own, not a copy. */
+  counters(address: number, windows: number): Counters {
+    const first = this.offset(address) + HEADER;
+    return this.chunk(address).subarray(first, first + windows * SLOTS_PER_WINDOW);
+  }
+
+  /** Reads a record's first windows into those from `from` to `to` (excluded); none of no record. */
+  load(address: number, counters: Counters, from: number, to: number): void {
+    if (address === NOWHERE) return;
+    const chunk = this.chunk(address);
+    let at = this.offset(address) + HEADER;
+    for (let i = from * SLOTS_PER_WINDOW; i < to * SLOTS_PER_WINDOW; i++) counters[i] = chunk[at++] as number;
+  }
+
+  /** The way back of {@link load}. */
+  save(address: number, counters: Counters, from: number, to: number): void {
+    const chunk = this.chunk(address);
+    let at = this.offset(address) + HEADER;
+    for (let i = from * SLOTS_PER_WINDOW; i < to * SLOTS_PER_WINDOW; i++) chunk[at++] = counters[i] as number;
   }
 
   /** A number of the header. */

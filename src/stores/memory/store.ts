@@ -1,14 +1,14 @@
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { ClockError, StoreFullError } from '../../core/errors.ts';
-import type { Plan, PlanWindow } from '../../core/plan.ts';
+import type { Plan } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
-import { type Counters, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
-import { blank, copy } from './counters.ts';
+import { isOver, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
+import { blank, COPIED, copy } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions } from './options.ts';
-import { isSameWindow, type Part, type Parts, partOf, partsOf } from './part.ts';
-import { Records } from './records.ts';
+import { indexOfWindow, type Part, partOf, partsOf } from './part.ts';
+import { Records, type RecordView } from './records.ts';
 import { HEADER, NOWHERE } from './slab.ts';
 
 export type { MemoryStoreOptions } from './options.ts';
@@ -53,10 +53,11 @@ class Store implements MemoryStore {
   readonly synchronous = true;
   readonly #maxKeys: number;
   readonly #clock: Clock;
-  readonly #partsOfPlan = new WeakMap<Plan, Parts>();
+  readonly #partsOfPlan = new WeakMap<Plan, readonly Part[]>();
   #records: Records;
   #lastPlan: Plan | undefined;
-  #lastParts: Parts | undefined;
+  /** The only part of the last plan, where it stands with the route, as most do. */
+  #lastPart: Part | undefined;
   #calls = 0;
   #refused = 0;
   #sweptBefore = 0;
@@ -71,38 +72,57 @@ class Store implements MemoryStore {
     const now = this.#clock.now();
     if (!Number.isSafeInteger(now)) throw new ClockError(now);
     if (++this.#calls % CALLS_PER_SWEEP === 0) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-    const { own, shared } = plan === this.#lastPlan ? (this.#lastParts as Parts) : this.#parts(plan);
-    if (shared !== undefined) return this.#consumeShared(account, route, plan, cost, now, own, shared);
-    let address = this.#records.find(account, route, own);
-    if (address === NOWHERE) {
-      address = this.#layOutAnew(account, route, own, now);
-      if (address === NOWHERE) return this.#consumeFirst(account, route, plan, cost, now, own);
-    }
+    const part = plan === this.#lastPlan ? this.#lastPart : this.#onlyPart(plan);
+    const address = part === undefined ? NOWHERE : this.#records.find(account, route, part);
+    if (address === NOWHERE) return this.#consumeParts(account, route, plan, cost, now);
     const { slab } = this.#records;
     const counters = slab.chunk(address);
     const at = slab.offset(address) + HEADER;
     const rejectedBy = evaluate(plan, counters, at, cost, now);
     if (rejectedBy === FITS && charge(plan, counters, at, cost, now)) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-    const checked = rejectedBy === FITS ? own.to : rejectedBy + 1;
-    return new Decision(account, route, plan, cost, now, rejectedBy, copy(counters, at, checked));
+    const checked = rejectedBy === FITS ? plan.windows.length : rejectedBy + 1;
+    // A literal is the cheapest copy, and only here, where the compiler then sees the whole check as one function (docs/performance.md).
+    // What stands behind the windows comes along and is never read.
+    const copied: ArrayLike<number> =
+      checked > COPIED
+        ? copy(counters, at, checked)
+        : [
+            counters[at] as number,
+            counters[at + 1] as number,
+            counters[at + 2] as number,
+            counters[at + 3] as number,
+            counters[at + 4] as number,
+            counters[at + 5] as number,
+            counters[at + 6] as number,
+            counters[at + 7] as number,
+          ];
+    return new Decision(account, route, plan, cost, now, rejectedBy, copied);
   }
 
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[] {
     const now = this.#now();
-    const { own, shared } = this.#parts(plan);
-    return [
-      ...this.#peekPart(account, route, own, now),
-      ...(shared ? this.#peekPart(account, SHARED, shared, now) : []),
-    ];
+    return this.#parts(plan).flatMap((part) => {
+      const { windows, counters } = this.#view(account, route, part);
+      return part.windows.map((window) =>
+        windowStatus(window, counters, indexOfWindow(windows, window) * SLOTS_PER_WINDOW, now, 0),
+      );
+    });
   }
 
   refund(decision: Decision): boolean {
     const now = this.#now();
     if (!decision.takeRefund()) return false;
-    const { own, shared } = this.#parts(decision.plan);
-    const fromOwn = this.#refundPart(decision, decision.route, own, now);
-    const fromShared = shared !== undefined && this.#refundPart(decision, SHARED, shared, now);
-    return fromOwn || fromShared;
+    const { account, route, plan, cost, trace } = decision;
+    let refunded = false;
+    for (const part of this.#parts(plan)) {
+      const { windows, counters } = this.#view(account, route, part);
+      for (const window of trace.slice(part.from, part.to)) {
+        const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
+        const { durationMs, startedAt } = window;
+        if (startedAt !== undefined && takeBack(counters, at, durationMs, startedAt, cost, now)) refunded = true;
+      }
+    }
+    return refunded;
   }
 
   reset({ account, route }: ResetTarget): void {
@@ -124,151 +144,89 @@ class Store implements MemoryStore {
     };
   }
 
-  /** A pair without a record: nothing is counted yet, and a rejection must not create one (S5). */
-  #consumeFirst(account: string, route: string, plan: Plan, cost: number, now: number, own: Part): Decision {
+  /** Where a record is missing or has other windows, or where there are two: all are charged, or none. */
+  #consumeParts(account: string, route: string, plan: Plan, cost: number, now: number): Decision {
+    const parts = this.#parts(plan);
+    const { slab } = this.#records;
+    const locate = (part: Part) => this.#locate(account, nameOf(part, route), part, now);
+    let addresses = parts.map(locate);
     const counters = blank(plan);
+    for (const [i, { from, to }] of parts.entries()) slab.load(addresses[i] as number, counters, from, to);
     const rejectedBy = evaluate(plan, counters, 0, cost, now);
-    if (rejectedBy === FITS && plan.windows.length > 0) {
-      this.#makeRoom(() => 1, now);
-      charge(plan, counters, 0, cost, now);
-      this.#fill(this.#records.add(account, route, own), counters, 0, own);
-      this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-    }
-    return new Decision(account, route, plan, cost, now, rejectedBy, counters);
-  }
-
-  /** All methods shared by the account's routes: two records, charged together or not at all. */
-  #consumeShared(
-    account: string,
-    route: string,
-    plan: Plan,
-    cost: number,
-    now: number,
-    own: Part,
-    shared: Part,
-  ): Decision {
-    const counters = blank(plan);
-    const places = [
-      { name: route, part: own, address: this.#locate(account, route, own, now) },
-      { name: SHARED, part: shared, address: this.#locate(account, SHARED, shared, now) },
-    ].filter(({ part }) => part.windows.length > 0);
-    for (const { part, address } of places) if (address !== NOWHERE) this.#collect(address, counters, part);
-    const rejectedBy = evaluate(plan, counters, 0, cost, now);
+    // A rejection must not create a record (S5).
     if (rejectedBy === FITS) {
-      // Counted anew after a sweep, which may take a record of this very account that was over.
-      const missing = () =>
-        places.filter(({ name, part }) => this.#locate(account, name, part, now) === NOWHERE).length;
-      this.#makeRoom(missing, now);
+      if (!this.#hasRoom(addresses)) {
+        this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
+        // It may have taken a record of this very account that was over.
+        addresses = parts.map(locate);
+        if (!this.#hasRoom(addresses)) {
+          this.#refused++;
+          throw new StoreFullError(this.#maxKeys);
+        }
+      }
       const started = charge(plan, counters, 0, cost, now);
-      for (const { name, part } of places) {
-        // Found anew: making room may have swept a record that was over.
-        const address = this.#locate(account, name, part, now);
-        this.#fill(address === NOWHERE ? this.#records.add(account, name, part) : address, counters, part.from, part);
+      for (const [i, part] of parts.entries()) {
+        let address = addresses[i] as number;
+        if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
+        slab.save(address, counters, part.from, part.to);
       }
       if (started) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
     return new Decision(account, route, plan, cost, now, rejectedBy, counters);
   }
 
-  #locate(account: string, route: RecordName, part: Part, now: number): number {
-    const address = this.#records.find(account, route, part);
-    return address === NOWHERE ? this.#layOutAnew(account, route, part, now) : address;
+  #view(account: string, route: string, part: Part): RecordView {
+    return this.#records.view(this.#records.findAny(account, nameOf(part, route)));
+  }
+
+  #locate(account: string, name: RecordName, part: Part, now: number): number {
+    const address = this.#records.findAny(account, name);
+    if (address === NOWHERE || this.#records.holds(address, part)) return address;
+    return this.#layOutAnew(account, name, address, part, now);
   }
 
   /**
-   * Address of the pair's record after it was made to begin with the part's windows, or NOWHERE where there is none (S10).
-   * Behind them stay those windows of an earlier plan that are not over: should that plan come back (two gateways during a
-   * deployment disagree for minutes), its counts still hold.
+   * Address of a record after it was made to begin with the part's windows (S10). Behind them stay those windows of an earlier plan that are not
+   * over: should that plan come back (two gateways during a deployment disagree for minutes), its counts still hold.
    */
-  #layOutAnew(account: string, route: RecordName, part: Part, now: number): number {
-    const address = this.#records.findAny(account, route);
-    if (address === NOWHERE) return NOWHERE;
-    const before = this.#records.windows(address);
-    const { slab } = this.#records;
-    const first = slab.offset(address) + HEADER;
-    const old = slab.chunk(address).slice(first, first + before.length * SLOTS_PER_WINDOW);
-    const leftover = before.filter(
+  #layOutAnew(account: string, name: RecordName, before: number, part: Part, now: number): number {
+    const { windows, ...view } = this.#records.view(before);
+    const counters = view.counters.slice();
+    const leftover = windows.filter(
       (window, i) =>
-        !part.windows.some((other) => isSameWindow(window, other)) &&
-        !isOver(old[i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
+        indexOfWindow(part.windows, window) === -1 &&
+        !isOver(counters[i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
     );
     const wanted = partOf([...part.windows, ...leftover]);
-    if (this.#records.find(account, route, wanted) === address) return address;
-    this.#records.check(wanted);
-    this.#records.remove(account, route);
-    const moved = this.#records.add(account, route, wanted);
-    const counters = slab.chunk(moved);
+    if (this.#records.holds(before, wanted)) return before;
+    this.#records.remove(account, name);
+    const address = this.#records.add(account, name, wanted);
+    const moved = this.#records.view(address).counters;
     for (const [i, window] of wanted.windows.entries()) {
-      const from = before.findIndex((other) => isSameWindow(window, other));
-      if (from === -1) continue;
-      const to = slab.offset(moved) + HEADER + i * SLOTS_PER_WINDOW;
-      counters.set(old.subarray(from * SLOTS_PER_WINDOW, (from + 1) * SLOTS_PER_WINDOW), to);
+      const from = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
+      if (from >= 0) moved.set(counters.subarray(from, from + SLOTS_PER_WINDOW), i * SLOTS_PER_WINDOW);
     }
-    return moved;
+    return address;
   }
 
-  #peekPart(account: string, route: RecordName, part: Part, now: number): WindowStatus[] {
-    const address = this.#records.findAny(account, route);
-    return part.windows.map((window) => windowStatus(window, this.#countersOf(address, window), 0, now, 0));
+  /** Whether the records that are missing fit (S18). */
+  #hasRoom(addresses: readonly number[]): boolean {
+    return this.#records.size + addresses.filter((address) => address === NOWHERE).length <= this.#maxKeys;
   }
 
-  #refundPart(decision: Decision, route: RecordName, part: Part, now: number): boolean {
-    const address = this.#records.findAny(decision.account, route);
-    if (address === NOWHERE) return false;
-    const before = this.#records.windows(address);
-    const { slab } = this.#records;
-    let refunded = false;
-    for (const { limit, durationMs, startedAt } of decision.trace.slice(part.from, part.to)) {
-      const index = before.findIndex((window) => isSameWindow(window, { limit, durationMs }));
-      if (index === -1 || startedAt === undefined) continue;
-      const at = slab.offset(address) + HEADER + index * SLOTS_PER_WINDOW;
-      if (takeBack(slab.chunk(address), at, durationMs, startedAt, decision.cost, now)) refunded = true;
-    }
-    return refunded;
+  #onlyPart(plan: Plan): Part | undefined {
+    const [first, second] = this.#parts(plan);
+    this.#lastPlan = plan;
+    this.#lastPart = second === undefined && !first?.shared ? first : undefined;
+    return this.#lastPart;
   }
 
-  /** The window's two numbers in a record, wherever they stand in it. */
-  #countersOf(address: number, window: PlanWindow): ArrayLike<number> {
-    if (address === NOWHERE) return [NEVER, 0];
-    const index = this.#records.windows(address).findIndex((other) => isSameWindow(window, other));
-    if (index === -1) return [NEVER, 0];
-    const at = this.#records.slab.offset(address) + HEADER + index * SLOTS_PER_WINDOW;
-    return this.#records.slab.chunk(address).slice(at, at + SLOTS_PER_WINDOW);
-  }
-
-  #collect(address: number, counters: Counters, part: Part): void {
-    const { slab } = this.#records;
-    const at = slab.offset(address) + HEADER;
-    for (let i = 0; i < part.windows.length * SLOTS_PER_WINDOW; i++) {
-      counters[part.from * SLOTS_PER_WINDOW + i] = slab.chunk(address)[at + i] as number;
-    }
-  }
-
-  #fill(address: number, counters: Counters, fromWindow: number, part: Part): void {
-    const { slab } = this.#records;
-    const at = slab.offset(address) + HEADER;
-    for (let i = 0; i < part.windows.length * SLOTS_PER_WINDOW; i++) {
-      slab.chunk(address)[at + i] = counters[fromWindow * SLOTS_PER_WINDOW + i] as number;
-    }
-  }
-
-  /** Throws unless the keys that are needed fit (S18). */
-  #makeRoom(needed: () => number, now: number): void {
-    if (this.#records.size + needed() <= this.#maxKeys) return;
-    this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
-    if (this.#records.size + needed() <= this.#maxKeys) return;
-    this.#refused++;
-    throw new StoreFullError(this.#maxKeys);
-  }
-
-  #parts(plan: Plan): Parts {
+  #parts(plan: Plan): readonly Part[] {
     let parts = this.#partsOfPlan.get(plan);
     if (parts === undefined) {
       parts = partsOf(plan);
       this.#partsOfPlan.set(plan, parts);
     }
-    this.#lastPlan = plan;
-    this.#lastParts = parts;
     return parts;
   }
 
@@ -277,4 +235,8 @@ class Store implements MemoryStore {
     if (!Number.isSafeInteger(now)) throw new ClockError(now);
     return now;
   }
+}
+
+function nameOf({ shared }: Part, route: string): RecordName {
+  return shared ? SHARED : route;
 }
