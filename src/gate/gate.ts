@@ -1,5 +1,5 @@
 import type { Decision } from '../core/decision.ts';
-import { type HeadgateErrorCode, isHeadgateError } from '../core/errors.ts';
+import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
@@ -17,6 +17,7 @@ import { isIdempotentRequest, isKeyFault, unreadable } from './unreadable.ts';
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
 const NO_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver gives undefined, or { scope, key, fingerprint } with a scope that is not empty";
+const NO_BOOLEAN = 'the resolver gives true or false';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
 
@@ -175,7 +176,10 @@ class StagedGate<Request> implements Gate<Request> {
     cost: number,
   ): MaybePromise<Answer | GatePassage> {
     if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
-    if (isCached) return this.#skip(requestId, 'cached');
+    if (isCached === true) return this.#skip(requestId, 'cached');
+    // Anything else that is true to JavaScript would let a request past its limit by accident.
+    if (isCached)
+      return this.#failed(requestId, new StageError('cached', new OptionError('cached', isCached, NO_BOOLEAN)));
     const { limiter } = this.#options;
     const request = { account, route, provider, cost };
     try {

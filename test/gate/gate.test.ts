@@ -138,6 +138,8 @@ describe('what breaks', () => {
     ['route', { route: boom }],
     ['cost', { cost: boom }],
     ['cached', { cached: boom }],
+    ['cached', { cached: () => 'no' as never }],
+    ['cached', { cached: () => Promise.resolve({} as never) }],
     ['provider', { provider: boom }],
     ['account', { account: () => Promise.reject(new Error('boom')) }],
     ['cost', { cost: () => Promise.reject(new Error('boom')) }],
