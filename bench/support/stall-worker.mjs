@@ -34,8 +34,8 @@ const fillMs = 20 * (await fill(make({ accounts: tried, max: MAX, windowsMs: win
 const windowMs = Math.round(Math.max(leastSeconds * 1_000, 2.5 * fillMs));
 
 /**
- * Turns of checks, with a rest between, as long as `goesOn`. `heldMs`: the most that the process itself worked between two turns, at most as long as it
- * took; `delayMs`: the longest that the loop was late, whoever had the processor.
+ * Turns of checks, with a rest between, as long as `goesOn`. `delayMs`: the longest that the loop was late, whoever had the processor. `heldMs`: the
+ * most that the process itself worked between two turns, which in their rest may be several pieces of work: no one of them was longer than the loop was late.
  */
 async function traffic(accounts, goesOn) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
@@ -53,7 +53,8 @@ async function traffic(accounts, goesOn) {
     heldMs = Math.max(heldMs, Math.min(performance.now() - began, (user + system) / 1_000));
   }
   delay.disable();
-  return { heldMs, delayMs: delay.max / 1e6 };
+  const delayMs = delay.max / 1e6;
+  return { heldMs: Math.min(heldMs, delayMs), delayMs };
 }
 
 const store = make({ accounts: early, max: MAX, windowsMs: windowsOf(windowMs), clock });
@@ -67,7 +68,7 @@ await wait(1);
 const few = early.slice(0, LIVE_KEYS);
 const until = (time) => () => performance.now() < time;
 const firstLeavesAt = beganAt + windowMs;
-const before = await traffic(few, until(firstLeavesAt - (atOnce ? windowMs / 2 : 0)));
+const before = await traffic(few, until(atOnce ? performance.now() + windowMs / 10 : firstLeavesAt));
 ahead = 2 * windowMs;
 // Long enough for whoever looks only once in a window.
 const isOver = until(performance.now() + windowMs * (atOnce ? 0.5 : 1.2));

@@ -73,7 +73,7 @@ export function report({ rounds, keyCount, figures }) {
     title: 'Keys that run out',
     markdown: `
 ${whole(keyCount)} keys run out as they came, within seconds, while checks go on, 200 in a turn of the event loop; then as many newcomers come. Held: the longest that the process itself worked
-between two turns, in ms. Delay: the longest that the loop was late, which also suffers from whatever else the machine does. Median of ${rounds} ${rounds === 1 ? 'run' : 'runs'} with the least and the most, a fresh process for
+between two turns, and no longer than the loop was late, in ms. Delay: the longest that the loop was late, which also suffers from whatever else the machine does. Median of ${rounds} ${rounds === 1 ? 'run' : 'runs'} with the least and the most, a fresh process for
 each. \`limiter\` has no row: there nothing leaves.
 
 ${table(['', 'windows', 'held before', 'held while keys leave', 'delay while keys leave', 'how keys leave'], rows)}`,
