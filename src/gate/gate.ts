@@ -200,7 +200,7 @@ class StagedGate<Request> implements Gate<Request> {
     if (decision.accepted) return this.#pass(requestId, decision, headers);
     const detail = decision.impossible
       ? 'The request costs more than this limit ever allows; waiting does not help.'
-      : `The rate limit of this account is used up; retry in ${headers['retry-after']} s.`;
+      : `The rate limit of this account is used up; retry ${'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later'}.`;
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 

@@ -1,4 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { FormField } from '../bodies/fields/form.ts';
+import { Found } from '../bodies/fields/found.ts';
+import { isBodyError } from '../http/body-error.ts';
 import { isHopByHop } from '../http/hop-by-hop.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import type { RouteMatch } from './routes.ts';
@@ -34,51 +37,40 @@ export function readAccount(
   target: Target,
   match: RouteMatch,
 ): string | Refusal {
-  if (source.place === 'header' && isHidden(source.name, request)) {
-    return refuse(
-      400,
-      'errors/malformed_request',
-      `The header ${source.name} must reach the upstream as it was judged.`,
-    );
+  const { place, name } = source;
+  switch (place) {
+    case 'path':
+      // The template has it, and none is empty.
+      return match.parameters.get(name) as string;
+    case 'query':
+      return readQuery(name, target.query ?? '');
+    case 'header':
+      return readHeader(name, request);
   }
-  const values = valuesOf(source, request, target, match);
-  const [account] = values;
-  const place = `${source.place === 'path' ? 'path parameter' : source.place} ${source.name}`;
-  if (account === undefined) return unprocessable(`The account is missing: give it in the ${place}.`);
-  if (values.length > 1) return unprocessable(`The account is given more than once in the ${place}.`);
-  if (account === null) return unprocessable(`The ${place} has a malformed percent-encoding.`);
-  return account === '' ? unprocessable(`The account in the ${place} is empty.`) : account;
 }
 
 /** A source that is read without the body. */
 export type HeadSource = AccountSource & { readonly place: 'path' | 'query' | 'header' };
 
-/** Null stands for a value that cannot be decoded. */
-function valuesOf(
-  { place, name }: HeadSource,
-  request: IncomingMessage,
-  target: Target,
-  match: RouteMatch,
-): (string | null)[] {
-  switch (place) {
-    case 'path':
-      return [match.parameters.get(name) ?? ''];
-    case 'query':
-      return queryValues(target.query ?? '', name);
-    case 'header':
-      return headerValues(request.rawHeaders, name);
+/** By the rules of a form in a body: what some server takes for the account is refused, wherever it stands. */
+function readQuery(name: string, query: string): string | Refusal {
+  const field = new FormField(new Found(name, query.length, 'query'));
+  try {
+    field.write(Buffer.from(query, 'latin1'));
+    return field.end();
+  } catch (error) {
+    if (isBodyError(error)) return unprocessable(error.message);
+    throw error;
   }
 }
 
-/** Every value of a name in a query string; names are decoded too, so that `%61ccount` is no second account. */
-export function queryValues(query: string, name: string): (string | null)[] {
-  const values: (string | null)[] = [];
-  for (const pair of query.split('&')) {
-    const equals = pair.indexOf('=');
-    const decodedName = decode(equals === -1 ? pair : pair.slice(0, equals));
-    if (pair !== '' && decodedName === name) values.push(equals === -1 ? '' : decode(pair.slice(equals + 1)));
-  }
-  return values;
+function readHeader(name: string, request: IncomingMessage): string | Refusal {
+  if (isHidden(name, request))
+    return refuse(400, 'errors/malformed_request', `The header ${name} must reach the upstream as it was judged.`);
+  const [account, ...more] = headerValues(request.rawHeaders, name);
+  if (account === undefined) return unprocessable(`The account is missing: give it in the header ${name}.`);
+  if (more.length > 0) return unprocessable(`The account is given more than once in the header ${name}.`);
+  return account === '' ? unprocessable(`The account in the header ${name} is empty.`) : account;
 }
 
 /**
@@ -105,14 +97,6 @@ function headerValues(rawHeaders: readonly string[], name: string): string[] {
 /** Node gives header bytes as Latin-1; clients send UTF-8. */
 function utf8(value: string): string {
   return /^[\x20-\x7e]*$/.test(value) ? value : Buffer.from(value, 'latin1').toString('utf8');
-}
-
-function decode(text: string): string | null {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
-  } catch {
-    return null;
-  }
 }
 
 function unprocessable(detail: string): Refusal {

@@ -65,6 +65,9 @@ export function tooLarge(maxBodyBytes: number): Refusal {
 /** What Node's parser lets pass, but a request that is forwarded must not have. */
 function refusalOfHead(exchange: Exchange): Refusal | undefined {
   const { request } = exchange;
+  // Node's parser takes other versions as well, and answers in 1.1.
+  if (request.httpVersionMajor !== 1)
+    return refuse(400, 'errors/malformed_request', 'The gateway speaks HTTP/1.1 and HTTP/1.0.');
   const hosts = valuesOf(exchange, 'host').length;
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
     return refuse(400, 'errors/malformed_request', 'The request must have the header Host once.');

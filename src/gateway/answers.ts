@@ -12,7 +12,7 @@ const WORTH_READING = 65_536;
 export function refuseExchange(
   exchange: Exchange,
   refusal: Refusal,
-  { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] } = {},
+  { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] | undefined } = {},
 ): void {
   exchange.release?.();
   sendReply(exchange, problemReply(refusal.problem(exchange.id), headers), cut);

@@ -60,12 +60,21 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
 }
 
 function parse(args: readonly string[]) {
+  let parsed: ReturnType<typeof parseAll>;
   try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
+    parsed = parseAll(args);
   } catch (error) {
     // Node's first sentence says it; what follows is advice for other cases.
     throw new UsageError((error as Error).message.split(/\.\s/)[0]);
   }
+  const names = parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) throw new UsageError(`--${twice} is given more than once`);
+  return parsed;
+}
+
+function parseAll(args: readonly string[]) {
+  return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true, tokens: true });
 }
 
 const COMMANDS = ['serve', 'check', 'doctor'] as const;

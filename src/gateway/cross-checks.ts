@@ -112,7 +112,10 @@ function limitFaults(limits: Raw, accounts: ReadonlySet<unknown>, routes: Readon
 }
 
 function layerFaults(path: readonly string[], layer: Raw, routes: ReadonlySet<unknown>): Fault[] {
-  const faults = distinctDurations([...path, 'allMethods'], layer.allMethods);
+  const { allMethods } = layer;
+  const faults = Array.isArray(allMethods)
+    ? distinctDurations([...path, 'allMethods'], allMethods)
+    : distinctDurations([...path, 'allMethods', 'windows'], record(allMethods).windows);
   for (const [route, limit] of Object.entries(record(layer.routes))) {
     const place = [...path, 'routes', route];
     if (!routes.has(route)) faults.push({ path: formatPath(place), reason: 'the file has no such route' });

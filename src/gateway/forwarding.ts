@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { CapturedResponse, Keeping, Passage } from '../gate/exchange.ts';
 import { problemReply, type Reply } from '../http/problem.ts';
+import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { tooLarge } from './admission.ts';
 import { type AnswerSink, StreamedAnswer } from './answer-sink.ts';
 import { hasBody, refuseExchange, sendReply } from './answers.ts';
@@ -95,7 +96,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       this.#discarded = 0;
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => this.#stop(), DISCARD_MS).unref();
-      this.#answer(refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached."));
+      this.#answer(refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached."), headers);
       return;
     }
     if (this.#keeping === undefined && !isOpen(exchange)) {
@@ -155,13 +156,13 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   /** The client is answered 504, but the operation goes on: an answer that comes after all is the outcome that retries get. */
   #goOnLate(keeping: Keeping): void {
+    const problem = TOO_LATE.problem(this.#exchange.id);
     this.#isLate = true;
-    const reply = problemReply(TOO_LATE.problem(this.#exchange.id));
-    sendReply(this.#exchange, reply);
+    sendReply(this.#exchange, problemReply(problem, this.#passage.settle({ status: 504 }).headers));
     const { lateAnswerMs = 0 } = this.#exchange.route?.idempotent ?? {};
     this.#timer = setTimeout(() => {
       this.#stop();
-      if (this.#status === undefined) void keeping.keep(captured(reply));
+      if (this.#status === undefined) void keeping.keep(captured(problemReply(problem)));
       else this.#sink.breakOff();
     }, lateAnswerMs);
   }
@@ -193,20 +194,22 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   /** An answer of ours instead of the upstream's. */
   #giveUp(refusal: Refusal): void {
     this.#stop();
-    this.#answer(refusal);
+    // What was charged is shown, whoever answers; what was given back is not.
+    const headers = this.#sent ? this.#passage.settle({ status: refusal.status }).headers : this.#passage.marks;
+    this.#answer(refusal, headers);
   }
 
   /** Answers once it is settled what becomes of charge and key: given back where nothing was sent, kept otherwise. */
-  #answer(refusal: Refusal): void {
+  #answer(refusal: Refusal, headers: HeaderFields | undefined): void {
     this.#exchange.release = undefined;
     const isKept = this.#keeping !== undefined && this.#abandoned === undefined;
     const settled = isKept
       ? this.#keeping?.keep(captured(problemReply(refusal.problem(this.#exchange.id))))
       : this.#abandoned;
-    if (settled === undefined) refuseExchange(this.#exchange, refusal, { headers: this.#passage.marks ?? {} });
+    if (settled === undefined) refuseExchange(this.#exchange, refusal, { headers });
     else {
       void settled.then((instead) => {
-        if (instead === undefined) refuseExchange(this.#exchange, refusal, { headers: this.#passage.marks ?? {} });
+        if (instead === undefined) refuseExchange(this.#exchange, refusal, { headers });
         else sendReply(this.#exchange, instead);
       });
     }

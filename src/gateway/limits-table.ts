@@ -7,6 +7,7 @@ import type { Config } from './schema.ts';
 
 /** No account of a config is called this: ids have at least one character. */
 const NO_ACCOUNT = '';
+const NONE = '-';
 
 /** The limits that a config comes to: for each provider and route, then for each account with limits of its own. Ends with a line break. */
 export function limitsTable(config: Config): string {
@@ -37,8 +38,10 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
   const body = subjects.flatMap(({ label, account, provider }) =>
     config.routes.map(({ route, account: source }) => {
       if (source === undefined) return [label, route, 'not limited (no account)', ''];
-      const { windows } = limiter.plan({ account, route, provider });
-      return [label, route, windowsOf(windows, 'route'), windowsOf(windows, 'all-methods')];
+      const { windows, allMethodsScope } = limiter.plan({ account, route, provider });
+      const allMethods = windowsOf(windows, 'all-methods');
+      const isShared = allMethods !== NONE && allMethodsScope === 'account';
+      return [label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods];
     }),
   );
   return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];
@@ -46,7 +49,7 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
 
 function windowsOf(windows: readonly PlanWindow[], limit: PlanWindow['limit']): string {
   const own = windows.filter((window) => window.limit === limit).map(formatWindow);
-  return own.length === 0 ? '-' : own.join(', ');
+  return own.length === 0 ? NONE : own.join(', ');
 }
 
 function aligned(table: readonly (readonly string[])[]): string {

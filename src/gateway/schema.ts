@@ -26,8 +26,19 @@ const limit = z
   .array(z.union([windowText, windowObject], { error: 'must be "60/1m" or { "max": 60, "durationMs": 60000 }' }))
   .describe('Windows that a request must fit, all of them; [] says "no such limit here"');
 
+const scopedLimit = z.strictObject({
+  windows: limit,
+  scope: z
+    .enum(['route', 'account'])
+    .default('route')
+    .describe('route: each route has a count of its own; account: one count, which the routes of an account share'),
+});
+
 const layer = z.strictObject({
-  allMethods: limit.optional().describe('Applies to every limited route alike, each with a count of its own'),
+  allMethods: z
+    .union([limit, scopedLimit], { error: 'must be an array of windows, or { "windows": […], "scope": "account" }' })
+    .optional()
+    .describe('Applies to every limited route alike, each with a count of its own unless its scope says otherwise'),
   routes: z
     .record(z.string(), limit)
     .optional()

@@ -1,3 +1,5 @@
+import { parseLimit } from '../core/limit.ts';
+import { createPlan } from '../core/plan.ts';
 import type { ClaimStore, LimitStore } from '../core/ports.ts';
 import { createMemoryClaimStore } from '../stores/memory/claims.ts';
 import { createMemoryStore } from '../stores/memory/store.ts';
@@ -29,6 +31,9 @@ export interface OpenStore {
 
 /** Longest wait for Redis at the start. After it the gateway serves degraded, and recovers. */
 const START_MS = 2_000;
+/** What is asked where nothing but the answer is wanted: no config can name such an account. */
+const HEALTH = 'GET /healthz';
+const PROBE = createPlan([], parseLimit(['1/1s']));
 /** At most one line a second says that Redis fails. */
 const LOG_EVERY_MS = 1_000;
 
@@ -63,8 +68,12 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<OpenS
     claims,
     figures: [...redisFigures(() => limits.stats()), ...redisClaimFigures(() => claims.stats())],
     health: async () => {
-      const isWell = limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
-      return (await answers(client, deadlineMs)) && isWell ? 'ok' : 'degraded';
+      const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
+      if (!(await answers(client, deadlineMs))) return 'degraded';
+      // A breaker closes when something was asked and answered: without traffic nobody else would ask.
+      if (!isWell())
+        await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
+      return isWell() ? 'ok' : 'degraded';
     },
     close: () => client.disconnect(),
   };
@@ -86,8 +95,8 @@ function seldom(say: (error: unknown) => void): (error: unknown) => void {
   };
 }
 
-/** Only accounts and routes of the config ever reach the store: with room for all of them it is never full (S18). */
+/** Only accounts and routes of the config ever reach the store: with room for all of them, and for what an account's routes share, it is never full (S18). */
 function keysNeeded({ accounts, routes }: Config): number {
   const limited = routes.filter(({ account }) => account !== undefined).length;
-  return Math.min(16_000_000, Math.max(1, accounts.length * limited));
+  return Math.min(16_000_000, Math.max(1, accounts.length * (limited + 1)));
 }

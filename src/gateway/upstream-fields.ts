@@ -3,8 +3,8 @@ import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Exchange } from './exchange.ts';
 
 const OURS_TO_SAY: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
-/** Marks that are the gate's alone. */
-const OURS_ON_IDEMPOTENT: ReadonlySet<string> = new Set(['idempotency-replayed', 'idempotency-status']);
+/** Of an outcome that was kept, or not; ours alone on every route, since a client takes such an answer for final. */
+const MARKS: ReadonlySet<string> = new Set(['idempotency-replayed', 'idempotency-status']);
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** What a field value may hold as Latin-1 (RFC 9110, section 5.5). */
@@ -47,19 +47,17 @@ export function requestFields({ request, id, idempotent }: Exchange): string[] {
  */
 export function answerFields(
   raw: readonly string[],
-  { id, route }: Pick<Exchange, 'id' | 'route'>,
+  { id }: Pick<Exchange, 'id'>,
   ours: HeaderFields,
   isLimited: boolean,
 ): string[] {
-  const isIdempotent = route?.idempotent !== undefined;
   const named = namedByConnection(raw);
   const fields: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
     const value = raw[i + 1] as string;
     const lower = name.toLowerCase();
-    if (isHopByHop(lower) || named.has(lower) || lower === 'x-request-id') continue;
-    if (isIdempotent && OURS_ON_IDEMPOTENT.has(lower)) continue;
+    if (isHopByHop(lower) || named.has(lower) || lower === 'x-request-id' || MARKS.has(lower)) continue;
     if (isLimited && (lower.startsWith('x-ratelimit-') || Object.hasOwn(ours, lower))) continue;
     if (TOKEN.test(name) && VALUE.test(value)) fields.push(name, value);
   }

@@ -97,6 +97,15 @@ describe('check', () => {
     expect(out).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');
   });
 
+  it('S1: All methods that the routes of an account share are told from others', async () => {
+    const routes = [{ route: 'GET /x', account: 'query.a' }];
+    const limits = { default: { allMethods: { windows: ['5/1m'], scope: 'account' } } };
+    const { out } = await run('check', '--config', file({ routes, limits }));
+    expect(out).toBe(
+      'PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            5/1m (shared by routes)\n',
+    );
+  });
+
   it('a provider that nothing is recommended for has its own limits, and no others', async () => {
     const limits = { recommended: true, providers: { own: { routes: { 'GET /x': ['1/1s'] } } } };
     const config = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits });
@@ -133,6 +142,7 @@ describe('the command line', () => {
     [['serve', '--port'], /'--port <value>' argument missing/],
     [['serve', '--port', '-1'], /'--port' argument is ambiguous/],
     [['check', '--config', '/nowhere/config.json'], /there is no such file/],
+    [['check', '--config', 'a.json', '--config', 'b.json'], /--config is given more than once/],
     [['check', '--config', folder], /it cannot be read \(EISDIR\)/],
     [['serve', '--store', 'redis:h'], /--store: must be memory, redis:/],
   ])('%j: one clear sentence, exit 2', async (args, message) => {

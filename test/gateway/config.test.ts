@@ -175,8 +175,22 @@ describe('faults', () => {
       'limits.default.routes["POST /x"][2].max: must be at least 0',
       'limits.default.routes["POST /x"][3].z: is no option that headgate knows',
       'limits.default.routes["POST /x"][4]: must be "60/1m" or { "max": 60, "durationMs": 60000 }',
-      'limits.providers.p.allMethods: must be of type array, is string',
+      'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account" }',
       'limits.default.allMethods: two windows of one limit need distinct durations, got "1s"',
+    ]);
+  });
+
+  it('S1: All methods with a scope', () => {
+    const limits = {
+      default: { allMethods: { windows: ['1/1s', '2/1000ms'], scope: 'account' } },
+      providers: { p: { allMethods: { windows: ['x'], scope: 'world', max: 1 } }, q: { allMethods: {} } },
+    };
+    expect(faultsOf({ limits })).toEqual([
+      'limits.providers.p.allMethods.windows[0]: a window is max/duration, such as "60/1m", got "x"',
+      'limits.providers.p.allMethods.scope: must be one of "route", "account"',
+      'limits.providers.p.allMethods.max: is no option that headgate knows',
+      'limits.providers.q.allMethods.windows: is missing: a array',
+      'limits.default.allMethods.windows: two windows of one limit need distinct durations, got "1s"',
     ]);
   });
 

@@ -213,7 +213,7 @@ describe('the answer', () => {
 
 describe('an upstream', () => {
   it.each(['GET', 'POST'])(
-    '%s, that breaks before its answer: 503, sent once, charged, no rate headers',
+    '%s, that breaks before its answer: 503, sent once, charged, and the charge is shown',
     async (method) => {
       const account = method === 'GET' ? 4 : 5;
       const agent = oneConnection();
@@ -222,7 +222,7 @@ describe('an upstream', () => {
       upstream.behave(breakBeforeAnswer);
       const reply = await gateway.ask(method, chats(account), {}, { body: 'x', agent });
       expectProblem(reply, 503, 'errors/network_down');
-      expect(ratesOf(reply)).toEqual(NO_RATES);
+      expect(ratesOf(reply)).toMatchObject({ limit: 10, remaining: 8 });
       expect(upstream.seen).toHaveLength(1);
       upstream.behave(answer());
       expect(ratesOf(await gateway.ask(method, chats(account), {}, { agent })).remaining).toBe(7);
@@ -253,7 +253,9 @@ describe('an upstream', () => {
     const hold = held();
     upstream.behave(hold.behaviour);
     const began = performance.now();
-    expectProblem(await gateway.ask('POST', chats(6), {}, { body: 'x' }), 504, 'errors/request_timeout');
+    const reply = await gateway.ask('POST', chats(6), {}, { body: 'x' });
+    expectProblem(reply, 504, 'errors/request_timeout');
+    expect(ratesOf(reply)).toMatchObject({ limit: 10, remaining: 9 });
     expect(performance.now() - began).toBeGreaterThan(TIMEOUT - 20);
     hold.release();
     expect(await upstream.last().over).toBe(false);

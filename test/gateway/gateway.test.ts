@@ -35,7 +35,7 @@ describe('a gateway', () => {
     expect(decisions).toContain('headgate_upstream_seconds_count{route="GET /api/v1/chats"} 3');
     expect(decisions).toMatch(/^headgate_memory_store_keys 2$/m);
     // Nine accounts on four limited routes: room for every pair (S18).
-    expect(decisions).toMatch(/^headgate_memory_store_max_keys 36$/m);
+    expect(decisions).toMatch(/^headgate_memory_store_max_keys 45$/m);
   });
 
   it("config: `headers` chooses the fields; a layer's limit is the provider's", async () => {

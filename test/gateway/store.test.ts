@@ -145,7 +145,7 @@ describe('openStore', () => {
     const figures = Object.fromEntries(store.figures.map(({ name, value }) => [name, value()]));
     expect(figures).toEqual({
       memory_store_keys: 0,
-      memory_store_max_keys: 36,
+      memory_store_max_keys: 45,
       memory_store_refused: 0,
       memory_store_swept: 0,
       memory_claims_keys: 0,

@@ -55,7 +55,7 @@ export class FormField implements FieldReader, FormHandler {
   badEscape(inValue: boolean): void {
     if (inValue && this.#isFound === undefined) this.#beginValue();
     // In another field's value it is nobody's concern.
-    if (!inValue || this.#isFound) throw malformed('it has a malformed percent-encoding');
+    if (!inValue || this.#isFound) throw this.#malformed('a malformed percent-encoding');
   }
 
   bareSemicolon(inValue: boolean): void {
@@ -69,7 +69,7 @@ export class FormField implements FieldReader, FormHandler {
 
   pairEnd({ isEmpty }: { isEmpty: boolean }): void {
     if (isEmpty) return;
-    if (++this.#pairs > MAX_PAIRS) throw malformed(`it has more than ${MAX_PAIRS} fields`);
+    if (++this.#pairs > MAX_PAIRS) throw this.#malformed(`more than ${MAX_PAIRS} fields`);
     if (this.#isFound === undefined) this.#beginValue();
     this.#endHidden();
     if (this.#isFound) this.found.set(this.#value.text());
@@ -105,8 +105,9 @@ export class FormField implements FieldReader, FormHandler {
     if (name === undefined) throw this.found.ambiguous('there is a name that is not UTF-8');
     return this.found.matches(name);
   }
-}
 
-function malformed(why: string): BodyError {
-  return new BodyError(422, 'malformed_form', `The form cannot be read: ${why}.`);
+  #malformed(what: string): BodyError {
+    const form = this.found.place === 'body' ? 'form' : 'query';
+    return new BodyError(422, 'malformed_form', `The ${form} cannot be read: it has ${what}.`);
+  }
 }

@@ -17,10 +17,12 @@ export class Found {
   /**
    * @param name of the field
    * @param maxBytes bound of its value
+   * @param place what it is a field of; a query is a form that stands in the head
    */
   constructor(
     readonly name: string,
     readonly maxBytes: number,
+    readonly place: 'body' | 'query' = 'body',
   ) {
     this.#folded = foldName(name);
   }
@@ -54,6 +56,6 @@ export class Found {
   }
 
   error(reason: BodyErrorReason, problem: string): BodyError {
-    return new BodyError(422, reason, `The field ${this.name} of the body ${problem}.`);
+    return new BodyError(422, reason, `The field ${this.name} of the ${this.place} ${problem}.`);
   }
 }

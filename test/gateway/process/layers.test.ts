@@ -21,12 +21,14 @@ beforeAll(async () => {
         account('no_route', 'linkedin'),
         account('no_all', 'linkedin'),
         account('homemade', 'our-own-provider'),
+        account('pooled', 'one-count'),
       ],
       limits: {
         default: { allMethods: ['60/1m'], routes: { 'GET /api/v1/chats': ['50/1s'] } },
         providers: {
           linkedin: { allMethods: ['30/1m'], routes: { 'GET /api/v1/chats': ['20/1s'] } },
           'our-own-provider': { allMethods: ['77/1m'] },
+          'one-count': { allMethods: { windows: ['3/1m'], scope: 'account' } },
         },
         accounts: {
           own_route: { routes: { 'GET /api/v1/chats': ['0/1s'] } },
@@ -62,6 +64,20 @@ describe('layers of limits', () => {
     expect(await limitOf('own_route', 'POST')).toBe(30);
     expect(await limitOf('own_all', 'POST')).toBe(5);
     expect(await limitOf('no_all', 'POST')).toBeUndefined();
+  });
+
+  it("S1: with the scope `account` the account's routes share one count", async () => {
+    const asked = ['GET', 'POST', 'GET', 'POST'].map(
+      (method) => () => gateway.ask(method, '/api/v1/chats?account_id=pooled'),
+    );
+    const replies = [];
+    for (const ask of asked) replies.push(await ask());
+    expect(replies.map((reply) => [reply.status, ratesOf(reply).remaining])).toEqual([
+      [200, 2],
+      [200, 1],
+      [200, 0],
+      [429, 0],
+    ]);
   });
 
   it('a route without an account is not limited, but needs a key', async () => {

@@ -28,6 +28,7 @@ const malformed: [title: string, bytes: string][] = [
   ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
   ['a method that is none', `FETCH /api/v1/open HTTP/1.1\r\n${FIELDS}\r\n`],
   ['a version that is none', `GET /api/v1/open HTTP/9.9\r\n${FIELDS}\r\n`],
+  ['a version that is another protocol', `GET /api/v1/open HTTP/2.0\r\n${FIELDS}\r\n`],
   ['a space in the target', `GET /api/v1/open now HTTP/1.1\r\n${FIELDS}\r\n`],
   ['a header without a colon', `${OPEN}${FIELDS}broken header\r\n\r\n`],
   ['a space in a header name', `${OPEN}${FIELDS}x y: 1\r\n\r\n`],
