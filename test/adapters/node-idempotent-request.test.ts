@@ -1,13 +1,11 @@
-import { Agent, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { connect as tcp } from 'node:net';
-import busboy from 'busboy';
 import connect from 'connect';
-import formidable from 'formidable';
 import { afterEach, describe, expect, it } from 'vitest';
 import { idempotentRequest } from '../../src/adapters/node.ts';
 import { type KeyedServer, type KeyedServerOptions, serveKeyed } from '../support/keyed-server.ts';
 import { listen } from '../support/listen.ts';
-import { eventually, send } from '../support/raw-http.ts';
+import { eventually } from '../support/raw-http.ts';
 
 const open: { close(): Promise<unknown> }[] = [];
 afterEach(async () => {
@@ -39,150 +37,6 @@ it.each([{ maxBytes: Number.NaN }, { maxBytes: -1 }, { maxBytes: '9' as never },
     expect(server.runs).toBe(0);
   },
 );
-
-const echoes: Record<string, (request: IncomingMessage) => Promise<Buffer>> = {
-  'data and end': (request) =>
-    new Promise((resolve) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk) => chunks.push(chunk)).on('end', () => resolve(Buffer.concat(chunks)));
-    }),
-  'an iterator, later': async (request) => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    return Buffer.concat(chunks);
-  },
-  'readable and read': (request) =>
-    new Promise((resolve) => {
-      const chunks: Buffer[] = [];
-      request.on('readable', () => {
-        for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk);
-      });
-      request.on('end', () => resolve(Buffer.concat(chunks)));
-    }),
-  'an encoding': (request) =>
-    new Promise((resolve) => {
-      let text = '';
-      request.setEncoding('latin1').on('data', (chunk) => {
-        text += chunk;
-      });
-      request.on('end', () => resolve(Buffer.from(text, 'latin1')));
-    }),
-};
-
-describe('I13: the body, behind the gate, is untouched', () => {
-  it.each(Object.entries(echoes))('read by %s', async (_way, read) => {
-    const server = await serve(async (request, response) => response.end(await read(request)));
-    const bodies = [
-      Buffer.alloc(0),
-      Buffer.from('{}'),
-      Buffer.from([0, 255, 10]),
-      Buffer.alloc(700_000, 'é', 'latin1'),
-    ];
-    for (const [i, body] of bodies.entries()) {
-      const headers = { 'idempotency-key': `k${i}`, 'content-type': 'application/octet-stream' };
-      expect((await server.post('/', headers, body)).body.equals(body)).toBe(true);
-    }
-  });
-
-  it.each(Object.entries(echoes))('in pieces, over time, read by %s', async (_way, read) => {
-    const server = await serve(async (request, response) => response.end(await read(request)));
-    const socket = tcp(server.port, '127.0.0.1');
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ntransfer-encoding: chunked\r\n\r\n');
-    for (const piece of ['a', 'bc', 'def']) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      socket.write(`${piece.length}\r\n${piece}\r\n`);
-    }
-    socket.write('0\r\n\r\nGET /next HTTP/1.1\r\nhost: x\r\n\r\n');
-    await eventually(() => text.split('HTTP/1.1 200').length === 3, 'both answers');
-    expect(text).toMatch(/abcdef/);
-    socket.destroy();
-  });
-
-  it('an empty body in chunks, whose end comes late', async () => {
-    const read = echoes['data and end'] as (request: IncomingMessage) => Promise<Buffer>;
-    const server = await serve(async (request, response) => response.end(`${(await read(request)).length} bytes`));
-    for (const later of [true, false]) {
-      const socket = tcp(server.port, '127.0.0.1');
-      let text = '';
-      socket.on('data', (chunk) => {
-        text += chunk;
-      });
-      const head = `POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: ${later}\r\ntransfer-encoding: chunked\r\n\r\n`;
-      socket.write(later ? head : `${head}0\r\n\r\n`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      if (later) socket.write('0\r\n\r\n');
-      await eventually(() => text.includes('0 bytes'), 'the answer');
-      socket.destroy();
-    }
-  });
-
-  it('multipart parsers see every part and file', async () => {
-    const parsers: ((request: IncomingMessage) => Promise<string>)[] = [
-      (request) =>
-        new Promise((resolve, reject) => {
-          const seen: string[] = [];
-          const parser = busboy({ headers: request.headers, defParamCharset: 'utf8' });
-          parser.on('field', (name, value) => seen.push(`${name}=${value}`));
-          parser.on('file', (name, file, { filename }) => {
-            let size = 0;
-            file.on('data', (chunk) => {
-              size += chunk.length;
-            });
-            file.on('end', () => seen.push(`${name}:${filename}:${size}`));
-          });
-          parser.on('close', () => resolve(seen.sort().join())).on('error', reject);
-          request.pipe(parser);
-        }),
-      async (request) => {
-        const [fields, files] = await formidable({}).parse(request);
-        const parts = Object.entries(fields).map(([name, values]) => `${name}=${values}`);
-        for (const [name, all] of Object.entries(files))
-          for (const file of all ?? []) parts.push(`${name}:${file.originalFilename}:${file.size}`);
-        return parts.sort().join();
-      },
-    ];
-    for (const parse of parsers) {
-      const server = await serve(async (request, response) => response.end(await parse(request)));
-      const ask = () => {
-        const form = new FormData();
-        form.append('to', 'a@example.com');
-        form.append('file', new Blob([Buffer.alloc(300_000, 7)]), 'brïef.pdf');
-        return fetch(server.url, { method: 'POST', body: form, headers: { 'idempotency-key': 'k' } });
-      };
-      const [first, second] = [await ask(), await ask()];
-      expect(await first.text()).toBe('file:brïef.pdf:300000,to=a@example.com');
-      // I3: the boundary is another one.
-      expect([await second.text(), second.headers.get('idempotency-replayed')]).toEqual([
-        'file:brïef.pdf:300000,to=a@example.com',
-        'true',
-      ]);
-    }
-  });
-
-  it('a handler that does not read it leaves the connection usable', async () => {
-    const server = await serve(ok);
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    for (let i = 0; i < 5; i++) {
-      const headers = { 'idempotency-key': `k${i % 3}` };
-      const reply = await send(server.port, { method: 'POST', path: '/', headers, body: 'x'.repeat(200_000), agent });
-      expect([reply.status, reply.text]).toEqual([200, 'ok']);
-    }
-    agent.destroy();
-  });
-
-  it('without a key the body is not read at all', async () => {
-    const server = await serve(async (request, response) => {
-      response.end(String(request.readableDidRead));
-    });
-    const reply = await send(server.port, { method: 'POST', path: '/', body: 'x' });
-    expect([reply.text, reply.headers['idempotency-replayed']]).toEqual(['false', undefined]);
-  });
-});
 
 describe('I13: what cannot be taken is refused before anything is claimed or charged', () => {
   afterEach(() => {

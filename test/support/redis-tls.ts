@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { createServer } from 'node:tls';
-import { createCertificate } from './redis-certificate.ts';
+import { createCertificate } from './certificate.ts';
 import { freePort, type RedisServer, startRedis } from './redis-server.ts';
 
 /** A server that speaks TLS on one port, and plainly on another for the test's own questions. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/fastify.ts';
 import type { AdapterSubject } from '../../src/testing/index.ts';
-import { http2Client } from './http2.ts';
+import { listenFastify } from './listen-fastify.ts';
 import { headerOf, nodeBody } from './suite-node.ts';
 
 /** Fastify, over HTTP/1 or HTTP/2. */
@@ -24,9 +24,7 @@ export function fastifySubject(name: string, create: () => FastifyInstance): Ada
           return reply;
         });
       }
-      const client = app.initialConfig.http2 ? http2Client(app.server) : undefined;
-      const url = await app.listen({ port: 0, host: '127.0.0.1' });
-      return client?.() ?? { port: Number(new URL(url).port), close: () => app.close() };
+      return listenFastify(app);
     },
   };
 }

@@ -1,0 +1,15 @@
+import type { RequestListener } from 'node:http';
+import type { SuiteServer } from '../../src/testing/index.ts';
+import { listenHttp2 } from './http2.ts';
+import { listen } from './listen.ts';
+
+/** A version of HTTP, and how to serve it. */
+export interface Version {
+  readonly http2: boolean;
+  readonly serve: (listener: RequestListener) => Promise<SuiteServer>;
+}
+export const HTTP1: Version = { http2: false, serve: listen };
+export const HTTP2: Version = { http2: true, serve: listenHttp2 };
+
+/** Serves `POST /x`. */
+export type Start = (version: Version) => SuiteServer | Promise<SuiteServer>;
