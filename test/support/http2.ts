@@ -1,4 +1,10 @@
-import { type ClientHttp2Session, connect, createServer, type ServerHttp2Session } from 'node:http2';
+import {
+  type ClientHttp2Session,
+  connect,
+  createSecureServer,
+  createServer,
+  type ServerHttp2Session,
+} from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 
@@ -15,21 +21,30 @@ interface Listening {
   on(event: 'session', listener: (session: ServerHttp2Session) => void): unknown;
 }
 
-/** A real server of HTTP/2, in the clear, on a free port of loopback. */
-export async function listenHttp2(listener: (request: never, response: never) => unknown): Promise<Http2Server> {
-  const server = createServer(listener as Parameters<typeof createServer>[1]);
-  const served = http2Client(server);
+/**
+ * A real server of HTTP/2 on a free port of loopback: in the clear, or, with a certificate, over TLS, for clients of HTTP/1.1 too.
+ */
+export async function listenHttp2(
+  listener: (request: never, response: never) => unknown,
+  certificate?: { readonly cert: string; readonly key: string },
+): Promise<Http2Server> {
+  const on = listener as Parameters<typeof createServer>[1];
+  const server = certificate ? createSecureServer({ ...certificate, allowHTTP1: true }, on) : createServer(on);
+  const served = http2Client(server, certificate?.cert);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return served();
 }
 
-/** A client of a server, to be called before that listens, and again when it does. */
-export function http2Client(server: Listening): () => Http2Server {
+/**
+ * A client of a server, to be called before that listens, and again when it does.
+ * @param ca the certificate to trust, where the server speaks TLS
+ */
+export function http2Client(server: Listening, ca?: string): () => Http2Server {
   const sessions = new Set<ServerHttp2Session>();
   server.on('session', (session) => void sessions.add(session));
   return () => {
     const { port } = server.address() as AddressInfo;
-    const client = connect(`http://127.0.0.1:${port}`);
+    const client = ca ? connect(`https://127.0.0.1:${port}`, { ca }) : connect(`http://127.0.0.1:${port}`);
     client.on('error', () => {});
     return {
       port,
