@@ -95,10 +95,11 @@ export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, op
 /** Says whether all of a body has come. HTTP/2 calls a request complete only when it was read, or is gone. */
 function endOf(request: IncomingMessage | Http2ServerRequest): () => boolean {
   if (!('stream' in request)) return () => request.complete;
-  let isWhole = request.stream.endAfterHeaders;
-  // Before the request itself hears of it, and tells.
-  request.stream.prependOnceListener('end', () => {
-    isWhole = true;
+  const { stream } = request;
+  let isWhole = stream.endAfterHeaders;
+  // Before the request itself hears of it, and tells. Of a body that its client broke off Node tells an end too.
+  stream.prependOnceListener('end', () => {
+    isWhole = !stream.aborted;
   });
   return () => isWhole;
 }

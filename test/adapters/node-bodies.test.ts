@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { connect } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { connect as tcp } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -158,3 +158,25 @@ describe.each(Object.entries(READERS))(
     });
   },
 );
+
+describe('I13: over HTTP/2 a body that breaks off binds its key to nothing, whether', () => {
+  it.each<[string, (stream: ClientHttp2Stream, client: ClientHttp2Session) => void]>([
+    ['its client cancels it', (stream) => stream.destroy(new Error('gone'))],
+    ['its client says no error', (stream) => stream.destroy()],
+    ['its connection breaks', (_, client) => client.destroy()],
+  ])('%s', async (_what, breakOff) => {
+    const server = await serve((_request, response) => response.end('ok'), { http2: true });
+    for (const pieces of [[], ['{"a":']]) {
+      const client = connect(`http://127.0.0.1:${server.port}`);
+      const stream = client.request({ ':method': 'POST', 'x-account': 'a', 'idempotency-key': 'k' });
+      stream.on('error', () => {});
+      for (const piece of pieces) stream.write(piece);
+      await pause(20);
+      breakOff(stream, client);
+      await pause(20);
+      client.destroy();
+    }
+    expect([server.runs, server.events]).toEqual([0, []]);
+    expect((await server.post()).text).toBe('ok');
+  });
+});
