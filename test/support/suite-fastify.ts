@@ -13,8 +13,7 @@ export function fastifySubject(name: string, create: () => FastifyInstance): Ada
     idempotentRequest,
     async listen({ gate, routes, handle }) {
       const app = create();
-      app.removeAllContentTypeParsers();
-      app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+      takeAnyBody(app);
       await app.register(headgate(gate));
       for (const { path, options } of routes) {
         app.all(path, { config: { headgate: options } }, async (request, reply) => {
@@ -27,4 +26,10 @@ export function fastifySubject(name: string, create: () => FastifyInstance): Ada
       return listenFastify(app);
     },
   };
+}
+
+/** Bodies of every type, as bytes. */
+export function takeAnyBody(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 }

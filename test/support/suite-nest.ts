@@ -1,0 +1,70 @@
+import 'reflect-metadata';
+import { All, Controller, Module, Req, Res } from '@nestjs/common';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { Request, Response } from 'express';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  Headgate,
+  HeadgateModule,
+  idempotentRequest,
+  type NestRequest,
+  readAhead,
+  routeOf,
+} from '../../src/adapters/nest.ts';
+import type { AdapterSubject, SuiteApp, SuiteServer } from '../../src/testing/index.ts';
+import { takeAnyBody } from './suite-fastify.ts';
+import { bodyOf, headerOf, nodeBody, writeNode } from './suite-node.ts';
+
+/** Nest, on one of its platforms; `serve` gets that platform's own application. */
+export function nestSubject<App>(
+  name: string,
+  platform: () => AbstractHttpAdapter & { getInstance(): App },
+  serve: (app: App) => Promise<SuiteServer>,
+): AdapterSubject<NestRequest> {
+  return {
+    name,
+    header: headerOf,
+    route: routeOf,
+    idempotentRequest,
+    async listen(suite) {
+      const app = await NestFactory.create(moduleOf(suite), platform(), { logger: false, bodyParser: false });
+      await app.use(readAhead({ maxBytes: 1_000_000 })).init();
+      return serve(app.getHttpAdapter().getInstance());
+    },
+  };
+}
+
+/** Nest's platform of Fastify, over HTTP/1 or HTTP/2. */
+export function nestOnFastify(options: object = {}): FastifyAdapter {
+  const adapter = new FastifyAdapter({ forceCloseConnections: true, ...options });
+  takeAnyBody(adapter.getInstance());
+  return adapter;
+}
+
+/** Made by hand: decorators as Nest has them are not what this repository is compiled with. */
+function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>) {
+  class Things {}
+  for (const [index, { path, options }] of routes.entries()) {
+    const [name, method] = [`handle${index}`, { value: handlerOf(handle), configurable: true }];
+    Object.defineProperty(Things.prototype, name, method);
+    Req()(Things.prototype, name, 0);
+    Res()(Things.prototype, name, 1);
+    All(path)(Things.prototype, name, method);
+    if (options) Headgate(options)(Things.prototype, name, method);
+  }
+  Controller()(Things);
+  class App {}
+  Module({ imports: [HeadgateModule.forRoot(gate)], controllers: [Things] })(App);
+  return App;
+}
+
+function handlerOf(handle: SuiteApp<NestRequest>['handle']) {
+  return (request: Request | FastifyRequest, response: Response | FastifyReply) => {
+    const body = () => ('raw' in request ? (request.body as Buffer) : bodyOf(request));
+    return handle({ body }, (answer) => {
+      if ('raw' in response) response.code(answer.status).headers(answer.headers).send(nodeBody(answer));
+      else writeNode(response, answer);
+    });
+  };
+}
