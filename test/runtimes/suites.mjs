@@ -25,6 +25,7 @@ export const SUITES = [
   adapter('fastify over HTTP/2', 'fastify-http2', ['node', 'bun'], IS_HTTP2),
   adapter('koa over HTTP/2', 'koa-http2', ['node', 'bun'], IS_HTTP2),
   adapter('nest', 'nest', NODE_SERVERS, IS_NODES),
+  adapter('nest on fastify over HTTP/2', 'nest-http2', ['node', 'bun'], IS_HTTP2),
 ];
 
 /** Cases that do not hold in a runtime, by kind and suite, each with the reason. They are run all the same: one that holds after all is a fault. */
