@@ -76,10 +76,10 @@ export type Entry = Answer | Passage;
 export interface Gate<Request> {
   /**
    * Runs the stages in front of the handler. Never rejects: what breaks becomes a 500 or 503 answer, with nothing charged.
-   * Returns at once where everything it asks answers at once.
+   * Returns at once where everything it asks answers at once. A property, since a method would be open to requests of another kind.
    * @param requestId put into error answers as `req_id` and into events; made here when absent
    */
-  enter(request: Request, requestId?: string): MaybePromise<Entry>;
+  readonly enter: (request: Request, requestId?: string) => MaybePromise<Entry>;
   /**
    * The same gate, with what one route says in place of the gate's own options. To be made once for each route, not for each request.
    * @throws OptionError

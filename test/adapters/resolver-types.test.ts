@@ -50,3 +50,10 @@ it('a handler of HTTP/2 gets the response of HTTP/2', () => {
   const wrap = (gate: Gate<Http2ServerRequest>, handler: Handler) => withHeadgate(gate, handler);
   expectTypeOf(wrap).returns.toEqualTypeOf<Handler>();
 });
+
+it('a gate of one platform’s requests alone is no gate for Nest, which has two', () => {
+  type ForRoot = Parameters<typeof onNest.HeadgateModule.forRoot>[0];
+  expectTypeOf<Gate<onNest.NestRequest>>().toExtend<ForRoot>();
+  expectTypeOf<Gate<FastifyRequest>>().not.toExtend<ForRoot>();
+  expectTypeOf<Gate<express.Request>>().not.toExtend<ForRoot>();
+});
