@@ -39,9 +39,10 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
   return client;
 }
 
-/** Resolves when the client is connected, or after `ms`; says which. */
+/** Resolves when the client is connected, when its first try has failed, or after `ms`; says whether it is. */
 export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
-  return within(ms, connect(client));
+  const failed = new Promise<never>((_, reject) => void client.once('error', reject));
+  return within(ms, Promise.race([connect(client), failed]));
 }
 
 async function connect(client: Redis | Cluster): Promise<void> {

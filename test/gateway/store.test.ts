@@ -1,7 +1,9 @@
 /** contract.md, "Config" (`store`) and "Answers" (Redis away, /healthz); semantics.md, S17 and S18. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../src/gateway/config.ts';
+import { connected, createRedisClient, type RedisUrl } from '../../src/gateway/redis-client.ts';
 import { openStore } from '../../src/gateway/store.ts';
+import { parseStoreUrl } from '../../src/gateway/store-url.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf } from '../support/gateway.ts';
 import { type InProcess, openLog, startInProcess } from '../support/in-process.ts';
 import { eventually } from '../support/raw-http.ts';
@@ -127,6 +129,13 @@ describe('openStore', () => {
     // Before it is closed: the connection fails by its own time-out, and a closed client says nothing more.
     await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
     store.close();
+  });
+
+  it.each(['redis', 'redis-cluster'])('%s: nobody waits for one that refuses connections', async (kind) => {
+    const client = createRedisClient(parseStoreUrl(`${kind}://127.0.0.1:${await freePort()}`) as RedisUrl, () => {});
+    // The bound is past the test's own.
+    expect(await connected(client, 600_000)).toBe(false);
+    client.disconnect();
   });
 
   it('a cluster that is away, with credentials: degraded, and neither user nor password is told', async () => {
