@@ -7,7 +7,6 @@ export default defineConfig({
       'test/core/**/*.test.ts',
       'test/stores/*.test.ts',
       'test/stores/memory/**/*.test.ts',
-      'test/stores/conformance/memory.test.ts',
       'test/header-truth.property.test.ts',
       'test/limiter.test.ts',
     ],

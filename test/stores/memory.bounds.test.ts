@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { isHeadgateError, OptionError, StoreFullError } from '../../src/core/errors.ts';
+import type { Plan } from '../../src/core/plan.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
 import { memoryStoreAt1e6 as setUp } from '../support/memory.ts';
 import { planFrom } from '../support/plan.ts';
@@ -22,9 +23,15 @@ describe('memory store: options', () => {
     const store = createMemoryStore();
     expect(store.synchronous).toBe(true);
     expect(store.stats()).toEqual({ keys: 0, maxKeys: 65_536, refused: 0, swept: 0 });
-    const plan = planFrom(Array.from({ length: 20_000 }, (_, i) => ({ max: 1, durationMs: i + 1 })));
-    expect(() => store.consume('a', 'r', plan, 1)).toThrow(OptionError);
+    const plan = (windows: number) =>
+      planFrom(Array.from({ length: windows }, (_, i) => ({ max: 1, durationMs: i + 100_000 })));
+    const most = 16_383;
+    expect(() => store.consume('a', 'r', plan(most + 1), 1)).toThrow(
+      new OptionError('plan', most + 1, `a record holds at most ${most} windows`),
+    );
     expect(store.stats().keys).toBe(0);
+    const greatest = plan(most);
+    expect([1, 2].map(() => store.consume('a', 'r', greatest, 1).accepted)).toEqual([true, false]);
   });
 });
 
@@ -69,6 +76,29 @@ describe('memory store: bounds', () => {
     expect(store.peek('a', 's', shared)).toMatchObject([{ remaining: 2 }, { remaining: 8 }]);
     expect(() => store.consume('c', 's', shared, 1)).toThrow(StoreFullError);
     expect(store.stats().keys).toBe(3);
+  });
+
+  it('S18: a full store goes on with the two records of a shared limit that it has', () => {
+    const { store } = setUp(2);
+    const shared = planFrom(['9/1m'], ['9/1m'], 'account');
+    for (let i = 0; i < 3; i++) expect(store.consume('a', 'r', shared, 1).accepted).toBe(true);
+    expect(store.stats()).toMatchObject({ keys: 2, refused: 0 });
+  });
+
+  it('S10, S18: however often plans take turns, a record holds each of their windows once', () => {
+    const { store } = setUp(1);
+    const plans = [planFrom(['50000/1m', '50000/1h']), planFrom(['50000/1m', '50000/1d'], ['50000/2m'])] as const;
+    for (let i = 0; i < 20_000; i++) store.consume('a', 'r', plans[i % 2] as Plan, 1);
+    expect(store.peek('a', 'r', plans[0])).toMatchObject([{ remaining: 30_000 }, { remaining: 40_000 }]);
+  });
+
+  it('S10, S18: windows of earlier plans leave a record when they are over', () => {
+    const { clock, store } = setUp(1);
+    for (let i = 1; i <= 20_000; i++) {
+      expect(store.consume('a', 'r', planFrom([{ max: 1, durationMs: i }]), 1).accepted).toBe(true);
+      clock.advance(20_000);
+    }
+    expect(store.stats()).toMatchObject({ keys: 1, refused: 0 });
   });
 
   it('S18: what is over makes room', () => {
