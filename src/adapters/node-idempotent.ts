@@ -44,7 +44,8 @@ async function read(
   const fingerprinter = createFingerprinter(headOf(request), { secret });
   for (const chunk of await readBody(request, reading)) fingerprinter.write(chunk);
   fingerprinter.end();
-  return { ...settings, scope, key, fingerprint: fingerprinter.fingerprint(account), signal };
+  const fingerprint = (asked: string | undefined) => fingerprinter.fingerprint(account ?? asked);
+  return { ...settings, scope, key, fingerprint, signal };
 }
 
 function headOf(request: NodeRequest & { readonly originalUrl?: string }) {

@@ -22,7 +22,10 @@ export interface ReadBodyOptions {
 export interface IdempotentRequestOptions extends ReadBodyOptions {
   /** The caller's application, as your authentication knows it: keys of two never meet (I2). */
   readonly scope: string;
-  /** The connected account, where it stands anywhere but in the URL or the body. */
+  /**
+   * The connected account: the same key for another one is another request (I2).
+   * @default what the gate's `account` says
+   */
   readonly account?: string | undefined;
   /**
    * Key of an HMAC, not empty: without it, whoever reads the store can test guesses of a request.

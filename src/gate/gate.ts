@@ -7,7 +7,12 @@ import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../htt
 import type { Claim } from '../idempotency.ts';
 import { Events, type FailureEvent } from './events.ts';
 import type { Answer, Entry, Gate } from './exchange.ts';
-import { type AnswerProblem, IdempotencyStage, type IdempotentRequest } from './idempotency-stage.ts';
+import {
+  type AnswerProblem,
+  IdempotencyStage,
+  type IdempotentRequest,
+  type PrintedRequest,
+} from './idempotency-stage.ts';
 import { checkGateOptions, type GateOptions, type Resolver } from './options.ts';
 import { GatePassage } from './passage.ts';
 import { type RouteOptions, withRoute } from './route-options.ts';
@@ -17,6 +22,7 @@ import { isIdempotentRequest, isKeyFault, unreadable } from './unreadable.ts';
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
 const NO_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver gives undefined, or { scope, key, fingerprint } with a scope that is not empty";
+const NO_ACCOUNT = 'the resolver gives a string, or undefined for a request that is not limited';
 const NO_BOOLEAN = 'the resolver gives true or false';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
@@ -66,11 +72,13 @@ class StagedGate<Request> implements Gate<Request> {
       if (keyed === undefined) return this.#pace(request, requestId);
       const id = this.#idFor(requestId, true);
       return Promise.resolve(keyed)
-        .then((found) => {
+        .then(async (found) => {
           if (found === undefined) return this.#pace(request, id);
           if (isKeyFault(found)) return this.#answer(422, 'errors/unprocessable_entity', found.detail, id);
           if (!isIdempotentRequest(found)) throw new StageError('idempotent', new TypeError(NO_IDEMPOTENT_REQUEST));
-          return this.#claim(stage, found, request, id);
+          // Asked before the claim: an account is part of what makes two requests the same (I2), and may itself refuse.
+          const account = await ask('account', this.#options.account, request);
+          return this.#claim(stage, printed(found, account), request, id, { account });
         })
         .catch((error: unknown) => this.#failed(id, error));
     } catch (error) {
@@ -83,7 +91,13 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   /** Claims the key, then takes the stages behind it, whose "no" gives it back before it is answered. */
-  async #claim(stage: IdempotencyStage, keyed: IdempotentRequest, request: Request, requestId: string): Promise<Entry> {
+  async #claim(
+    stage: IdempotencyStage,
+    keyed: PrintedRequest,
+    request: Request,
+    requestId: string,
+    asked: Asked,
+  ): Promise<Entry> {
     const problem = this.#problems(requestId);
     const opened = await stage.open(keyed);
     const tell = (outcome: 'claimed' | 'bypassed' | 'replayed'): void =>
@@ -99,13 +113,14 @@ class StagedGate<Request> implements Gate<Request> {
         return this.#failed(requestId, new StageError('idempotency', opened.error));
       case 'bypassed': {
         tell('bypassed');
-        const entry = await this.#pace(request, requestId);
+        const entry = await this.#pace(request, requestId, asked);
         return entry.kind === 'answer' ? entry : entry.marked(BYPASSED);
       }
       case 'claimed':
         tell('claimed');
         try {
-          return await this.#go(stage, opened.claim, keyed, problem, await this.#pace(request, requestId), requestId);
+          const entry = await this.#pace(request, requestId, asked);
+          return await this.#go(stage, opened.claim, keyed, problem, entry, requestId);
         } catch (error) {
           await opened.claim.abandon();
           throw error;
@@ -116,7 +131,7 @@ class StagedGate<Request> implements Gate<Request> {
   async #go(
     stage: IdempotencyStage,
     claim: Claim,
-    keyed: IdempotentRequest,
+    keyed: PrintedRequest,
     problem: AnswerProblem,
     entry: Answer | GatePassage,
     requestId: string,
@@ -138,10 +153,10 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   /** The stages behind idempotency: cache and limits. */
-  #pace(request: Request, requestId: string | undefined): MaybePromise<Answer | GatePassage> {
+  #pace(request: Request, requestId: string | undefined, asked?: Asked): MaybePromise<Answer | GatePassage> {
     const { account, route, provider, cost, cached } = this.#options;
     try {
-      const accountId = ask('account', account, request);
+      const accountId = asked === undefined ? ask('account', account, request) : asked.account;
       const routeName = ask('route', route, request);
       const isCached = cached === undefined ? false : ask('cached', cached, request);
       const providerName = provider === undefined ? undefined : ask('provider', provider, request);
@@ -262,6 +277,11 @@ const AWAY = {
   idempotency: 'The idempotency key could not be claimed; nothing was sent. Retry with the same key.',
 } as const;
 
+/** What was found out in front of a claim, so that it is not asked again behind it. */
+interface Asked {
+  readonly account: string | undefined;
+}
+
 /** Which stage something broke in. Stays inside the gate. */
 class StageError extends Error {
   constructor(
@@ -269,6 +289,20 @@ class StageError extends Error {
     readonly error: unknown,
   ) {
     super(stage);
+  }
+}
+
+/** With the fingerprint that the request has for this account. */
+function printed(found: IdempotentRequest, account: string | undefined): PrintedRequest {
+  const { fingerprint } = found;
+  if (typeof fingerprint !== 'function') return { ...found, fingerprint };
+  // Before anything of a claim rests on it.
+  if (account !== undefined && typeof account !== 'string')
+    throw new StageError('account', new OptionError('account', account, NO_ACCOUNT));
+  try {
+    return { ...found, fingerprint: fingerprint(account) };
+  } catch (error) {
+    throw new StageError('idempotent', error);
   }
 }
 

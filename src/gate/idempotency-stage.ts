@@ -13,12 +13,20 @@ export interface IdempotentRequest extends SettingsInput {
   readonly scope: string;
   /** As the client gave it (I1). */
   readonly key: string;
-  /** Of the whole request, as `fingerprint()` of `headgate/http` makes it (I3). */
-  readonly fingerprint: Fingerprint;
+  /**
+   * Of the whole request, as `fingerprint()` of `headgate/http` makes it (I3). A function is called with what the gate's `account` says. One that is
+   * given without knowing the account lets another account's request pass for the same, where nothing else of the two differs (I2).
+   */
+  readonly fingerprint: Fingerprint | ((account: string | undefined) => Fingerprint);
   /** Needed where `onOrphan` is `reconcile`. */
   readonly reconcile?: Reconcile<KeptResult> | undefined;
   /** The client is gone: ends its waiting for an original. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** One whose fingerprint is made. */
+export interface PrintedRequest extends IdempotentRequest {
+  readonly fingerprint: Fingerprint;
 }
 
 /** Makes an error answer. */
@@ -51,7 +59,7 @@ export class IdempotencyStage {
     this.#options = options;
   }
 
-  open({ scope, key, fingerprint, reconcile, signal, ...settings }: IdempotentRequest): Promise<Opened> {
+  open({ scope, key, fingerprint, reconcile, signal, ...settings }: PrintedRequest): Promise<Opened> {
     const { value } = fingerprint;
     return this.#options.idempotency.open({
       ...settings,
@@ -76,7 +84,7 @@ export class IdempotencyStage {
     return { status: kept.status, headers: { ...headers, ...length, ...REPLAYED }, body: kept.body };
   }
 
-  refuse(refused: Refused, { fingerprint }: IdempotentRequest, answer: AnswerProblem): Reply {
+  refuse(refused: Refused, { fingerprint }: PrintedRequest, answer: AnswerProblem): Reply {
     switch (refused.reason) {
       case 'mismatch': {
         const difference = describeDifference(refused.fingerprint, fingerprint) ?? 'the request differs';

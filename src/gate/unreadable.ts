@@ -11,7 +11,8 @@ export function isKeyFault(found: unknown): found is KeyFault {
 /** Whether it is what the resolver is to give: nothing of a claim may rest on a guess, least of all whose key it is (I2). */
 export function isIdempotentRequest(found: unknown): found is IdempotentRequest {
   const { scope, key, fingerprint } = Object(found) as Partial<IdempotentRequest>;
-  return typeof scope === 'string' && scope !== '' && typeof key === 'string' && typeof fingerprint?.value === 'string';
+  const isPrinted = typeof fingerprint === 'function' || typeof fingerprint?.value === 'string';
+  return typeof scope === 'string' && scope !== '' && typeof key === 'string' && isPrinted;
 }
 
 /** @returns what a request is answered whose key or body cannot be taken; undefined where the fault is not the client's */

@@ -67,6 +67,7 @@ export const IDEMPOTENCY_CASES: readonly AdapterCase[] = [
         { path: '/things/1?a=1' },
         { method: 'PUT' },
         { headers: { 'content-type': 'text/plain' } },
+        { headers: { 'x-account': 'b' } },
       ]) {
         equal(problemOf(await world.ask({ key: 'k', ...other })), [409, 'errors/already_used']);
       }

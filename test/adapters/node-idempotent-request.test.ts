@@ -3,6 +3,7 @@ import { connect as tcp } from 'node:net';
 import connect from 'connect';
 import { afterEach, describe, expect, it } from 'vitest';
 import { idempotentRequest } from '../../src/adapters/node.ts';
+import { fingerprintValue } from '../support/fingerprint-value.ts';
 import { type KeyedServer, type KeyedServerOptions, serveKeyed } from '../support/keyed-server.ts';
 import { listen } from '../support/listen.ts';
 import { eventually } from '../support/raw-http.ts';
@@ -153,7 +154,7 @@ describe('I2: what is the same request', () => {
     expect(JSON.parse(reply.text).detail).toMatch(detail);
   });
 
-  it('another account, where the resolver says it, is another request; white space in JSON is not', async () => {
+  it('another account, as the gate or the resolver says it, is another request; white space in JSON is not', async () => {
     const server = await serve(ok, {
       gate: {
         idempotent: (request) =>
@@ -163,6 +164,10 @@ describe('I2: what is the same request', () => {
     await server.post();
     expect((await server.post('/', {}, '{ "a": 1 }')).headers['idempotency-replayed']).toBe('true');
     expect(JSON.parse((await server.post('/', { 'x-account': 'b' })).text).detail).toMatch(/the account differs/);
+
+    const plain = await serve(ok);
+    await plain.post();
+    expect(JSON.parse((await plain.post('/', { 'x-account': 'b' })).text).detail).toMatch(/the account differs/);
   });
 
   it('another application knows nothing of the key', async () => {
@@ -176,8 +181,7 @@ describe('I2: what is the same request', () => {
     const values: string[] = [];
     const app = connect();
     const note = async (request: IncomingMessage, response: { end(): void }) => {
-      const found = await idempotentRequest(request, { scope: 's' });
-      values.push(found !== undefined && 'fingerprint' in found ? found.fingerprint.value : '');
+      values.push(fingerprintValue(await idempotentRequest(request, { scope: 's' })));
       response.end();
     };
     app.use('/a', note as never);
@@ -213,7 +217,7 @@ describe('I2: what is the same request', () => {
     await eventually(() => server.runs === 1, 'the handler runs');
     const socket = tcp(server.port, '127.0.0.1');
     socket.write(
-      'POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{"a":1}',
+      'POST / HTTP/1.1\r\nhost: x\r\nx-account: a\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{"a":1}',
     );
     await new Promise((resolve) => setTimeout(resolve, 50));
     socket.destroy();

@@ -174,13 +174,62 @@ describe('the order of the stages', () => {
   it('a claim is given back where a later stage breaks', async () => {
     const { gate, line } = gateOf({
       gate: {
-        account: () => {
+        route: () => {
           throw new Error('boom');
         },
       },
     });
     expect(problem(await gate.enter(REQUEST)).status).toBe(500);
     expect(line.sent).toEqual(['begin', 'abandon']);
+  });
+
+  it('I2: the account is asked once, before the claim: one that cannot be taken claims nothing', async () => {
+    const refusals: [() => unknown, number, string | undefined][] = [
+      [() => Promise.reject(new BodyError(422, 'field_missing', 'no account_id')), 422, undefined],
+      [() => Promise.reject(new Error('boom')), 500, 'account'],
+      [() => 7, 500, 'account'],
+      [() => null, 500, 'account'],
+    ];
+    for (const [account, status, stage] of refusals) {
+      const idempotent = async (request: Request) => ({
+        ...(await keyed(request)),
+        scope: 's',
+        key: 'k',
+        fingerprint: () => print,
+      });
+      const print = await printOf({});
+      const { gate, line, events } = gateOf({ gate: { account: account as () => string, idempotent } });
+      expect(problem(await gate.enter(REQUEST)).status).toBe(status);
+      expect([line.sent, events]).toMatchObject([[], stage === undefined ? [] : [{ type: 'failure', stage }]]);
+    }
+  });
+});
+
+describe('I2: the account is part of the same request', () => {
+  const byAccount: GateOptions<Request>['idempotent'] = async ({ key = '' }) => {
+    const prints = { a: await printOf({ account: 'a' }), b: await printOf({ account: 'b' }) };
+    return { scope: 's', key, fingerprint: (account) => prints[account as 'a' | 'b'] };
+  };
+
+  it('a fingerprint that is made of what the gate says is the account: one may not have the answer of another', async () => {
+    const { gate, order, left } = gateOf({ gate: { idempotent: byAccount } });
+    await serve(gate);
+    expect(order.filter((stage) => stage === 'account')).toHaveLength(1);
+    const other = problem(await gate.enter({ key: 'k', account: 'b' }));
+    expect([other.status, other.detail]).toEqual([409, expect.stringContaining('the account differs')]);
+    expect(answer(await gate.enter(REQUEST)).text).toBe('sent');
+    expect(await left()).toBe(4);
+  });
+
+  it('a fingerprint that cannot be made is a fault of the resolver that gave it', async () => {
+    const fingerprint = () => {
+      throw new Error('boom');
+    };
+    const { gate, line, events } = gateOf({
+      gate: { idempotent: async () => ({ scope: 's', key: 'k', fingerprint }) },
+    });
+    expect(problem(await gate.enter(REQUEST)).status).toBe(500);
+    expect([line.sent, events]).toMatchObject([[], [{ type: 'failure', stage: 'idempotent' }]]);
   });
 });
 
