@@ -135,8 +135,8 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     if (typeof store?.[command] !== 'function')
       throw new OptionError('store', store, `must have ${command}(), as a ClaimStore does`);
   }
-  checkFunction('onEvent', onEvent);
-  checkFunction('reconcile', reconcile);
+  if (onEvent !== undefined) checkFunction('onEvent', onEvent);
+  if (reconcile !== undefined) checkFunction('reconcile', reconcile);
   return new StoreIdempotency(new Engine(store, timers, onEvent), settingsOf(options, DEFAULT_SETTINGS), reconcile);
 }
 
@@ -173,6 +173,8 @@ class StoreIdempotency implements Idempotency {
     if (this.#engine.closed) throw new ClosedError('the idempotency');
     if (options !== NO_OPTIONS) checkOptions(options, RUN_OPTIONS, 'options');
     const id = checkId(typeof key === 'string' ? { scope: '', key } : key);
+    // Before anything is claimed: its outcome would be kept.
+    checkFunction('operation', operation);
     // What its values are, only whoever wrote it knows.
     const { dispatch = 'automatic', reconcile = this.#reconcile as Reconcile<T> | undefined, signal } = options;
     checkDispatch(dispatch);
@@ -239,14 +241,14 @@ class StoreIdempotency implements Idempotency {
 
   #settingsOf(given: SettingsInput, reconcile: unknown): ClaimSettings {
     const settings = given === NO_OPTIONS ? this.settings : settingsOf(given, this.settings);
-    checkFunction('reconcile', reconcile, settings.onOrphan === 'reconcile');
+    if (reconcile !== undefined || settings.onOrphan === 'reconcile')
+      checkFunction('reconcile', reconcile, 'must be a function where onOrphan is "reconcile"');
     return settings;
   }
 }
 
-function checkFunction(option: string, value: unknown, isNeeded = false): void {
-  if (typeof value === 'function' || (value === undefined && !isNeeded)) return;
-  throw new OptionError(option, value, `must be a function${isNeeded ? ' where onOrphan is "reconcile"' : ''}`);
+function checkFunction(option: string, value: unknown, expected = 'must be a function'): void {
+  if (typeof value !== 'function') throw new OptionError(option, value, expected);
 }
 
 function checkDispatch(dispatch: string): void {

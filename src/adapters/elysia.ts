@@ -6,8 +6,9 @@
 import type { AnyElysia } from 'elysia';
 import type { Gate, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
+import { gateOf } from './gate-of.ts';
 import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, gateOf, passageOf as passageOfRequest } from './web.ts';
+import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest } from './web.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,
@@ -44,6 +45,7 @@ export function headgate(
   gate: Gate<ElysiaRequest>,
   { routes = {} }: HeadgateOptions = {},
 ): <App extends AnyElysia>(app: App) => App {
+  const general = gateOf(gate);
   const gates = new Map(Object.keys(routes).map((route) => [route, gateOf(gate, routes[route])]));
   return (app) => {
     let find: ReturnType<typeof finder> | undefined;
@@ -52,7 +54,7 @@ export function headgate(
         // Not before: routes may be added until the first request.
         find ??= finder(app);
         const route = find(request);
-        const own = (route === undefined ? undefined : gates.get(route)) ?? gate;
+        const own = (route === undefined ? undefined : gates.get(route)) ?? general;
         return enterGate(own, { request, route }, { request, go: () => fetch(...given) });
       };
     };

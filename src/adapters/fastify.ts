@@ -7,14 +7,9 @@ import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastif
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { answer } from './fastify-answer.ts';
+import { gateOf } from './gate-of.ts';
 import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node-body.ts';
-import {
-  servedFromCache as fromCache,
-  gateOf,
-  letPass,
-  passageOf as passageOfNode,
-  whenEntered,
-} from './node-bridge.ts';
+import { servedFromCache as fromCache, letPass, passageOf as passageOfNode, whenEntered } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
 import { operationOf } from './operation.ts';
 

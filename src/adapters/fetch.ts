@@ -6,7 +6,8 @@
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { enterGate, gateOf } from './web.ts';
+import { gateOf } from './gate-of.ts';
+import { enterGate } from './web.ts';
 
 export { passageOf, servedFromCache } from './web.ts';
 export { fieldOfBody, type IdempotentRequestOptions, idempotentRequest, type ReadBodyOptions } from './web-request.ts';

@@ -7,8 +7,9 @@ import { toResponse } from 'h3';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
+import { gateOf } from './gate-of.ts';
 import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, gateOf, passageOf as passageOfRequest } from './web.ts';
+import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest } from './web.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,

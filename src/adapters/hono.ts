@@ -7,8 +7,9 @@ import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Gate, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
+import { gateOf } from './gate-of.ts';
 import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, gateOf, partsOf, passageOf as passageOfRequest } from './web.ts';
+import { enterGate, servedFromCache as fromCache, partsOf, passageOf as passageOfRequest } from './web.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,

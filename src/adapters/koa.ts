@@ -7,8 +7,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
+import { gateOf } from './gate-of.ts';
 import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions } from './node-body.ts';
-import { fieldsOf, servedFromCache as fromCache, gateOf, letPass, passageOf as passageOfNode } from './node-bridge.ts';
+import { fieldsOf, servedFromCache as fromCache, letPass, passageOf as passageOfNode } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
 import { operationOf } from './operation.ts';
 

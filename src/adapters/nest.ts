@@ -10,6 +10,7 @@ import type { RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
 import { answer } from './fastify-answer.ts';
+import { gateOf } from './gate-of.ts';
 import { letPass, send } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
 
@@ -47,7 +48,7 @@ export class HeadgateGuard implements CanActivate {
   readonly #ofRoute = new WeakMap<object, Gate<NestRequest> | false>();
 
   constructor(gate: Gate<NestRequest>) {
-    this.#gate = gate;
+    this.#gate = gateOf(gate);
   }
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {

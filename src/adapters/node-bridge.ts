@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { MaybePromise } from '../core/ports.ts';
-import type { Entry, Gate, Passage } from '../gate/exchange.ts';
-import type { RouteOptions } from '../gate/route-options.ts';
+import type { Entry, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
 import { forgetBody } from './node-body.ts';
 import { AnswerCapture } from './node-capture.ts';
@@ -23,11 +22,6 @@ export function servedFromCache(response: NodeResponse): void {
 /** The passage of the request behind this response: its `decision`, and `abandon()` for one that never reached the provider. */
 export function passageOf(response: NodeResponse): Passage | undefined {
   return (response as Noted)[PASSAGE];
-}
-
-/** The gate of one route. */
-export function gateOf<Request>(gate: Gate<Request>, options: RouteOptions<Request> | undefined): Gate<Request> {
-  return options === undefined ? gate : gate.with(options);
 }
 
 /** Goes on at once where the gate answered at once: no turn of the event loop is lost. */

@@ -7,7 +7,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf, letPass, send, whenEntered } from './node-bridge.ts';
+import { gateOf } from './gate-of.ts';
+import { letPass, send, whenEntered } from './node-bridge.ts';
 
 export { fieldOfBody, type ReadBodyOptions } from './node-body.ts';
 export { passageOf, servedFromCache } from './node-bridge.ts';

@@ -1,6 +1,5 @@
 import type { MaybePromise } from '../core/ports.ts';
 import type { Entry, Gate, Keeping, Passage } from '../gate/exchange.ts';
-import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
 import { captureAnswer } from './web-capture.ts';
@@ -39,11 +38,6 @@ export function servedFromCache(request: Request): void {
 /** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. */
 export function passageOf(request: Request): Passage | undefined {
   return (request as Noted)[PASSAGE];
-}
-
-/** The gate of one route. */
-export function gateOf<Subject>(gate: Gate<Subject>, options: RouteOptions<Subject> | undefined): Gate<Subject> {
-  return options === undefined ? gate : gate.with(options);
 }
 
 /** Takes an exchange through a gate. At once where everything on the way answers at once. */

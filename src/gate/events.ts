@@ -39,7 +39,10 @@ export interface ProviderRejectedEvent {
   readonly decision: Decision | undefined;
 }
 
-/** Something of the gate's broke: a resolver, the cache hook or the store. The request got a 500 or 503. */
+/**
+ * Something of the gate's broke: a resolver, the cache hook or the store. The request got a 500 or 503. Where nobody listens, what a 500 hides is
+ * written to the console.
+ */
 export interface FailureEvent {
   readonly type: 'failure';
   readonly requestId: string;

@@ -245,14 +245,11 @@ class StagedGate<Request> implements Gate<Request> {
     // A store that cannot decide is not there; everything else is a fault of the program's.
     const asksStore = stage === 'limits' || stage === 'idempotency';
     const storeIsAway = asksStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code));
-    return storeIsAway
-      ? this.#answer(503, 'errors/service_unavailable', AWAY[stage], requestId)
-      : this.#answer(
-          500,
-          'errors/unexpected_error',
-          'Something of ours broke; the log has more under this req_id.',
-          requestId,
-        );
+    if (storeIsAway) return this.#answer(503, 'errors/service_unavailable', AWAY[stage], requestId);
+    // biome-ignore lint/suspicious/noConsole: else nobody would ever know what broke
+    if (!this.#events.heard) console.error(`headgate: ${stage} broke (req_id ${requestId}):`, error);
+    const detail = 'Something of ours broke; the log has more under this req_id.';
+    return this.#answer(500, 'errors/unexpected_error', detail, requestId);
   }
 
   #problems(requestId: string): AnswerProblem {

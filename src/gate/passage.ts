@@ -42,6 +42,8 @@ export class GatePassage implements Passage {
   settle({ status, cached = false }: Outcome): Settlement {
     if (this.#open && cached) void this.#refund();
     this.#open = false;
+    // What was given back is not shown.
+    if (this.#abandoning !== undefined) return { headers: this.marks, stripRateLimit: false };
     if (status !== 429) return { headers: this.headers, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
     return { headers: this.marks, stripRateLimit: true };

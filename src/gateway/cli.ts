@@ -5,6 +5,7 @@ import { examine, findingsTable } from './doctor.ts';
 import { ConfigError } from './faults.ts';
 import { limitsTable } from './limits-table.ts';
 import { ListenError } from './listen.ts';
+import { notesOn } from './notes.ts';
 import type { Config } from './schema.ts';
 import { serve } from './serve.ts';
 import { USAGE } from './usage.ts';
@@ -44,6 +45,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     const config = values.config === undefined ? undefined : readConfig(values.config, overrides);
     if (command === 'check') {
       if (config === undefined) throw new UsageError('check needs --config FILE');
+      for (const { path, reason } of notesOn(config)) terminal.error(`note: ${path}: ${reason}\n`);
       return print(terminal, limitsTable(config));
     }
     if (command === 'doctor') {

@@ -3,6 +3,7 @@ import { type Demo, startDemo } from './demo.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 import { urlOf } from './listen.ts';
 import { createLog, type Log } from './log.ts';
+import { notesOn } from './notes.ts';
 import type { Config } from './schema.ts';
 
 /**
@@ -30,9 +31,7 @@ export async function serve(config: Config | undefined, overrides: Overrides): P
 function announce({ address, adminAddress }: Gateway, config: Config, demo: Demo | undefined, log: Log): void {
   if (demo !== undefined) process.stdout.write(`${demo.banner(address, adminAddress)}\n`);
   if (adminAddress !== undefined) log.logger.info({ ...adminAddress, url: urlOf(adminAddress) }, 'admin listening');
-  for (const section of ['keys', 'routes'] as const) {
-    if (config[section].length === 0) log.logger.warn(`the config has no ${section}: no request will get through`);
-  }
+  for (const { path, reason } of notesOn(config)) log.logger.warn({ at: path }, reason);
   log.logger.info({ ...address, url: urlOf(address) }, 'listening');
 }
 

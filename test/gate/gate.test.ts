@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import type { Entry, Passage } from '../../src/gate/exchange.ts';
@@ -116,6 +116,13 @@ describe('after the handler', () => {
     expect(events.filter((event) => event.type === 'refund')).toHaveLength(1);
   });
 
+  it('S13: what was given back is not shown', async () => {
+    const { gate } = gateOf();
+    const given = passage(await gate.enter(REQUEST));
+    await given.abandon();
+    expect(given.settle({ status: 503 })).toEqual({ headers: {}, stripRateLimit: false });
+  });
+
   it("S16: the provider's own 429 carries no field of ours and stays charged", async () => {
     const { gate, limiter, events } = gateOf();
     expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
@@ -152,6 +159,20 @@ describe('what breaks', () => {
     expect(detail).not.toMatch(/boom/);
     expect(events).toMatchObject([{ type: 'failure', stage }]);
     expect(await remaining(limiter)).toBe(2);
+  });
+
+  it('what a 500 hides is written to the console where nobody listens, and nowhere else', async () => {
+    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+    try {
+      await gateOf({ route: boom }).gate.enter(REQUEST);
+      expect(written).not.toHaveBeenCalled();
+      const { req_id } = problem(await gateOf({ route: boom, onEvent: undefined }).gate.enter(REQUEST));
+      expect(written.mock.calls).toEqual([
+        [expect.stringContaining(`route broke (req_id ${req_id})`), expect.objectContaining({ message: 'boom' })],
+      ]);
+    } finally {
+      written.mockRestore();
+    }
   });
 
   it('several at once leave no unhandled rejection', async () => {

@@ -29,8 +29,10 @@ function file(config: object): string {
 describe('check', () => {
   it('prints the effective limits of each provider and route, and of accounts with their own', async () => {
     const config = file({
+      keys: [{ token: 'try-me', application: 'a' }],
       accounts: [
         { id: 'acc_1', application: 'a', provider: 'mock' },
+        { id: 'quiet', application: 'a', provider: 'linkedin' },
         { id: 'acc \u001b[31m', application: 'a' },
       ],
       routes: [
@@ -115,6 +117,32 @@ describe('check', () => {
       'mock         GET /x  -            60/1m, 5000/1d',
       'own          GET /x  1/1s         -',
     ]);
+  });
+
+  it('notes, beside the table, what a config hardly means', async () => {
+    const config = file({
+      keys: [{ token: 'try-me', application: 'a' }],
+      accounts: [
+        { id: 'acc_1', application: 'a', provider: 'mock' },
+        { id: 'acc_2', application: 'b' },
+      ],
+      routes: [{ route: 'GET /chats/:id', account: 'query.a' }],
+      limits: { providers: { 'out look': { allMethods: ['1/1s'] }, mock: {} } },
+    });
+    const { code, out, error } = await run('check', '--config', config);
+    expect([code, out.startsWith('PROVIDER ')]).toEqual([0, true]);
+    expect(error.split('\n')).toEqual([
+      'note: accounts[1].application: no key is of this application: nobody can reach it',
+      'note: routes[0].route: :id is matched letter by letter; a parameter is {id}',
+      'note: limits.providers["out look"]: no account of the file has this provider',
+      '',
+    ]);
+    const { error: bare } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
+    expect(bare).toBe(
+      'note: keys: the config has no keys: no request will get through\n' +
+        'note: accounts: the config has no accounts: no request of a route with an account will get through\n',
+    );
+    expect((await run('check', '--config', file({}))).error).toMatch(/^note: keys: .*\nnote: routes: .*\n$/);
   });
 
   it('lists every fault: exit 2', async () => {

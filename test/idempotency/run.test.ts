@@ -76,6 +76,14 @@ describe('run', () => {
 });
 
 describe('I6: what is kept', () => {
+  it('nothing of what is no operation: its key may be used', async () => {
+    const { idempotency } = createWorld().gateway();
+    await expect(idempotency.run('k', mail, 'send' as never)).rejects.toThrow(
+      /operation: must be a function, got "send"/,
+    );
+    expect(await idempotency.run('k', mail, () => 7)).toMatchObject({ kind: 'executed', value: 7 });
+  });
+
   it('keeps a failure after dispatch, and never runs it again', async () => {
     const { idempotency } = createWorld().gateway();
     const error = new RangeError('the provider broke');
