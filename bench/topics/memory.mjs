@@ -54,7 +54,7 @@ export function report({ rounds, seconds, figures }) {
     markdown: `
 Nanoseconds of CPU a check, collections included: median of ${rounds} rounds of ${seconds} s in which all take turns, a process for each. In brackets the ratio to the floor of the same round, with the least
 and the most. Keys in a fixed random order; no window ends meanwhile. headgate checks four windows, a peer as many as its row says. The floor is a bare \`Map\` whose record has four windows: get,
-compare, add. Above synchronous checks, below those that are awaited, each beside the floor of its kind.
+compare, add. It is a baseline, no lower bound: with many keys the memory decides, and flat records touch less of it than objects. Above synchronous checks, below those that are awaited, each beside the floor of its kind.
 
 ${tables(cells, Object.keys(figures)).join('\n\n')}
 
