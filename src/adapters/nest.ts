@@ -3,7 +3,15 @@
  * @module headgate/nest
  */
 
-import type { CanActivate, DynamicModule, ExecutionContext, FactoryProvider, ModuleMetadata } from '@nestjs/common';
+import type {
+  CallHandler,
+  CanActivate,
+  DynamicModule,
+  ExecutionContext,
+  FactoryProvider,
+  ModuleMetadata,
+  NestInterceptor,
+} from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Entry, Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -70,6 +78,27 @@ export class HeadgateGuard implements CanActivate {
     const gate = own === false ? own : this.#gate.with({ ...(all || {}), ...own });
     this.#ofRoute.set(handler, gate);
     return gate;
+  }
+}
+
+/**
+ * In place of the guard: puts the gate behind every guard of a route, its own too.
+ * @example
+ * ```ts
+ * @UseGuards(Authenticated)
+ * @UseInterceptors(new HeadgateInterceptor(gate))
+ * ```
+ */
+export class HeadgateInterceptor implements NestInterceptor {
+  readonly #guard: HeadgateGuard;
+
+  constructor(gate: Gate<NestRequest>) {
+    this.#guard = new HeadgateGuard(gate);
+  }
+
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<ReturnType<CallHandler['handle']>> {
+    await this.#guard.canActivate(context);
+    return next.handle();
   }
 }
 

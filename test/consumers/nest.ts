@@ -1,10 +1,11 @@
 // With decorators as Nest has them, and so with options of the compiler of its own.
-import { Controller, Get, Module } from '@nestjs/common';
+import { Controller, Get, Module, UseInterceptors } from '@nestjs/common';
 import { createGate, createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import {
   Headgate,
   HeadgateGuard,
+  HeadgateInterceptor,
   HeadgateModule,
   idempotentRequest,
   type NestRequest,
@@ -24,6 +25,7 @@ const gate = createGate<NestRequest>({
 class Things {
   @Get('chats/:id')
   @Headgate(false)
+  @UseInterceptors(new HeadgateInterceptor(gate))
   chat(): string {
     return 'chat';
   }

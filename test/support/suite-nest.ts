@@ -1,11 +1,12 @@
 import 'reflect-metadata';
-import { All, Controller, Module, Req, Res } from '@nestjs/common';
+import { All, Controller, Module, Req, Res, UseInterceptors } from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { Request, Response } from 'express';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   Headgate,
+  HeadgateInterceptor,
   HeadgateModule,
   idempotentRequest,
   type NestRequest,
@@ -16,11 +17,15 @@ import type { AdapterSubject, SuiteApp, SuiteServer } from '../../src/testing/in
 import { takeAnyBody } from './suite-fastify.ts';
 import { bodyOf, headerOf, nodeBody, writeNode } from './suite-node.ts';
 
+/** How the gate is mounted. */
+type Mount = 'module' | 'interceptor';
+
 /** Nest, on one of its platforms; `serve` gets that platform's own application. */
 export function nestSubject<App>(
   name: string,
   platform: () => AbstractHttpAdapter & { getInstance(): App },
   serve: (app: App) => Promise<SuiteServer>,
+  mount: Mount = 'module',
 ): AdapterSubject<NestRequest> {
   return {
     name,
@@ -28,7 +33,7 @@ export function nestSubject<App>(
     route: routeOf,
     idempotentRequest,
     async listen(suite) {
-      const app = await NestFactory.create(moduleOf(suite), platform(), { logger: false, bodyParser: false });
+      const app = await NestFactory.create(moduleOf(suite, mount), platform(), { logger: false, bodyParser: false });
       await app.use(readAhead({ maxBytes: 1_000_000 })).init();
       return serve(app.getHttpAdapter().getInstance());
     },
@@ -43,7 +48,7 @@ export function nestOnFastify(options: object = {}): FastifyAdapter {
 }
 
 /** Made by hand: decorators as Nest has them are not what this repository is compiled with. */
-function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>) {
+function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>, mount: Mount) {
   class Things {}
   for (const [index, { path, options }] of routes.entries()) {
     const [name, method] = [`handle${index}`, { value: handlerOf(handle), configurable: true }];
@@ -54,8 +59,10 @@ function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>) {
     if (options) Headgate(options)(Things.prototype, name, method);
   }
   Controller()(Things);
+  if (mount === 'interceptor') UseInterceptors(new HeadgateInterceptor(gate))(Things);
   class App {}
-  Module({ imports: [HeadgateModule.forRoot(gate)], controllers: [Things] })(App);
+  const imports = mount === 'module' ? [HeadgateModule.forRoot(gate)] : [];
+  Module({ imports, controllers: [Things] })(App);
   return App;
 }
 

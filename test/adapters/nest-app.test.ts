@@ -1,0 +1,54 @@
+import 'reflect-metadata';
+import { Controller, Get, Module, UseGuards, UseInterceptors } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { afterEach, describe, expect, it } from 'vitest';
+import { HeadgateGuard, HeadgateInterceptor, HeadgateModule, type NestRequest } from '../../src/adapters/nest.ts';
+import { createGate, createLimiter } from '../../src/index.ts';
+import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { type Listening, listen } from '../support/listen.ts';
+
+const open: Listening[] = [];
+afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
+
+/** Says who the caller is, as an authentication of a route does. */
+const authenticated = {
+  canActivate(context: { switchToHttp(): { getRequest<T>(): T } }) {
+    context.switchToHttp().getRequest<{ user?: string }>().user = 'acc_1';
+    return true;
+  },
+};
+
+describe('where the gate of a Nest application stands', () => {
+  it.each([
+    ['the module: in front of a route’s own guards', 'module', null],
+    ['the guard: in the order of the guards', 'guard', '4'],
+    ['the interceptor: behind every guard', 'interceptor', '4'],
+  ])('%s', async (_where, mount, remaining) => {
+    const gate = createGate<NestRequest & { user?: string }>({
+      limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } }),
+      account: ({ user }) => user,
+      route: () => 'r',
+    });
+    // Made by hand: decorators as Nest has them are not what this repository is compiled with.
+    class Things {
+      all() {
+        return 'ok';
+      }
+    }
+    const all = Object.getOwnPropertyDescriptor(Things.prototype, 'all') as PropertyDescriptor;
+    Get()(Things.prototype, 'all', all);
+    UseGuards(authenticated, ...(mount === 'guard' ? [new HeadgateGuard(gate)] : []))(Things.prototype, 'all', all);
+    if (mount === 'interceptor') UseInterceptors(new HeadgateInterceptor(gate))(Things);
+    Controller()(Things);
+    class App {}
+    Module({ imports: mount === 'module' ? [HeadgateModule.forRoot(gate)] : [], controllers: [Things] })(App);
+
+    const app = await NestFactory.create(App, new ExpressAdapter(), { logger: false });
+    await app.init();
+    const server = await listen(app.getHttpAdapter().getInstance());
+    open.push(server);
+    const answer = await fetch(server.url);
+    expect([await answer.text(), answer.headers.get('x-ratelimit-remaining')]).toEqual(['ok', remaining]);
+  });
+});
