@@ -5,24 +5,18 @@ import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency.ts';
-import { Events, type FailureEvent } from './events.ts';
+import { ask, isPromise, StageError } from './asking.ts';
+import { Events } from './events.ts';
 import type { Answer, Entry, Gate } from './exchange.ts';
-import {
-  type AnswerProblem,
-  IdempotencyStage,
-  type IdempotentRequest,
-  type PrintedRequest,
-} from './idempotency-stage.ts';
-import { checkGateOptions, type GateOptions, type Resolver } from './options.ts';
+import { type AnswerProblem, IdempotencyStage, type PrintedRequest } from './idempotency-stage.ts';
+import { checkIdempotentRequest, isKeyFault, printed } from './keyed-request.ts';
+import { checkGateOptions, type GateOptions } from './options.ts';
 import { GatePassage } from './passage.ts';
 import { type RouteOptions, withRoute } from './route-options.ts';
-import { isIdempotentRequest, isKeyFault, unreadable } from './unreadable.ts';
+import { unreadable } from './unreadable.ts';
 
 /** Errors of headgate's own that mean: the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
-const NO_IDEMPOTENT_REQUEST =
-  "the gate's idempotent resolver gives undefined, or { scope, key, fingerprint } with a scope that is not empty";
-const NO_ACCOUNT = 'the resolver gives a string, or undefined for a request that is not limited';
 const NO_BOOLEAN = 'the resolver gives true or false';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
@@ -75,10 +69,10 @@ class StagedGate<Request> implements Gate<Request> {
         .then(async (found) => {
           if (found === undefined) return this.#pace(request, id);
           if (isKeyFault(found)) return this.#answer(422, 'errors/unprocessable_entity', found.detail, id);
-          if (!isIdempotentRequest(found)) throw new StageError('idempotent', new TypeError(NO_IDEMPOTENT_REQUEST));
+          const given = checkIdempotentRequest(found);
           // Asked before the claim: an account is part of what makes two requests the same (I2), and may itself refuse.
           const account = await ask('account', this.#options.account, request);
-          return this.#claim(stage, printed(found, account), request, id, { account });
+          return this.#claim(stage, printed(given, account), request, id, { account });
         })
         .catch((error: unknown) => this.#failed(id, error));
     } catch (error) {
@@ -277,51 +271,4 @@ const AWAY = {
 /** What was found out in front of a claim, so that it is not asked again behind it. */
 interface Asked {
   readonly account: string | undefined;
-}
-
-/** Which stage something broke in. Stays inside the gate. */
-class StageError extends Error {
-  constructor(
-    readonly stage: FailureEvent['stage'],
-    readonly error: unknown,
-  ) {
-    super(stage);
-  }
-}
-
-/** With the fingerprint that the request has for this account. */
-function printed(found: IdempotentRequest, account: string | undefined): PrintedRequest {
-  const { fingerprint } = found;
-  if (typeof fingerprint !== 'function') return { ...found, fingerprint };
-  // Before anything of a claim rests on it.
-  if (account !== undefined && typeof account !== 'string')
-    throw new StageError('account', new OptionError('account', account, NO_ACCOUNT));
-  try {
-    return { ...found, fingerprint: fingerprint(account) };
-  } catch (error) {
-    throw new StageError('idempotent', error);
-  }
-}
-
-function ask<Request, Value>(
-  stage: FailureEvent['stage'],
-  resolver: Resolver<Request, Value>,
-  request: Request,
-): MaybePromise<Value> {
-  try {
-    const value = resolver(request);
-    if (!isPromise(value)) return value;
-    const told = value.catch((error: unknown) => {
-      throw new StageError(stage, error);
-    });
-    // Another resolver may throw before anybody waits for this one; its rejection must not take the process down.
-    told.catch(() => {});
-    return told;
-  } catch (error) {
-    throw new StageError(stage, error);
-  }
-}
-
-function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof value === 'object' && value !== null && 'then' in value;
 }

@@ -1,19 +1,6 @@
 import { isBodyError } from '../http/body-error.ts';
-import type { KeyFault } from '../http/idempotency-key.ts';
 import type { Reply } from '../http/problem.ts';
-import type { AnswerProblem, IdempotentRequest } from './idempotency-stage.ts';
-
-/** Whether the resolver found a key that cannot be taken (I1). */
-export function isKeyFault(found: unknown): found is KeyFault {
-  return typeof (found as Partial<KeyFault> | null)?.detail === 'string';
-}
-
-/** Whether it is what the resolver is to give: nothing of a claim may rest on a guess, least of all whose key it is (I2). */
-export function isIdempotentRequest(found: unknown): found is IdempotentRequest {
-  const { scope, key, fingerprint } = Object(found) as Partial<IdempotentRequest>;
-  const isPrinted = typeof fingerprint === 'function' || typeof fingerprint?.value === 'string';
-  return typeof scope === 'string' && scope !== '' && typeof key === 'string' && isPrinted;
-}
+import type { AnswerProblem } from './idempotency-stage.ts';
 
 /** @returns what a request is answered whose key or body cannot be taken; undefined where the fault is not the client's */
 export function unreadable(error: unknown, answer: AnswerProblem): Reply | undefined {
