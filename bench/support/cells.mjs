@@ -1,4 +1,5 @@
 import { median, spreadOf } from './statistics.mjs';
+import { spread, table, whole } from './table.mjs';
 
 /**
  * Medians over the rounds of `inRounds`; undefined where a cell was not run. A contestant is a candidate's name, or `candidate on client`.
@@ -32,4 +33,25 @@ export function bar(label, kind, spread) {
   if (spread === undefined) return [];
   const { median: value, least, most } = spread;
   return [{ label, kind, value, least, most }];
+}
+
+/**
+ * How many a second, of each candidate that was run, with its ratio to the floor.
+ * @param what is counted: the head of the first column
+ * @param candidates `[candidate, client, title, what it does less]` of each row
+ */
+export function ratesTable(what, cells, workloads, candidates) {
+  const rows = candidates.map(([candidate, client, title, less = '']) => [
+    title,
+    ...workloads.map((workload) => {
+      const perSecond = cells.figure('perSecond', workload, candidate, client);
+      if (perSecond === undefined) return '';
+      const ratio =
+        candidate === 'floor' ? undefined : cells.ratio('perSecond', [workload, candidate, client], 'floor');
+      return ratio ? `${whole(perSecond)} · ${spread(ratio)}` : whole(perSecond);
+    }),
+    less,
+  ]);
+  const wasRun = (row) => row.slice(1, -1).some((value) => value !== '');
+  return table([`${what} a second`, ...workloads, 'does less'], rows.filter(wasRun));
 }

@@ -1,4 +1,4 @@
-import { bar, createCells } from './cells.mjs';
+import { bar, createCells, ratesTable } from './cells.mjs';
 import { spread, table, whole } from './table.mjs';
 
 const PEERS = ['node-idempotency', 'powertools', 'express-idempotency'];
@@ -83,21 +83,11 @@ ${costTable(cells, workloads)}`;
 }
 
 function callTable(cells, workloads, clients) {
-  const rows = clients.flatMap((client) =>
-    Object.entries(ROWS).map(([candidate, title]) => [
-      client === 'memory' ? title : `${title}, ${client}`,
-      ...workloads.map((workload) => {
-        const perSecond = cells.figure('perSecond', workload, candidate, client);
-        if (perSecond === undefined) return '';
-        const ratio =
-          candidate === 'floor' ? undefined : cells.ratio('perSecond', [workload, candidate, client], 'floor');
-        return ratio ? `${whole(perSecond)} · ${spread(ratio)}` : whole(perSecond);
-      }),
-      LESS[candidate] ?? '',
-    ]),
+  const titleOf = (title, client) => (client === 'memory' ? title : `${title}, ${client}`);
+  const candidates = clients.flatMap((client) =>
+    Object.entries(ROWS).map(([candidate, title]) => [candidate, client, titleOf(title, client), LESS[candidate]]),
   );
-  const wasRun = (row) => row.slice(1, -1).some((value) => value !== '');
-  return table(['calls a second', ...workloads, 'does less'], rows.filter(wasRun));
+  return ratesTable('calls', cells, workloads, candidates);
 }
 
 function costTable(cells, workloads) {

@@ -1,6 +1,8 @@
 // A process of `npm run bench:idempotency`: one candidate in memory or on one client. Tells what it did and what CPU it took.
+
 import { CANDIDATES } from './idempotency-candidates.mjs';
 import { CLIENTS } from './idempotency-clients.mjs';
+import { answerWith } from './member.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 
 const { client, candidate, port, keyCount, against } = JSON.parse(process.argv[2]);
@@ -98,12 +100,4 @@ async function run({ kind, length, concurrency, seconds }) {
   return { calls, perSecond: calls / elapsed, cpuMicros: (user + system) / calls };
 }
 
-process.on('message', async ({ step, ...workload }) => {
-  try {
-    process.send(await (step === 'prepare' ? prepare : run)(workload));
-  } catch (error) {
-    process.send({ error: error instanceof Error ? error.stack : JSON.stringify(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send({ ready: true });
+answerWith(({ step, ...workload }) => (step === 'prepare' ? prepare : run)(workload));

@@ -1,6 +1,8 @@
 // A process of the memory topic: one candidate, one number of keys, every check accepted or every one refused. Tells the nanoseconds of a check.
 // CPU time of the process: what else the machine does counts little, and collections are paid by whoever causes them, also those on other threads.
+
 import { Bench } from 'tinybench';
+import { answerWith } from './member.mjs';
 import { CANDIDATES } from './memory-candidates.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 
@@ -58,12 +60,4 @@ async function sample(seconds) {
   return { ns: (latency.mean * 1e6) / BATCH };
 }
 
-process.on('message', async ({ seconds }) => {
-  try {
-    process.send(await sample(seconds));
-  } catch (error) {
-    process.send({ error: error instanceof Error ? error.stack : String(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send({ ready: true });
+answerWith(({ seconds }) => sample(seconds));

@@ -1,4 +1,4 @@
-import { bar, createCells } from './cells.mjs';
+import { bar, createCells, ratesTable } from './cells.mjs';
 import { spread, table, whole } from './table.mjs';
 
 const CLIENTS = ['ioredis', 'auto-pipelined', 'node-redis'];
@@ -58,21 +58,10 @@ ${costTable(cells)}`,
 const kindOf = (row) => ({ floor: 'floor', headgate: 'ours', against: 'ours' })[row] ?? 'peer';
 
 function decisionTable(cells, workloads) {
-  const rows = CLIENTS.flatMap((client) =>
-    Object.entries(ROWS).map(([candidate, title]) => [
-      `${title}, ${client}`,
-      ...workloads.map((workload) => {
-        const perSecond = cells.figure('perSecond', workload, candidate, client);
-        if (perSecond === undefined) return '';
-        const ratio =
-          candidate === 'floor' ? undefined : cells.ratio('perSecond', [workload, candidate, client], 'floor');
-        return ratio ? `${whole(perSecond)} · ${spread(ratio)}` : whole(perSecond);
-      }),
-      LESS[candidate] ?? '',
-    ]),
+  const candidates = CLIENTS.flatMap((client) =>
+    Object.entries(ROWS).map(([candidate, title]) => [candidate, client, `${title}, ${client}`, LESS[candidate]]),
   );
-  const wasRun = (row) => row.slice(1, -1).some((value) => value !== '');
-  return table(['decisions a second', ...workloads, 'does less'], rows.filter(wasRun));
+  return ratesTable('decisions', cells, workloads, candidates);
 }
 
 function costTable(cells) {

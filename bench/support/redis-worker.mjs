@@ -1,5 +1,6 @@
 // A process of `npm run bench:redis`: one candidate on one client, loaded when told to. Tells what it did and what CPU it took.
 
+import { answerWith } from './member.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 import { CANDIDATES } from './redis-candidates.mjs';
 import { CLIENTS } from './redis-clients.mjs';
@@ -50,12 +51,4 @@ async function run({ keys, concurrency, seconds }) {
   return { decisions, perSecond: decisions / elapsed, cpuMicros: (user + system) / decisions };
 }
 
-process.on('message', async (workload) => {
-  try {
-    process.send(await run(workload));
-  } catch (error) {
-    process.send({ error: error instanceof Error ? error.stack : JSON.stringify(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send({ ready: true });
+answerWith(run);

@@ -1,6 +1,8 @@
 // A load process of the topic scale-out: kept connections to one gateway that each ask, wait for the answer, and ask again.
 // Bare sockets: the load must not be the bottleneck.
+
 import { connect } from 'node:net';
+import { answerWith } from './member.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 import { ACCOUNTS, accountName, ROUTE, TOKEN } from './scale-out-limits.mjs';
 
@@ -72,12 +74,4 @@ async function rush({ account, requests: amount, inFlight }) {
   return { accepted };
 }
 
-process.on('message', async (request) => {
-  try {
-    process.send(await (request.step === 'load' ? load(request) : rush(request)));
-  } catch (error) {
-    process.send({ error: error instanceof Error ? error.stack : String(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send({ ready: true });
+answerWith((request) => (request.step === 'load' ? load(request) : rush(request)));

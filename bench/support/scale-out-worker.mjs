@@ -1,7 +1,9 @@
 // A process of the topic scale-out: the limiter alone, on a store that others share.
+
 import { createLimiter } from 'headgate';
 import { createRedisStore } from 'headgate/redis';
 import { Cluster, Redis } from 'ioredis';
+import { answerWith } from './member.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 import { ACCOUNTS, accountName, HOT_LIMITS, LIMITS, ROUTE } from './scale-out-limits.mjs';
 
@@ -57,12 +59,4 @@ async function rush({ account, requests, inFlight }) {
   return { accepted };
 }
 
-process.on('message', async (request) => {
-  try {
-    process.send(await (request.step === 'load' ? load(request) : rush(request)));
-  } catch (error) {
-    process.send({ error: error instanceof Error ? error.stack : String(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send({ ready: true });
+answerWith((request) => (request.step === 'load' ? load(request) : rush(request)));
