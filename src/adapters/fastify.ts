@@ -11,6 +11,7 @@ import { gateOf } from './gate-of.ts';
 import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node-body.ts';
 import { servedFromCache as fromCache, letPass, passageOf as passageOfNode, whenEntered } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
+import { unreadableBody } from './node-read-ahead.ts';
 import { operationOf } from './operation.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
@@ -54,13 +55,15 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
     gates.set(given, own);
     return own;
   };
+  const ofRequest = ({ is404, routeOptions }: FastifyRequest): Gate<FastifyRequest> | undefined =>
+    is404 ? undefined : ofRoute(routeOptions.config.headgate);
   const enter = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const own = request.is404 ? undefined : ofRoute(request.routeOptions.config.headgate);
+    const own = ofRequest(request);
     if (own === undefined) {
       done();
       return;
     }
-    whenEntered(own.enter(request, request.id), (entry) => {
+    whenEntered(own.enter(request, request.id, passageOf(reply)), (entry) => {
       // A time-out, or another hook, may have answered while the gate was asking its store.
       const isLate = reply.sent;
       if (entry.kind === 'answer') {
@@ -75,11 +78,16 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
     instance.addHook(hook, enter);
     if (hook === 'preHandler')
       instance.addHook('preParsing', (request, reply, _payload, done) => {
-        if (request.headers['idempotency-key'] === undefined) return done();
-        // The parser is about to take it. What is wrong with it the gate says, to whom it is told again.
+        if (request.headers['idempotency-key'] === undefined || ofRequest(request) === undefined) return done();
+        // The parser is about to take it.
         readBody(request.raw, { maxBytes: request.routeOptions.bodyLimit }).then(
           () => done(),
-          () => enter(request, reply, done),
+          (error) => {
+            // Answered here: of what is left of it a parser would make another body.
+            const reason = unreadableBody(error, request.id);
+            if (reason === undefined) done(error);
+            else answer(reply, reason);
+          },
         );
       });
     ready();

@@ -6,7 +6,7 @@
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './gate-of.ts';
+import { checkHandler, gateOf } from './gate-of.ts';
 import { enterGate } from './web.ts';
 
 export { passageOf, servedFromCache } from './web.ts';
@@ -30,6 +30,7 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
   options?: RouteOptions<Subject>,
 ): (subject: Subject, ...rest: Rest) => Promise<Answer | Response> {
   const own = gateOf(gate, options);
+  checkHandler(handler);
   return async (subject, ...rest) => {
     const exchange = {
       request: requestOf(subject),

@@ -10,3 +10,8 @@ export function gateOf<Request>(gate: Gate<Request>, options?: RouteOptions<Requ
   if (typeof gate?.enter !== 'function') throw new OptionError('gate', gate, 'must be what createGate() returns');
   return options === undefined ? gate : gate.with(options);
 }
+
+/** @throws OptionError */
+export function checkHandler(handler: unknown): void {
+  if (typeof handler !== 'function') throw new OptionError('handler', handler, 'must be a function');
+}

@@ -42,7 +42,7 @@ type H3Config = NonNullable<Parameters<typeof toResponse>[2]>;
  * while the app's own `onError` option is asked as ever.
  * @example
  * ```ts
- * app.use(headgate(gate));
+ * app.use(headgate(gate)); // every route; or each by itself:
  * app.post('/api/v1/emails', handler, { middleware: [headgate(gate, { cost: 2 })] });
  * ```
  */

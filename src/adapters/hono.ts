@@ -23,7 +23,7 @@ export type { IdempotentRequestOptions, ReadBodyOptions };
  * Mounts a gate, for an app or for one route.
  * @example
  * ```ts
- * app.use(headgate(gate));
+ * app.use(headgate(gate)); // every route; or each by itself:
  * app.post('/api/v1/emails', headgate(gate, { cost: 2 }), (c) => c.text('sent'));
  * ```
  */

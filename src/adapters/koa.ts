@@ -49,7 +49,7 @@ export function headgate<Context extends KoaContext>(
 ): KoaMiddleware<Context> {
   const own = gateOf(gate, options);
   return async (context, next) => {
-    const entry = await own.enter(context);
+    const entry = await own.enter(context, undefined, passageOf(context));
     if (entry.kind === 'answer') return answer(context, entry.reply);
     if (letPass(context.res, entry) === 'gone') context.respond = false;
     else await next();

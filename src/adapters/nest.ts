@@ -19,12 +19,13 @@ import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
 import { answer } from './fastify-answer.ts';
 import { gateOf } from './gate-of.ts';
-import { letPass, send } from './node-bridge.ts';
+import { letPass, passageOf, send } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
 
-export { passageOf, type ReadBodyOptions, servedFromCache } from './node.ts';
+export { type ReadBodyOptions, servedFromCache } from './node.ts';
 export { readAhead } from './node-read-ahead.ts';
 export type { IdempotentRequestOptions };
+export { passageOf };
 
 /** A request of Nest, on Express or on Fastify. */
 export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | FastifyRequest;
@@ -53,7 +54,8 @@ export function Headgate(options: Options): MethodDecorator & ClassDecorator {
 /** Puts a gate in front of the routes that it guards. Behind guards that authenticate, where resolvers want to know the caller. */
 export class HeadgateGuard implements CanActivate {
   readonly #gate: Gate<NestRequest>;
-  readonly #ofRoute = new WeakMap<object, Gate<NestRequest> | false>();
+  /** By controller and handler: controllers may inherit one. */
+  readonly #ofRoute = new WeakMap<object, WeakMap<object, Gate<NestRequest> | false>>();
 
   constructor(gate: Gate<NestRequest>) {
     this.#gate = gateOf(gate);
@@ -65,18 +67,21 @@ export class HeadgateGuard implements CanActivate {
     const http = context.switchToHttp();
     const request = http.getRequest<NestRequest>();
     const response = http.getResponse<NonNullable<NestResponse>>();
-    const entered = gate.enter(request);
+    const entered = gate.enter(request, undefined, passageOf('raw' in response ? response.raw : response));
     return 'kind' in entered ? goesOn(entered, response) : entered.then((entry) => goesOn(entry, response));
   }
 
   #gateOf(context: ExecutionContext): Gate<NestRequest> | false {
+    const controller: Decorated = context.getClass();
     const handler: Decorated = context.getHandler();
-    const known = this.#ofRoute.get(handler);
+    const ofController = this.#ofRoute.get(controller) ?? new WeakMap<object, Gate<NestRequest> | false>();
+    this.#ofRoute.set(controller, ofController);
+    const known = ofController.get(handler);
     if (known !== undefined) return known;
-    const { [OPTIONS]: all } = context.getClass() as Decorated;
+    const { [OPTIONS]: all } = controller;
     const { [OPTIONS]: own = all } = handler;
     const gate = own === false ? own : this.#gate.with({ ...(all || {}), ...own });
-    this.#ofRoute.set(handler, gate);
+    ofController.set(handler, gate);
     return gate;
   }
 }

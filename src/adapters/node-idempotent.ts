@@ -1,10 +1,12 @@
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { MaybePromise } from '../core/ports.ts';
 import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import { createFingerprinter } from '../http/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
 import { readBody } from './node-body.ts';
-import { type NodeRequest, valuesOf } from './node-http.ts';
-import type { IdempotentRequestOptions } from './request-options.ts';
+import { type NodeRequest, streamOf, valuesOf } from './node-http.ts';
+import { bothAccounts, type IdempotentRequestOptions } from './request-options.ts';
 
 export type { IdempotentRequestOptions };
 
@@ -44,7 +46,7 @@ async function read(
   const fingerprinter = createFingerprinter(headOf(request), { secret });
   for (const chunk of await readBody(request, reading)) fingerprinter.write(chunk);
   fingerprinter.end();
-  const fingerprint = (asked: string | undefined) => fingerprinter.fingerprint(account ?? asked);
+  const fingerprint = (asked: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, asked));
   return { ...settings, scope, key, fingerprint, signal };
 }
 
@@ -61,11 +63,19 @@ function headOf(request: NodeRequest & { readonly originalUrl?: string }) {
   };
 }
 
-/** Fires when the client goes while its request waits for the original. */
+/** One for all requests of a connection: a signal of each would leave a listener of each behind. */
+const GONE = new WeakMap<Connection, AbortSignal>();
+
+type Connection = Pick<Socket | ServerHttp2Stream, 'once' | 'destroyed'>;
+
+/** Fires when the client goes while its request waits for the original. A request itself tells of its close when its body was read. */
 function signalOf(request: NodeRequest): AbortSignal {
+  const connection: Connection = streamOf(request) ?? request.socket;
+  const known = GONE.get(connection);
+  if (known !== undefined) return known;
   const gone = new AbortController();
-  request.once('close', () => {
-    if (request.socket.destroyed) gone.abort();
-  });
+  GONE.set(connection, gone.signal);
+  if (connection.destroyed) gone.abort();
+  else connection.once('close', () => gone.abort());
   return gone.signal;
 }

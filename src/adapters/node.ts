@@ -7,13 +7,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Gate } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './gate-of.ts';
-import { letPass, send, whenEntered } from './node-bridge.ts';
+import { checkHandler, gateOf } from './gate-of.ts';
+import { letPass, passageOf, send, whenEntered } from './node-bridge.ts';
 
 export { fieldOfBody, type ReadBodyOptions } from './node-body.ts';
-export { passageOf, servedFromCache } from './node-bridge.ts';
+export { servedFromCache } from './node-bridge.ts';
 export type { NodeRequest, NodeResponse } from './node-http.ts';
 export { type IdempotentRequestOptions, idempotentRequest } from './node-idempotent.ts';
+export { passageOf };
 
 /** Connect style: works with `connect`, and by hand in front of any `node:http` handler. */
 export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
@@ -72,6 +73,7 @@ export function withHeadgate(
   options?: RouteOptions<never>,
 ): unknown {
   const own = gateOf(gate, options);
+  checkHandler(handler);
   // The bridge knows the two apart where they differ.
   return (request: never, response: never) => enter(own, request, response, () => handler(request, response));
 }
@@ -83,7 +85,7 @@ function enter<Request extends IncomingMessage>(
   response: ServerResponse,
   go: () => unknown,
 ): void {
-  whenEntered(gate.enter(request), (entry) => {
+  whenEntered(gate.enter(request, undefined, passageOf(response)), (entry) => {
     if (entry.kind === 'answer') return send(response, entry.reply);
     const answer = letPass(response, entry);
     if (answer === undefined) return void go();

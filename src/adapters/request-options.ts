@@ -23,8 +23,8 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
   /** The caller's application, as your authentication knows it: keys of two never meet (I2). */
   readonly scope: string;
   /**
-   * The connected account: the same key for another one is another request (I2).
-   * @default what the gate's `account` says
+   * What else tells for whom a request is, beside the gate's `account` and what stands in URL and body: such as another header. The same key for
+   * another one is another request (I2).
    */
   readonly account?: string | undefined;
   /**
@@ -49,4 +49,9 @@ export function checkReadBody({ maxBytes = 1_048_576, idleMs = 30_000 }: ReadBod
   if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > LONGEST_MS)
     throw new OptionError('idleMs', idleMs, `must be a whole number of milliseconds, 1 to ${LONGEST_MS}`);
   return { maxBytes, idleMs };
+}
+
+/** Neither can hide the other. */
+export function bothAccounts(given: string | undefined, asked: string | undefined): string | undefined {
+  return given === undefined ? asked : JSON.stringify([given, asked]);
 }

@@ -5,7 +5,7 @@ import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
 import { BodyError } from '../http/body-error.ts';
 import { createFingerprinter } from '../http/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../http/idempotency-key.ts';
-import { checkReadBody, type IdempotentRequestOptions, type ReadBodyOptions } from './request-options.ts';
+import { bothAccounts, checkReadBody, type IdempotentRequestOptions, type ReadBodyOptions } from './request-options.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
@@ -81,7 +81,7 @@ async function read(
   const fingerprinter = createFingerprinter(headOf(request), { secret });
   for (const chunk of await readBody(request, reading)) fingerprinter.write(chunk);
   fingerprinter.end();
-  const fingerprint = (asked: string | undefined) => fingerprinter.fingerprint(account ?? asked);
+  const fingerprint = (asked: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, asked));
   return { ...settings, scope, key, fingerprint, signal: request.signal };
 }
 

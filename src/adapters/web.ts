@@ -46,7 +46,7 @@ export function enterGate<Subject>(
   subject: Subject,
   exchange: WebExchange,
 ): MaybePromise<unknown> {
-  const entry = gate.enter(subject);
+  const entry = gate.enter(subject, undefined, passageOf(exchange.request));
   return 'kind' in entry ? proceed(entry, exchange) : entry.then((entered) => proceed(entered, exchange));
 }
 

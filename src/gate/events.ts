@@ -91,6 +91,19 @@ export class Events {
     return this.#onEvent !== undefined || this.#channel?.hasSubscribers === true;
   }
 
+  /** What a 500 hides, where nobody hears of it: else nobody would ever know. */
+  failedUnheard({ requestId, stage, error }: FailureEvent): void {
+    if (this.heard) return;
+    try {
+      // Neither does an id of the client's stand in the format, nor is a value of its printed that hangs on the error.
+      const text = error instanceof Error ? error.stack : String(error);
+      // biome-ignore lint/suspicious/noConsole: nobody listens
+      console.error('headgate: %s broke (req_id %s): %s', stage, requestId, text);
+    } catch {
+      // An error that cannot even be read.
+    }
+  }
+
   emit(event: GateEvent): void {
     if (this.#channel?.hasSubscribers) this.#channel.publish(event);
     try {

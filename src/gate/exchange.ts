@@ -78,8 +78,9 @@ export interface Gate<Request> {
    * Runs the stages in front of the handler. Never rejects: what breaks becomes a 500 or 503 answer, with nothing charged.
    * Returns at once where everything it asks answers at once. A property, since a method would be open to requests of another kind.
    * @param requestId put into error answers as `req_id` and into events; made here when absent
+   * @param outer of the gate in front of this one, where the request has passed one: an outcome that is kept there is not kept here as well
    */
-  readonly enter: (request: Request, requestId?: string) => MaybePromise<Entry>;
+  readonly enter: (request: Request, requestId?: string, outer?: Passage) => MaybePromise<Entry>;
   /**
    * The same gate, with what one route says in place of the gate's own options. To be made once for each route, not for each request.
    * @throws OptionError

@@ -6,8 +6,8 @@ import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency.ts';
 import { ask, isPromise, StageError } from './asking.ts';
-import { Events } from './events.ts';
-import type { Answer, Entry, Gate } from './exchange.ts';
+import { Events, type FailureEvent } from './events.ts';
+import type { Answer, Entry, Gate, Passage } from './exchange.ts';
 import { type AnswerProblem, IdempotencyStage, type PrintedRequest } from './idempotency-stage.ts';
 import { checkIdempotentRequest, isKeyFault, printed } from './keyed-request.ts';
 import { checkGateOptions, type GateOptions } from './options.ts';
@@ -57,10 +57,12 @@ class StagedGate<Request> implements Gate<Request> {
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
-  enter(request: Request, requestId?: string): MaybePromise<Entry> {
+  enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#pace(request, requestId);
+    // It would wait for itself.
+    if (outer?.keeping !== undefined) return this.#pace(request, requestId);
     try {
       const keyed = ask('idempotent', idempotent, request);
       if (keyed === undefined) return this.#pace(request, requestId);
@@ -72,7 +74,7 @@ class StagedGate<Request> implements Gate<Request> {
           const given = checkIdempotentRequest(found);
           // Asked before the claim: an account is part of what makes two requests the same (I2), and may itself refuse.
           const account = await ask('account', this.#options.account, request);
-          return this.#claim(stage, printed(given, account), request, id, { account });
+          return this.#claim(stage, await printed(given, account), request, id, { account });
         })
         .catch((error: unknown) => this.#failed(id, error));
     } catch (error) {
@@ -93,7 +95,9 @@ class StagedGate<Request> implements Gate<Request> {
     asked: Asked,
   ): Promise<Entry> {
     const problem = this.#problems(requestId);
-    const opened = await stage.open(keyed);
+    const opened = await stage.open(keyed).catch((error: unknown) => {
+      throw new StageError('idempotent', error);
+    });
     const tell = (outcome: 'claimed' | 'bypassed' | 'replayed'): void =>
       this.#events.emit({ type: 'idempotency', requestId, outcome });
     switch (opened.kind) {
@@ -235,13 +239,13 @@ class StagedGate<Request> implements Gate<Request> {
     const reply =
       stage === 'idempotent' || stage === 'account' ? unreadable(error, this.#problems(requestId)) : undefined;
     if (reply !== undefined) return { kind: 'answer', reply };
-    this.#events.emit({ type: 'failure', requestId, stage, error });
+    const failure: FailureEvent = { type: 'failure', requestId, stage, error };
+    this.#events.emit(failure);
     // A store that cannot decide is not there; everything else is a fault of the program's.
     const asksStore = stage === 'limits' || stage === 'idempotency';
     const storeIsAway = asksStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code));
     if (storeIsAway) return this.#answer(503, 'errors/service_unavailable', AWAY[stage], requestId);
-    // biome-ignore lint/suspicious/noConsole: else nobody would ever know what broke
-    if (!this.#events.heard) console.error(`headgate: ${stage} broke (req_id ${requestId}):`, error);
+    this.#events.failedUnheard(failure);
     const detail = 'Something of ours broke; the log has more under this req_id.';
     return this.#answer(500, 'errors/unexpected_error', detail, requestId);
   }

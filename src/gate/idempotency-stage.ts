@@ -1,4 +1,5 @@
 import type { KeptResult } from '../core/claim.ts';
+import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { describeDifference } from '../http/fingerprint/difference.ts';
 import type { Fingerprint } from '../http/fingerprint.ts';
@@ -17,7 +18,7 @@ export interface IdempotentRequest extends SettingsInput {
    * Of the whole request, as `fingerprint()` of `headgate/http` makes it (I3). A function is called with what the gate's `account` says. One that is
    * given without knowing the account lets another account's request pass for the same, where nothing else of the two differs (I2).
    */
-  readonly fingerprint: Fingerprint | ((account: string | undefined) => Fingerprint);
+  readonly fingerprint: Fingerprint | ((account: string | undefined) => MaybePromise<Fingerprint>);
   /** Needed where `onOrphan` is `reconcile`. */
   readonly reconcile?: Reconcile<KeptResult> | undefined;
   /** The client is gone: ends its waiting for an original. */

@@ -4,6 +4,7 @@ import { StageError } from './asking.ts';
 import type { IdempotentRequest, PrintedRequest } from './idempotency-stage.ts';
 
 const NO_ACCOUNT = 'the resolver gives a string, or undefined for a request that is not limited';
+const NO_FINGERPRINT = 'fingerprint gives what fingerprint() of headgate/http makes';
 const NO_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver gives undefined, or { scope, key, fingerprint } with a scope that is not empty";
 
@@ -28,13 +29,14 @@ export function checkIdempotentRequest(found: unknown): IdempotentRequest {
  * With the fingerprint that the request has for this account.
  * @throws StageError
  */
-export function printed(found: IdempotentRequest, account: string | undefined): PrintedRequest {
-  const { fingerprint } = found;
+export async function printed(found: IdempotentRequest, account: string | undefined): Promise<PrintedRequest> {
+  const { scope, key, fingerprint } = found;
   if (account !== undefined && typeof account !== 'string')
     throw new StageError('account', new OptionError('account', account, NO_ACCOUNT));
-  if (typeof fingerprint !== 'function') return { ...found, fingerprint };
   try {
-    return { ...found, fingerprint: fingerprint(account) };
+    const made = typeof fingerprint === 'function' ? await fingerprint(account) : fingerprint;
+    if (typeof made?.value !== 'string') throw new TypeError(NO_FINGERPRINT);
+    return { ...found, scope, key, fingerprint: made };
   } catch (error) {
     throw new StageError('idempotent', error);
   }

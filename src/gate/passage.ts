@@ -43,8 +43,7 @@ export class GatePassage implements Passage {
     if (this.#open && cached) void this.#refund();
     this.#open = false;
     // What was given back is not shown.
-    if (this.#abandoning !== undefined) return { headers: this.marks, stripRateLimit: false };
-    if (status !== 429) return { headers: this.headers, stripRateLimit: false };
+    if (status !== 429) return { headers: this.#abandoning ? this.marks : this.headers, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
     return { headers: this.marks, stripRateLimit: true };
   }

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect as tcp } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -11,6 +13,7 @@ import {
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { eventually, pause } from '../support/raw-http.ts';
 
 let app: FastifyInstance;
 afterEach(() => app.close());
@@ -124,6 +127,51 @@ describe('the plugin of Fastify', () => {
     app.post('/x', { bodyLimit: 10 }, async () => 'ok');
     const refused = await ask('/x', post({ account: 'much too long' }, 'k'));
     expect([refused.status, JSON.parse(refused.body).type]).toEqual([413, 'errors/payload_too_large']);
+  });
+
+  it('hook: preHandler — a key that a route does not read leaves no tail of a body for the handler, and charges nothing', async () => {
+    const { gate, limiter } = parts({
+      ...keyed(),
+      idempotent: (request) => (request.method === 'PUT' ? idempotentRequest(request, { scope: 'a' }) : undefined),
+    });
+    app.register(headgate(gate, { hook: 'preHandler' }));
+    const options = { bodyLimit: 1_000 };
+    app.post('/unread', options, async (request) => request.body);
+    app.post('/off', { ...options, config: { headgate: false } }, async (request) => request.body);
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = app.server.address() as { port: number };
+    for (const path of ['/unread', '/off']) {
+      const socket = tcp(port, '127.0.0.1');
+      const answered = once(socket, 'data');
+      const chunk = (text: string) => socket.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-type: application/json\r\n`);
+      socket.write('transfer-encoding: chunked\r\n\r\n');
+      chunk(`{"a":"${' '.repeat(1_200)}`);
+      await pause(50);
+      chunk('{"only":"the tail"}');
+      socket.write('0\r\n\r\n');
+      expect(String(await answered)).toMatch(/^HTTP\/1.1 413 /);
+      socket.destroy();
+    }
+    expect((await limiter.peek({ account: 'a', route: 'POST /unread' }))[0]?.remaining).toBe(5);
+  });
+
+  it('I5: hook: preHandler — a waiting duplicate whose client goes waits no longer', async () => {
+    const { gate } = parts();
+    const idempotency = createIdempotency({ store: createMemoryClaimStore() });
+    const { idempotent } = keyed();
+    app.register(headgate(gate, { hook: 'preHandler', idempotency, idempotent }));
+    let finish = (_: string): void => {};
+    app.post('/', () => new Promise((resolve) => (finish = resolve)));
+    const original = ask('/', post({ a: 1 }, 'k'));
+    await eventually(() => idempotency.held === 1, 'the original runs');
+    const gone = new AbortController();
+    const duplicate = ask('/', { ...post({ a: 1 }, 'k'), signal: gone.signal }).catch(() => 'gone');
+    await eventually(() => idempotency.waiting === 1, 'the duplicate waits');
+    gone.abort();
+    await eventually(() => idempotency.waiting === 0, 'it waits no longer');
+    finish('sent');
+    expect([(await original).body, await duplicate]).toEqual(['sent', 'gone']);
   });
 
   it('S12: a cache, an abandoned passage, and the account in the body', async () => {

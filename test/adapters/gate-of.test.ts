@@ -8,8 +8,18 @@ import { headgate as hono } from '../../src/adapters/hono.ts';
 import { headgate as koa } from '../../src/adapters/koa.ts';
 import { HeadgateGuard } from '../../src/adapters/nest.ts';
 import { headgate as connect, withHeadgate as withNode } from '../../src/adapters/node.ts';
-import { createLimiter } from '../../src/index.ts';
+import { createGate, createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
+
+it('a handler that is none is refused there, too', () => {
+  const gate = createGate({
+    limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+    account: () => undefined,
+    route: () => undefined,
+  });
+  for (const mount of [withNode, withWeb] as ((gate: unknown, handler: unknown) => unknown)[])
+    expect(() => mount(gate, undefined)).toThrow(/^handler: must be a function, got undefined/);
+});
 
 it.each<[string, (gate: never) => unknown]>([
   ['connect', connect],

@@ -3,7 +3,13 @@ import { Controller, Get, Module, UseGuards, UseInterceptors } from '@nestjs/com
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { afterEach, describe, expect, it } from 'vitest';
-import { HeadgateGuard, HeadgateInterceptor, HeadgateModule, type NestRequest } from '../../src/adapters/nest.ts';
+import {
+  Headgate,
+  HeadgateGuard,
+  HeadgateInterceptor,
+  HeadgateModule,
+  type NestRequest,
+} from '../../src/adapters/nest.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/store.ts';
 import { type Listening, listen } from '../support/listen.ts';
@@ -18,6 +24,38 @@ const authenticated = {
     return true;
   },
 };
+
+it('a handler that two controllers inherit has the gate of each', async () => {
+  const gate = createGate<NestRequest>({
+    limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } }),
+    account: (request) => request.headers['x-account']?.toString(),
+    route: () => 'r',
+  });
+  class Sending {
+    send() {
+      return 'sent';
+    }
+  }
+  Get()(Sending.prototype, 'send', Object.getOwnPropertyDescriptor(Sending.prototype, 'send') as PropertyDescriptor);
+  class Open extends Sending {}
+  class Shared extends Sending {}
+  class Own extends Sending {}
+  Controller('open')(Open);
+  Headgate(false)(Open);
+  Controller('shared')(Shared);
+  Headgate({ account: () => 'everybody' })(Shared);
+  Controller('own')(Own);
+  class App {}
+  Module({ imports: [HeadgateModule.forRoot(gate)], controllers: [Open, Shared, Own] })(App);
+  const app = await NestFactory.create(App, new ExpressAdapter(), { logger: false });
+  await app.init();
+  const server = await listen(app.getHttpAdapter().getInstance());
+  open.push(server);
+  const left = async (path: string, account: string) =>
+    (await fetch(server.url + path, { headers: { 'x-account': account } })).headers.get('x-ratelimit-remaining');
+  expect([await left('/open', 'a'), await left('/shared', 'a'), await left('/shared', 'b')]).toEqual([null, '4', '3']);
+  expect([await left('/own', 'a'), await left('/own', 'b'), await left('/own', 'b')]).toEqual(['4', '4', '3']);
+});
 
 describe('where the gate of a Nest application stands', () => {
   it.each([

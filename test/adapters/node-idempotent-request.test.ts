@@ -158,10 +158,11 @@ describe('I2: what is the same request', () => {
     const server = await serve(ok, {
       gate: {
         idempotent: (request) =>
-          idempotentRequest(request, { scope: 'app_1', account: String(request.headers['x-account']), secret: 's' }),
+          idempotentRequest(request, { scope: 'app_1', account: String(request.headers['x-team']), secret: 's' }),
       },
     });
     await server.post();
+    expect(JSON.parse((await server.post('/', { 'x-team': 'b' })).text).detail).toMatch(/the account differs/);
     expect((await server.post('/', {}, '{ "a": 1 }')).headers['idempotency-replayed']).toBe('true');
     expect(JSON.parse((await server.post('/', { 'x-account': 'b' })).text).detail).toMatch(/the account differs/);
 
@@ -181,7 +182,7 @@ describe('I2: what is the same request', () => {
     const values: string[] = [];
     const app = connect();
     const note = async (request: IncomingMessage, response: { end(): void }) => {
-      values.push(fingerprintValue(await idempotentRequest(request, { scope: 's' })));
+      values.push(await fingerprintValue(await idempotentRequest(request, { scope: 's' })));
       response.end();
     };
     app.use('/a', note as never);

@@ -68,7 +68,7 @@ describe('I3: the request', () => {
   it('is compared by its body: the same in other pieces is the same', async () => {
     const first = (await keyed(streamed(pieces('{"a":', '1}')))) as { fingerprint: { value: string } };
     const second = (await keyed(postOf())) as { fingerprint: { value: string } };
-    expect(fingerprintValue(first)).toBe(fingerprintValue(second));
+    expect(await fingerprintValue(first)).toBe(await fingerprintValue(second));
   });
 });
 

@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { format } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
@@ -121,6 +122,8 @@ describe('after the handler', () => {
     const given = passage(await gate.enter(REQUEST));
     await given.abandon();
     expect(given.settle({ status: 503 })).toEqual({ headers: {}, stripRateLimit: false });
+    // S16: but of a provider's 429 everything comes off, whatever became of the charge.
+    expect(given.settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
   });
 
   it("S16: the provider's own 429 carries no field of ours and stays charged", async () => {
@@ -167,9 +170,35 @@ describe('what breaks', () => {
       await gateOf({ route: boom }).gate.enter(REQUEST);
       expect(written).not.toHaveBeenCalled();
       const { req_id } = problem(await gateOf({ route: boom, onEvent: undefined }).gate.enter(REQUEST));
-      expect(written.mock.calls).toEqual([
-        [expect.stringContaining(`route broke (req_id ${req_id})`), expect.objectContaining({ message: 'boom' })],
-      ]);
+      expect(format(...(written.mock.calls[0] as [string]))).toMatch(
+        `headgate: route broke (req_id ${req_id}): Error: boom`,
+      );
+    } finally {
+      written.mockRestore();
+    }
+  });
+
+  it('a client writes nothing of its own to the console: no format, and no more than a piece of a value', async () => {
+    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+    try {
+      const { gate } = gateOf({ onEvent: undefined, account: () => ['x'.repeat(100_000)] as never });
+      await gate.enter(REQUEST, '%c%d');
+      const text = format(...(written.mock.calls[0] as [string]));
+      expect(text).toMatch('limits broke (req_id %c%d): SubjectError: account must be a string, got an array');
+      expect(text.length).toBeLessThan(3_000);
+      // Nor does an error that cannot be read take the answer away.
+      const unreadable = Object.defineProperty(new Error('boom'), 'stack', {
+        get: () => {
+          throw new Error('no');
+        },
+      });
+      const broken = gateOf({
+        onEvent: undefined,
+        account: () => {
+          throw unreadable;
+        },
+      });
+      expect(problem(await broken.gate.enter(REQUEST)).status).toBe(500);
     } finally {
       written.mockRestore();
     }

@@ -221,15 +221,40 @@ describe('I2: the account is part of the same request', () => {
     expect(await left()).toBe(4);
   });
 
-  it('a fingerprint that cannot be made is a fault of the resolver that gave it', async () => {
-    const fingerprint = () => {
-      throw new Error('boom');
-    };
-    const { gate, line, events } = gateOf({
-      gate: { idempotent: async () => ({ scope: 's', key: 'k', fingerprint }) },
+  it('may be made later, as fingerprint() of headgate/http does', async () => {
+    const idempotent = ({ key = '' }) => ({
+      scope: 's',
+      key,
+      fingerprint: (account: string | undefined) => printOf({ account: String(account) }),
     });
+    const { gate } = gateOf({ gate: { idempotent } });
+    await serve(gate);
+    expect(problem(await gate.enter({ key: 'k', account: 'b' })).detail).toMatch('the account differs');
+    expect(answer(await gate.enter(REQUEST)).text).toBe('sent');
+  });
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('boom');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('boom'))],
+    ['gives nothing', () => undefined],
+    ['gives nonsense', () => ({ value: 7 })],
+  ])('a fingerprint that %s is a fault of the resolver that gave it: nothing is claimed', async (_how, fingerprint) => {
+    const idempotent = async () => ({ scope: 's', key: 'k', fingerprint: fingerprint as never });
+    const { gate, line, events } = gateOf({ gate: { idempotent } });
     expect(problem(await gate.enter(REQUEST)).status).toBe(500);
     expect([line.sent, events]).toMatchObject([[], [{ type: 'failure', stage: 'idempotent' }]]);
+  });
+
+  it('so is a setting that makes no sense', async () => {
+    const idempotent = async (request: Request) => keyed(request, { waitMs: -1 });
+    const { gate, events } = gateOf({ gate: { idempotent } });
+    expect(problem(await gate.enter(REQUEST)).status).toBe(500);
+    expect(events).toMatchObject([{ type: 'failure', stage: 'idempotent', error: { code: 'invalid_option' } }]);
   });
 });
 
