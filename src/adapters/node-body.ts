@@ -32,7 +32,7 @@ export function forgetBody(request: Request): void {
 
 /**
  * A gate's `account` that stands in the body: reads it in front of every parser, and leaves it untouched (I13). It must be there once, as a JSON
- * property, a form field or a part of a multipart form, and not be empty.
+ * property, a form field or a part of a multipart form, and not be empty. Let through what it throws: of a body that it gave up the rest is gone.
  * @throws BodyError, which the gate answers: 400, 408, 413, 422
  * @example
  * ```ts
