@@ -81,6 +81,8 @@ ${drawn.join('\n')}
 
 function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
   const bottom = PANEL_HEAD + bars.length * ROW;
+  // Where bars begin: at the axis, or at 0 where some figures lie below it.
+  const zero = position(ticks.includes(0) ? 0 : ticks[0]);
   const grid = ticks.map((tick) => {
     const x = round(labelWidth + position(tick));
     return `<path class="line" d="M${x} ${PANEL_HEAD - 4}V${bottom}"/><text class="faint" x="${x}" y="${bottom + 14}" text-anchor="middle">${short(tick)}</text>`;
@@ -92,19 +94,17 @@ function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
     const end = position(most ?? value);
     return [
       `<text${strong} x="${round(labelWidth - 6)}" y="${middle + 4}" text-anchor="end">${escaped(label)}</text>`,
-      `<rect class="bar ${kind}" x="${round(labelWidth)}" y="${y}" width="${round(Math.max(position(value), 1))}" height="${BAR}"/>`,
+      `<rect class="bar ${kind}" x="${round(labelWidth + Math.min(zero, position(value)))}" y="${y}" width="${round(Math.max(Math.abs(position(value) - zero), 1))}" height="${BAR}"/>`,
       ...(least === undefined
         ? []
-        : [
-            `<path class="spread" d="M${round(labelWidth + Math.max(position(least), 0))} ${middle}H${round(labelWidth + end)}"/>`,
-          ]),
+        : [`<path class="spread" d="M${round(labelWidth + position(least))} ${middle}H${round(labelWidth + end)}"/>`]),
       `<text${strong} x="${round(labelWidth + Math.max(end, position(value)) + 5)}" y="${middle + 4}">${short(value)}</text>`,
     ].join('');
   });
   return `<text class="panel" x="0" y="10">${escaped(title)}</text>${grid.join('')}\n${drawn.join('\n')}`;
 }
 
-/** Round numbers that hold every figure between them: powers of ten, or about five equal steps from 0. */
+/** Round numbers that hold every figure between them: powers of ten, or about five equal steps from 0, and as many below as are needed. */
 export function ticksOf(panels, scale) {
   const bars = panels.flatMap((panel) => panel.bars);
   const least = Math.min(...bars.flatMap((bar) => [bar.value, bar.least ?? bar.value]));
@@ -116,7 +116,8 @@ export function ticksOf(panels, scale) {
   const rough = most / 5;
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * unit).find((size) => size >= rough);
-  return Array.from({ length: Math.ceil(most / step) + 1 }, (_, i) => i * step);
+  const from = Math.min(0, Math.floor(least / step));
+  return Array.from({ length: Math.ceil(most / step) - from + 1 }, (_, i) => (from + i) * step);
 }
 
 function positions(ticks, scale, width) {

@@ -40,7 +40,7 @@ export const CANDIDATES = {
 
   async 'node-idempotency'(connection) {
     const { Idempotency } = requirePeer('@node-idempotency/core');
-    const idempotency = new Idempotency(await storageOf(connection), { cacheTTLMS: DAY_S * 1_000 });
+    const idempotency = new Idempotency(storageOf(connection), { cacheTTLMS: DAY_S * 1_000 });
     return async (key, { object }, operation) => {
       const request = { method: 'POST', path: '/api/v1/emails', headers: { 'idempotency-key': key }, body: object };
       const kept = await idempotency.onRequest(request);
@@ -105,15 +105,14 @@ function memoryFloor() {
   };
 }
 
-async function storageOf(connection) {
+function storageOf(connection) {
   if (connection === undefined) {
     const { MemoryStorageAdapter } = requirePeer('@node-idempotency/storage-adapter-memory');
     return new MemoryStorageAdapter();
   }
   const { RedisStorageAdapter } = requirePeer('@node-idempotency/storage-adapter-redis');
-  const storage = new RedisStorageAdapter({ url: `redis://127.0.0.1:${connection.port}` });
-  await storage.connect();
-  return storage;
+  // Its own client is never connected: it takes the one of its row.
+  return Object.assign(new RedisStorageAdapter({}), { client: connection.client });
 }
 
 /** As much of a Redis client as that layer asks for, in memory. */

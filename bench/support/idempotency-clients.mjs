@@ -1,6 +1,7 @@
 // The connections of `npm run bench:idempotency`, and the floor on each: SET NX and SET for a first call, one GET for a replay.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
+import { requireOf } from './peers.mjs';
 
 const TTL_MS = 86_400_000;
 
@@ -11,7 +12,6 @@ export const CLIENTS = {
     const client = new Redis({ port, host: '127.0.0.1' });
     return {
       client,
-      port,
       floor: () =>
         floor({
           get: (key) => client.get(key),
@@ -21,20 +21,25 @@ export const CLIENTS = {
     };
   },
 
-  async 'node-redis'(port) {
-    const client = await createClient({ url: `redis://127.0.0.1:${port}` }).connect();
-    return {
-      client,
-      port,
-      floor: () =>
-        floor({
-          get: (key) => client.get(key),
-          claim: (key, value) => client.set(key, value, { PX: TTL_MS, NX: true }),
-          keep: (key, value) => client.set(key, value, { PX: TTL_MS }),
-        }),
-    };
-  },
+  'node-redis': (port) => nodeRedis(createClient, port),
+
+  /** As @node-idempotency's storage brings it. */
+  'node-redis 4': (port) => nodeRedis(requireOf('@node-idempotency/storage-adapter-redis', 'redis').createClient, port),
 };
+
+async function nodeRedis(create, port) {
+  const client = create({ url: `redis://127.0.0.1:${port}` });
+  await client.connect();
+  return {
+    client,
+    floor: () =>
+      floor({
+        get: (key) => client.get(key),
+        claim: (key, value) => client.set(key, value, { PX: TTL_MS, NX: true }),
+        keep: (key, value) => client.set(key, value, { PX: TTL_MS }),
+      }),
+  };
+}
 
 /** Told beforehand which it is: nothing that knows it only afterwards can do with fewer commands. */
 function floor({ get, claim, keep }) {

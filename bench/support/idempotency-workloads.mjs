@@ -19,6 +19,7 @@ function allCells(against) {
   const redis = [
     ...on('ioredis', 'floor', 'headgate', ...other),
     ...on('node-redis', 'floor', 'headgate', ...other, 'node-idempotency', 'powertools'),
+    ...on('node-redis 4', 'floor', 'node-idempotency'),
   ];
   const cell = (place, kind, body, concurrency, contestants) => {
     const name = place === 'memory' ? `memory ${kind} ${body}` : `redis ${kind} ${concurrency}`;

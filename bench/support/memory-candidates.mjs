@@ -4,7 +4,9 @@ import { createMemoryStore } from 'headgate/memory';
 import { requirePeer } from './peers.mjs';
 
 const ROUTE = 'POST /api/v1/emails';
-const now = () => Math.floor(performance.timeOrigin + performance.now());
+const { timeOrigin } = performance;
+/** As headgate's own clock takes it. */
+const now = () => Math.floor(timeOrigin + performance.now());
 
 /**
  * By name: `windows` that a check looks at, `waits` whether it is awaited, `less` where it does less than headgate, and
@@ -121,7 +123,7 @@ export const PEERS = [
   '@upstash/ratelimit',
 ];
 
-/** The least that four windows can cost: get the record, compare, add. */
+/** A bare Map whose record has four windows: get, compare, add. As one would write it; not the least that can be had. */
 function floor(wrap = (ask) => ask) {
   return {
     windows: 4,

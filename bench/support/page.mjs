@@ -16,7 +16,12 @@ export function section(topic, { title, markdown, targets = [], chart }, provena
 }
 
 function targetTable(targets) {
-  const rows = targets.map(({ what, measured, wanted, met }) => [what, measured, wanted, met ? '✓' : '✗']);
+  const rows = targets.map(({ what, measured, wanted, met, undecided }) => [
+    what,
+    measured,
+    wanted,
+    `${met ? '✓' : '✗'}${undecided ? ' ~' : ''}`,
+  ]);
   return table(['target', 'measured', 'wanted', ''], rows);
 }
 
@@ -24,19 +29,26 @@ function targetTable(targets) {
 export function page(sections) {
   const rows = sections.map(({ report: { title, targets = [] }, provenance }) => [
     `[${title}](#${anchor(title)})`,
-    targets.length === 0 ? '' : `${targets.filter(({ met }) => met).length} of ${targets.length}`,
+    summary(targets),
     provenance.date.slice(0, 10),
     provenance.commit,
   ]);
   return `# Benchmarks
 
 Written by \`npm run bench\` from \`bench/results\`, never by hand (\`npm run bench:page\` writes it again from the same figures). Candidates take turns, round by round; a figure is the median of the
-rounds. Machines are noisy: a ratio within a round is worth more than a time. Each peer does the work as its own documentation says; where it does less than headgate, the table says so.
+rounds (bytes a key: of one run). Machines are noisy: a ratio within a round is worth more than a time, and a ~ beside a verdict says that fewer than three rounds in four agree with it. Each peer does the work as its own documentation says; where it does less than headgate, the table says so.
 
 ${table(['', 'targets met', 'measured', 'commit'], rows)}
 
 ${sections.map(({ topic, report, provenance, image }) => section(topic, report, provenance, image)).join('\n\n')}
 `;
+}
+
+function summary(targets) {
+  if (targets.length === 0) return '';
+  const count = (name) => targets.filter((target) => target[name]).length;
+  const undecided = count('undecided');
+  return `${count('met')} of ${targets.length}${undecided > 0 ? `, ${undecided} undecided` : ''}`;
 }
 
 /** As GitHub makes it of a heading. */

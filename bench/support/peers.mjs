@@ -20,6 +20,15 @@ export function installPeers() {
 
 export const requirePeer = createRequire(MANIFEST);
 
+/** Of what a peer itself would get. */
+export function requireOf(peer, name) {
+  return createRequire(requirePeer.resolve(peer))(name);
+}
+
+export function versionOfPeers(peer, name) {
+  return versionOf(name, requirePeer.resolve(peer));
+}
+
 /** What was installed of each, for a result's provenance. */
 export function peerVersions(names) {
   return Object.fromEntries(names.map((name) => [name, versionOf(name, MANIFEST)]));

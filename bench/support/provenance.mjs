@@ -7,7 +7,7 @@ import { join } from 'node:path';
 /** Where figures come from: without it a figure is a rumour. */
 export function provenance() {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  const changes = git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes';
+  const changes = git('status', '--porcelain', '--', 'src', 'bench', ':!bench/results') === '' ? '' : ' with changes';
   return {
     headgate: version,
     commit: git('rev-parse', '--short', 'HEAD') + changes,

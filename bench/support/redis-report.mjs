@@ -1,4 +1,5 @@
 import { bar, createCells, ratesTable } from './cells.mjs';
+import { verdict } from './statistics.mjs';
 import { spread, table, whole } from './table.mjs';
 
 const CLIENTS = ['ioredis', 'auto-pipelined', 'node-redis'];
@@ -31,6 +32,7 @@ export function redisReport({ rounds, seconds, keyCount, figures }) {
     markdown: `
 One server, one connection and one process for each candidate; ${rounds} rounds of ${seconds} s a cell, all candidates in turns. ${whole(keyCount)} keys in a fixed random
 order; the number is how many checks are under way at a time. Medians; a ratio is to the bare EVALSHA on the same client within a round, with the least and the most of the rounds behind it.
+That is a call a decision: where headgate's decisions share calls, it is no lower bound.
 
 ${decisionTable(cells, workloads)}
 
@@ -88,29 +90,30 @@ function costTable(cells) {
 function targets(cells) {
   const rows = [];
   const add = (what, value, wanted, isMet, show = spread) => {
-    if (value === undefined) return;
-    rows.push({ what, measured: show(value), wanted, met: isMet(value.median ?? value) });
+    if (value !== undefined) rows.push({ what, measured: show(value), wanted, ...verdict(value, isMet) });
   };
-  const against = (workload, base, least, title) =>
+  const against = (workload, client, base, least, title) =>
     add(
-      `${workload}, to ${title}`,
-      cells.ratio('perSecond', [workload, 'headgate'], base),
+      `${workload}, ${client}, to ${title}`,
+      cells.ratio('perSecond', [workload, 'headgate', client], base),
       `≥ ${least}`,
       (value) => value >= least,
     );
-  for (const concurrency of [1, 16, 64, 256]) {
-    const workload = `spread ${concurrency}`;
-    against(workload, 'floor', 0.85, 'the floor');
-    against(workload, 'rlf', 1, 'one window of rate-limiter-flexible');
-    if (concurrency >= 64) against(workload, 'rlf union', 3.5, 'its union of four');
+  for (const client of CLIENTS) {
+    for (const concurrency of [1, 16, 64, 256]) {
+      const workload = `spread ${concurrency}`;
+      against(workload, client, 'floor', 0.85, 'the floor');
+      against(workload, client, 'rlf', 1, 'one window of rate-limiter-flexible');
+      if (concurrency >= 64) against(workload, client, 'rlf union', 3.5, 'its union of four');
+    }
+    against('hot 256', client, 'floor', 5, 'the floor');
   }
-  against('hot 256', 'floor', 5, 'the floor');
   add(
-    'denied, decisions a second',
-    cells.figure('perSecond', 'denied 256', 'headgate'),
+    'denied 256, decisions a second',
+    cells.spread('perSecond', 'denied 256', 'headgate'),
     '≥ 1,000,000',
     (value) => value >= 1e6,
-    whole,
+    ({ median }) => whole(median),
   );
   // At concurrency 1 a call is one decision; above it calls may carry several.
   for (const concurrency of [1, 64, 256]) {

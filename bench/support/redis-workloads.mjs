@@ -11,11 +11,12 @@ function allCells(against) {
   const spread = [...on('ioredis', 'floor', ...headgate, ...peers, 'rlf union'), ...everywhere];
   const hot = [...on('ioredis', 'floor', ...headgate, ...peers), ...everywhere];
   const denied = on('ioredis', 'floor', ...headgate, ...peers);
+  const few = on('ioredis', 'floor', ...headgate, 'rlf');
   const cell = (keys, concurrency, contestants) => ({ name: `${keys} ${concurrency}`, keys, concurrency, contestants });
   return [
     ...CONCURRENCIES.map((concurrency) => cell('spread', concurrency, spread)),
-    cell('hot', 256, hot),
-    cell('denied', 256, denied),
+    ...CONCURRENCIES.map((concurrency) => cell('hot', concurrency, concurrency === 256 ? hot : few)),
+    ...CONCURRENCIES.map((concurrency) => cell('denied', concurrency, concurrency === 256 ? denied : few)),
   ];
 }
 

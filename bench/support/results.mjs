@@ -16,8 +16,9 @@ export const PLACES = {
   },
 };
 
-/** Six digits are more than any figure here is sure of. */
-const rounded = (_, value) => (typeof value === 'number' ? Number(value.toPrecision(6)) : value);
+/** Six digits are more than any figure here is sure of; what is counted stays whole. */
+const rounded = (_, value) =>
+  typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 
 /** The innermost lists and objects on a line each: a difference of two runs stays readable. */
 export function toJson(result) {

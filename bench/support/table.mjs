@@ -9,4 +9,7 @@ export function table(head, rows) {
 }
 
 export const whole = (value) => Math.round(value).toLocaleString('en');
-export const spread = ({ median, least, most }) => `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
+export const spread = ({ median, least, most }) => `${digits(median)} (${digits(least)}–${digits(most)})`;
+
+/** Two behind the point, and at least two that count. */
+const digits = (value) => (value !== 0 && Math.abs(value) < 0.1 ? value.toPrecision(2) : value.toFixed(2));

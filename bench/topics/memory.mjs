@@ -4,6 +4,7 @@ import { createFleet } from '../support/fleet.mjs';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
 import { peerVersions } from '../support/peers.mjs';
 import { chooseWorkloads, contestantsOf, inRounds } from '../support/rounds.mjs';
+import { verdict } from '../support/statistics.mjs';
 import { spread, table, whole } from '../support/table.mjs';
 
 const KEY_COUNTS = [1, 1_000, 100_000, 1_000_000];
@@ -108,7 +109,7 @@ function targets(cells, workload) {
   const rows = [];
   const add = (what, ratio, wanted, isMet) => {
     if (ratio !== undefined)
-      rows.push({ what: `${workload}: ${what}`, measured: spread(ratio), wanted, met: isMet(ratio.median) });
+      rows.push({ what: `${workload}: ${what}`, measured: spread(ratio), wanted, ...verdict(ratio, isMet) });
   };
   const isMost = (value) => value <= FLOOR_MOST;
   if (workload.startsWith('accepted')) {
