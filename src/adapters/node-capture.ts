@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Keeping, Passage } from '../gate/exchange.ts';
 import { isWhole } from '../http/kept-response.ts';
@@ -9,7 +10,9 @@ import { holdDestroy } from './node-held-destroy.ts';
 import { streamOf } from './node-http.ts';
 
 type Method = (...args: unknown[]) => unknown;
-type MethodName = 'write' | 'end' | 'writeHead' | 'flushHeaders' | 'destroy' | 'emit';
+type MethodName = 'write' | 'end' | 'writeHead' | '_implicitHeader' | 'flushHeaders' | 'destroy' | 'emit' | 'on';
+/** By which what stands in front of the gate is called. */
+const DOWNWARD: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeaders', 'destroy'];
 
 /** Of an answer that broke off before its head. */
 const NO_ANSWER = 500;
@@ -24,7 +27,7 @@ export class AnswerCapture {
   readonly #keeping: Keeping;
   readonly #isFromCache: () => boolean;
   readonly #letClose: () => void;
-  #letDestroy: (() => void) | undefined;
+  readonly #letDestroy: () => void;
   /** The response's methods as they were before, which need not be Node's. */
   readonly #before: Readonly<Record<MethodName, Method>>;
   /** As the handler wrote it; what it sets later does not count. */
@@ -39,6 +42,9 @@ export class AnswerCapture {
   readonly #owed = new Set<Callback>();
   /** The handler was told to wait. */
   #needsDrain = false;
+  #hearsDrain = false;
+  /** Calls that are on their way down: what stands there asks the response what is so, not what the handler is to think. */
+  #below = 0;
   #isEnded = false;
   #endCallback: Callback | undefined;
   #kept: Promise<void> | undefined;
@@ -56,8 +62,12 @@ export class AnswerCapture {
     this.#keeping = keeping;
     this.#isFromCache = isFromCache;
     this.#letClose = holdClose(response);
-    const { write, end, writeHead, flushHeaders, destroy, emit } = response as unknown as Record<MethodName, Method>;
-    this.#before = { write, end, writeHead, flushHeaders, destroy, emit };
+    this.#letDestroy = holdDestroy(response, () => this.#waitsToBreakOff());
+    const { write, end, writeHead, _implicitHeader, flushHeaders, destroy, emit, on } = response as unknown as Record<
+      MethodName,
+      Method
+    >;
+    this.#before = { write, end, writeHead, _implicitHeader, flushHeaders, destroy, emit, on };
     const own: Record<MethodName, Method> = {
       write: (chunk, ...rest) => this.#write(chunk, ...split(rest)),
       end: (...args) =>
@@ -65,19 +75,35 @@ export class AnswerCapture {
           ? this.#end(undefined, ...split(args))
           : this.#end(args[0], ...split(args.slice(1))),
       writeHead: (status, first, second) => this.#writeHead(status, first, second),
+      // Asked by whoever sees that Node has no head yet: Node itself, and express-session.
+      _implicitHeader: () => (this.#below > 0 ? this.#call('_implicitHeader') : this.#commit()),
       flushHeaders: () => this.#flushHeaders(),
       destroy: (error) => this.#destroy(error),
       emit: (event, ...args) => this.#emit(event, ...args),
+      // Compression in front would hand such a listener to its own stream, which does not hear of what is held back here.
+      on: (event, listener) =>
+        event === 'drain'
+          ? Reflect.apply(EventEmitter.prototype.on, response, [event, listener])
+          : this.#call('on', event, listener),
     };
     const unlessOver =
       (name: MethodName): Method =>
       (...args) =>
         this.#isOver ? this.#call(name, ...args) : own[name](...args);
-    for (const name of Object.keys(own) as MethodName[]) Object.assign(response, { [name]: unlessOver(name) });
+    for (const name of Object.keys(own) as MethodName[]) {
+      // HTTP/2 has no implicit head.
+      if (this.#before[name] !== undefined) Object.assign(response, { [name]: unlessOver(name) });
+    }
     // What is held back was written, as far as the handler is concerned.
     Object.defineProperties(response, {
-      headersSent: { get: () => this.#head !== undefined || this.#isHeadSent, configurable: true },
-      writableEnded: { get: () => this.#isEnded || response.finished, configurable: true },
+      headersSent: {
+        get: () => (this.#below > 0 ? this.#really('headersSent') : this.#head !== undefined || this.#isHeadSent),
+        configurable: true,
+      },
+      writableEnded: {
+        get: () => (this.#below > 0 ? this.#really('writableEnded') : this.#isEnded || response.finished),
+        configurable: true,
+      },
     });
   }
 
@@ -134,6 +160,7 @@ export class AnswerCapture {
     if (!wholeFirst && this.#held.length > 1) {
       this.#beginSending();
       this.#needsDrain = !this.#call('write', this.#held.shift(), this.#owe(callback));
+      if (this.#needsDrain) this.#hearDrain();
     } else if (callback) process.nextTick(callback);
     return !this.#needsDrain;
   }
@@ -151,10 +178,7 @@ export class AnswerCapture {
     this.#isEnded = true;
     this.#endCallback = callback;
     if (this.#isKept) this.#leave();
-    else {
-      this.#letDestroy = holdDestroy(response);
-      void this.#keep();
-    }
+    else void this.#keep();
     return response;
   }
 
@@ -162,6 +186,17 @@ export class AnswerCapture {
   #destroy(error: unknown): unknown {
     this.fail();
     return this.#leave(() => this.#breakOff(error));
+  }
+
+  /**
+   * Somebody breaks the connection off without an error, as finalhandler, of Express and Connect, does for an error that comes when its handler has
+   * begun to answer: the handler will not end. Behind its end that waits until the answer is kept.
+   */
+  #waitsToBreakOff(): boolean {
+    if (this.#isOver) return false;
+    if (this.#isEnded) return true;
+    if (this.#head !== undefined && !this.#response.req.socket.readableEnded) this.fail();
+    return false;
   }
 
   #emit(event: unknown, ...args: unknown[]): unknown {
@@ -288,8 +323,17 @@ export class AnswerCapture {
     this.#payOwed();
     for (const event of this.#heldEvents.splice(0)) this.#call('emit', event);
     this.#letClose();
-    this.#letDestroy?.();
+    this.#letDestroy();
     return result;
+  }
+
+  /** What stands in front may tell of it elsewhere than on the response. */
+  #hearDrain(): void {
+    if (this.#hearsDrain) return;
+    this.#hearsDrain = true;
+    this.#call('on', 'drain', () => {
+      if (this.#needsDrain) this.#emit('drain');
+    });
   }
 
   /** The handler need not wait any more. */
@@ -313,6 +357,17 @@ export class AnswerCapture {
   }
 
   #call(name: MethodName, ...args: unknown[]): unknown {
-    return Reflect.apply(this.#before[name], this.#response, args);
+    if (!DOWNWARD.includes(name)) return Reflect.apply(this.#before[name], this.#response, args);
+    this.#below++;
+    try {
+      return Reflect.apply(this.#before[name], this.#response, args);
+    } finally {
+      this.#below--;
+    }
+  }
+
+  /** Of the response as it would be without us. */
+  #really(name: 'headersSent' | 'writableEnded'): unknown {
+    return Reflect.get(Object.getPrototypeOf(this.#response), name, this.#response);
   }
 }

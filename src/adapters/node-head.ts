@@ -38,12 +38,15 @@ function withFields(
   return all;
 }
 
-/** Names and values in one flat array, or in pairs, as an object; a name that comes again becomes a list. */
+/** Names and values in one flat array, or in pairs, as an object; a name that comes again, in whatever case, becomes a list. */
 function pairs(given: readonly unknown[]): OutgoingHttpHeaders {
   const flat = given.flat(1) as string[];
   const all: OutgoingHttpHeaders = Object.create(null);
+  const names = new Map<string, string>();
   for (let i = 0; i + 1 < flat.length; i += 2) {
-    const name = flat[i] as string;
+    const given = flat[i] as string;
+    const name = names.get(given.toLowerCase()) ?? given;
+    names.set(given.toLowerCase(), name);
     const value = flat[i + 1] as string;
     const before = all[name];
     all[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [String(before)]), value];

@@ -5,11 +5,12 @@ import { streamOf } from './node-http.ts';
 const HELD = Symbol('headgate.heldDestroy');
 
 /**
- * While an answer that its handler ended waits to be kept, whoever breaks the connection off does so behind it: finalhandler, of Express and
- * Connect, does it for an error that comes when the answer is out, which without us it would be. What is broken in itself is destroyed at once.
+ * Asks before a connection is broken off without an error, and, where it is to wait, does it when it is let go. What is broken in itself is
+ * destroyed at once.
+ * @param waits whether that is to wait
  * @returns lets go
  */
-export function holdDestroy(response: ServerResponse): () => void {
+export function holdDestroy(response: ServerResponse, waits: () => boolean): () => void {
   const socket: Socket & { [HELD]?: boolean } = response.req.socket;
   if (streamOf(response) !== undefined || socket[HELD] === true) return () => {};
   const before = Object.getOwnPropertyDescriptor(socket, 'destroy');
@@ -17,7 +18,7 @@ export function holdDestroy(response: ServerResponse): () => void {
   let isWanted = false;
   socket[HELD] = true;
   socket.destroy = (error) => {
-    if (error !== undefined && error !== null) return Reflect.apply(destroy, socket, [error]);
+    if ((error !== undefined && error !== null) || !waits()) return Reflect.apply(destroy, socket, [error]);
     isWanted = true;
     return socket;
   };
