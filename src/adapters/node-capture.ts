@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Keeping, Passage } from '../gate/exchange.ts';
 import { isWhole } from '../http/kept-response.ts';
@@ -8,11 +7,7 @@ import { AnswerHead, type HeadersInput, settleHead } from './node-head.ts';
 import { holdClose } from './node-held-close.ts';
 import { holdDestroy } from './node-held-destroy.ts';
 import { streamOf } from './node-http.ts';
-
-type Method = (...args: unknown[]) => unknown;
-type MethodName = 'write' | 'end' | 'writeHead' | '_implicitHeader' | 'flushHeaders' | 'destroy' | 'emit' | 'on';
-/** By which what stands in front of the gate is called. */
-const DOWNWARD: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeaders', 'destroy'];
+import { Interposition } from './node-interposition.ts';
 
 /** Of an answer that broke off before its head. */
 const NO_ANSWER = 500;
@@ -28,8 +23,7 @@ export class AnswerCapture {
   readonly #isFromCache: () => boolean;
   readonly #letClose: () => void;
   readonly #letDestroy: () => void;
-  /** The response's methods as they were before, which need not be Node's. */
-  readonly #before: Readonly<Record<MethodName, Method>>;
+  readonly #between: Interposition;
   /** As the handler wrote it; what it sets later does not count. */
   #head: AnswerHead | undefined;
   #isHeadSent = false;
@@ -43,8 +37,6 @@ export class AnswerCapture {
   /** The handler was told to wait. */
   #needsDrain = false;
   #hearsDrain = false;
-  /** Calls that are on their way down: what stands there asks the response what is so, not what the handler is to think. */
-  #below = 0;
   #isEnded = false;
   #endCallback: Callback | undefined;
   #kept: Promise<void> | undefined;
@@ -53,8 +45,6 @@ export class AnswerCapture {
   #isSink = false;
   /** Events of a connection that is gone. */
   readonly #heldEvents: string[] = [];
-  /** The response is left to itself again. */
-  #isOver = false;
 
   constructor(response: ServerResponse, passage: Passage, keeping: Keeping, isFromCache: () => boolean) {
     this.#response = response;
@@ -63,53 +53,29 @@ export class AnswerCapture {
     this.#isFromCache = isFromCache;
     this.#letClose = holdClose(response);
     this.#letDestroy = holdDestroy(response, () => this.#waitsToBreakOff());
-    const { write, end, writeHead, _implicitHeader, flushHeaders, destroy, emit, on } = response as unknown as Record<
-      MethodName,
-      Method
-    >;
-    this.#before = { write, end, writeHead, _implicitHeader, flushHeaders, destroy, emit, on };
-    const own: Record<MethodName, Method> = {
-      write: (chunk, ...rest) => this.#write(chunk, ...split(rest)),
-      end: (...args) =>
-        typeof args[0] === 'function'
-          ? this.#end(undefined, ...split(args))
-          : this.#end(args[0], ...split(args.slice(1))),
-      writeHead: (status, first, second) => this.#writeHead(status, first, second),
-      // Asked by whoever sees that Node has no head yet: Node itself, and express-session.
-      _implicitHeader: () => (this.#below > 0 ? this.#call('_implicitHeader') : this.#commit()),
-      flushHeaders: () => this.#flushHeaders(),
-      destroy: (error) => this.#destroy(error),
-      emit: (event, ...args) => this.#emit(event, ...args),
-      // Compression in front would hand such a listener to its own stream, which does not hear of what is held back here.
-      on: (event, listener) =>
-        event === 'drain'
-          ? Reflect.apply(EventEmitter.prototype.on, response, [event, listener])
-          : this.#call('on', event, listener),
-    };
-    const unlessOver =
-      (name: MethodName): Method =>
-      (...args) =>
-        this.#isOver ? this.#call(name, ...args) : own[name](...args);
-    for (const name of Object.keys(own) as MethodName[]) {
-      // HTTP/2 has no implicit head.
-      if (this.#before[name] !== undefined) Object.assign(response, { [name]: unlessOver(name) });
-    }
-    // What is held back was written, as far as the handler is concerned.
-    Object.defineProperties(response, {
-      headersSent: {
-        get: () => (this.#below > 0 ? this.#really('headersSent') : this.#head !== undefined || this.#isHeadSent),
-        configurable: true,
+    this.#between = new Interposition(response, {
+      methods: {
+        write: (chunk, ...rest) => this.#write(chunk, ...split(rest)),
+        end: (...args) =>
+          typeof args[0] === 'function'
+            ? this.#end(undefined, ...split(args))
+            : this.#end(args[0], ...split(args.slice(1))),
+        writeHead: (status, first, second) => this.#writeHead(status, first, second),
+        flushHeaders: () => this.#flushHeaders(),
+        destroy: (error) => this.#destroy(error),
+        emit: (event, ...args) => this.#emit(event, ...args),
       },
-      writableEnded: {
-        get: () => (this.#below > 0 ? this.#really('writableEnded') : this.#isEnded || response.finished),
-        configurable: true,
+      head: () => this.#commit(),
+      seen: {
+        headersSent: () => this.#head !== undefined || this.#isHeadSent,
+        writableEnded: () => this.#isEnded || response.finished,
       },
     });
   }
 
   /** The handler failed: whatever it may still write, the outcome is kept without a body (I7). */
   fail(): void {
-    if (this.#isEnded || this.#isOver) return;
+    if (this.#isEnded || this.#between.isOver) return;
     this.#body = undefined;
     void this.#keep();
   }
@@ -120,7 +86,7 @@ export class AnswerCapture {
     if (this.#head !== undefined) throw fault('ERR_HTTP_HEADERS_SENT', 'Cannot write headers after they are sent');
     const code = Number(status);
     // Node says what is wrong with it.
-    if (!(code >= 100 && code <= 999)) return this.#call('writeHead', status) as ServerResponse;
+    if (!(code >= 100 && code <= 999)) return this.#between.call('writeHead', status) as ServerResponse;
     const outcome = { status: code, cached: this.#isFromCache() };
     const fields = settleHead(response, this.#passage, outcome, first as string, second as HeadersInput);
     response.statusCode = Math.trunc(code);
@@ -136,7 +102,7 @@ export class AnswerCapture {
     this.#commit();
     if (this.#isSink || this.#keeping.wholeFirst) return;
     this.#beginSending();
-    this.#call('flushHeaders');
+    this.#between.call('flushHeaders');
   }
 
   #write(chunk: unknown, encoding: unknown, callback: Callback | undefined): boolean {
@@ -144,7 +110,7 @@ export class AnswerCapture {
       if (callback) process.nextTick(callback, fault('ERR_STREAM_WRITE_AFTER_END', 'write after end'));
       return false;
     }
-    if (!isChunk(chunk)) return this.#call('write', chunk) as boolean;
+    if (!isChunk(chunk)) return this.#between.call('write', chunk) as boolean;
     if (this.#isKept) return this.#swallow(callback);
     this.#commit();
     this.#take(chunk, encoding);
@@ -159,7 +125,7 @@ export class AnswerCapture {
     if (chunk.length === 0) this.#flushHeaders();
     if (!wholeFirst && this.#held.length > 1) {
       this.#beginSending();
-      this.#needsDrain = !this.#call('write', this.#held.shift(), this.#owe(callback));
+      this.#needsDrain = !this.#between.call('write', this.#held.shift(), this.#owe(callback));
       if (this.#needsDrain) this.#hearDrain();
     } else if (callback) process.nextTick(callback);
     return !this.#needsDrain;
@@ -172,7 +138,7 @@ export class AnswerCapture {
       return response;
     }
     const isEmpty = chunk === undefined || chunk === null;
-    if (!isEmpty && !isChunk(chunk)) return this.#call('end', chunk) as ServerResponse;
+    if (!isEmpty && !isChunk(chunk)) return this.#between.call('end', chunk) as ServerResponse;
     this.#commit();
     if (!isEmpty && !this.#isKept) this.#take(chunk as string | Uint8Array, encoding);
     this.#isEnded = true;
@@ -193,7 +159,7 @@ export class AnswerCapture {
    * begun to answer: the handler will not end. Behind its end that waits until the answer is kept.
    */
   #waitsToBreakOff(): boolean {
-    if (this.#isOver) return false;
+    if (this.#between.isOver) return false;
     if (this.#isEnded) return true;
     if (this.#head !== undefined && !this.#response.req.socket.readableEnded) this.fail();
     return false;
@@ -202,7 +168,7 @@ export class AnswerCapture {
   #emit(event: unknown, ...args: unknown[]): unknown {
     if (event === 'drain') this.#needsDrain = false;
     // HTTP/2 also says `finish` of an answer that was broken off, just before.
-    if ((event !== 'close' && event !== 'finish') || this.#isKept) return this.#call('emit', event, ...args);
+    if ((event !== 'close' && event !== 'finish') || this.#isKept) return this.#between.call('emit', event, ...args);
     // Whoever pipes into the response would stop at it.
     this.#heldEvents.push(event);
     this.#isSink = true;
@@ -261,7 +227,7 @@ export class AnswerCapture {
 
   #whenKept(instead: Reply | undefined): void {
     this.#isKept = true;
-    if (this.#isOver) return;
+    if (this.#between.isOver) return;
     try {
       if (this.#isSink) this.#leave();
       else if (instead !== undefined) this.#sendInstead(instead);
@@ -277,9 +243,9 @@ export class AnswerCapture {
     const held = this.#held.splice(0);
     if (this.#head !== undefined) this.#beginSending();
     let hasRoom = true;
-    for (const chunk of held) hasRoom = this.#call('write', chunk) === true;
+    for (const chunk of held) hasRoom = this.#between.call('write', chunk) === true;
     // Left first: HTTP/2 writes its last piece by the response's own means.
-    this.#leave(() => this.#isEnded && this.#call('end', last ?? this.#endCallback, last && this.#endCallback));
+    this.#leave(() => this.#isEnded && this.#between.call('end', last ?? this.#endCallback, last && this.#endCallback));
     if (hasRoom) this.#letOn();
   }
 
@@ -291,10 +257,10 @@ export class AnswerCapture {
     this.#isHeadSent = true;
     for (const name of response.getHeaderNames()) response.removeHeader(name);
     if (!streamOf(response)) response.statusMessage = '';
-    this.#call('writeHead', status, headers);
+    this.#between.call('writeHead', status, headers);
     // Not by `end` alone, which in HTTP/2 would write by the response's own means: those are the handler's, and go nowhere.
-    if (body.length > 0 && response.req.method !== 'HEAD') this.#call('write', body);
-    this.#call('end', this.#endCallback);
+    if (body.length > 0 && response.req.method !== 'HEAD') this.#between.call('write', body);
+    this.#between.call('end', this.#endCallback);
     if (this.#isEnded) this.#leave();
     else this.#letOn();
   }
@@ -303,7 +269,7 @@ export class AnswerCapture {
     if (this.#isHeadSent) return;
     this.#isHeadSent = true;
     // Node asks for the head itself, so that it can say how long a short answer is.
-    this.#response.writeHead = this.#before.writeHead as ServerResponse['writeHead'];
+    this.#between.leaveHead();
     this.#head?.restore(this.#response);
   }
 
@@ -311,17 +277,16 @@ export class AnswerCapture {
   #breakOff(error?: unknown): unknown {
     const response = this.#response;
     const why = error ?? (streamOf(response) && fault('ERR_STREAM_PREMATURE_CLOSE', 'the answer is broken off'));
-    return this.#call('destroy', why);
+    return this.#between.call('destroy', why);
   }
 
   /** Leaves the response to itself. */
   #leave(last?: () => unknown): unknown {
-    this.#isOver = true;
     this.#held = [];
-    for (const name of ['headersSent', 'writableEnded']) Reflect.deleteProperty(this.#response, name);
+    this.#between.leave();
     const result = last?.();
     this.#payOwed();
-    for (const event of this.#heldEvents.splice(0)) this.#call('emit', event);
+    for (const event of this.#heldEvents.splice(0)) this.#between.call('emit', event);
     this.#letClose();
     this.#letDestroy();
     return result;
@@ -331,7 +296,7 @@ export class AnswerCapture {
   #hearDrain(): void {
     if (this.#hearsDrain) return;
     this.#hearsDrain = true;
-    this.#call('on', 'drain', () => {
+    this.#between.call('on', 'drain', () => {
       if (this.#needsDrain) this.#emit('drain');
     });
   }
@@ -354,20 +319,5 @@ export class AnswerCapture {
 
   #payOwed(): void {
     for (const pay of [...this.#owed]) process.nextTick(pay);
-  }
-
-  #call(name: MethodName, ...args: unknown[]): unknown {
-    if (!DOWNWARD.includes(name)) return Reflect.apply(this.#before[name], this.#response, args);
-    this.#below++;
-    try {
-      return Reflect.apply(this.#before[name], this.#response, args);
-    } finally {
-      this.#below--;
-    }
-  }
-
-  /** Of the response as it would be without us. */
-  #really(name: 'headersSent' | 'writableEnded'): unknown {
-    return Reflect.get(Object.getPrototypeOf(this.#response), name, this.#response);
   }
 }
