@@ -56,16 +56,32 @@ export function headgate<Context extends KoaContext>(
   };
 }
 
+/** What `@koa/router` and `koa-mount` leave on a context. */
+interface Routed {
+  readonly url?: string | undefined;
+  /** The path of the layer that runs: a route, or what `router.use` added. */
+  readonly _matchedRoute?: unknown;
+  /** Every layer whose path matched, in their order; what `router.use` added has no methods. */
+  readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[] | undefined;
+  readonly mountPath?: string | undefined;
+}
+
 /**
- * A gate's `route`: the template that `@koa/router` matched, `POST /api/v1/chats/:id`.
- * @throws Error outside a route: passing without limits would go unnoticed
+ * A gate's `route`: the template that `@koa/router` matched, `POST /api/v1/chats/:id`; in `router.use(headgate(gate))` that of the route that comes
+ * next. Under `koa-mount` with the path that it is mounted at; of nested mounts it tells the innermost alone.
+ * @throws Error outside a route, and in one whose path is no text: passing without limits would go unnoticed
  */
-export function routeOf(context: KoaContext & { readonly _matchedRoute?: unknown }): string {
-  const { method, _matchedRoute: path } = context;
-  if (typeof path === 'string') return operationOf(method, path);
-  throw new Error(
-    "routeOf() finds no template: mount the gate inside a route, router.post('/x', headgate(gate), …), or name the route in its options.",
-  );
+export function routeOf(context: KoaContext & Routed): string {
+  const { method, url, originalUrl, matched = [], mountPath = '', _matchedRoute } = context;
+  const running = matched.findIndex(({ path }) => path === _matchedRoute);
+  const path = matched.find(({ methods }, at) => at >= running && methods.includes(method))?.path;
+  if (running < 0 || typeof path !== 'string') {
+    throw new Error(
+      "routeOf() finds no template: mount the gate inside a route, router.post('/x', headgate(gate), …), or name the route in its options.",
+    );
+  }
+  // It stays on the context behind the mount, too.
+  return operationOf(method, url === originalUrl ? path : mountPath + path);
 }
 
 /** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/node`. */

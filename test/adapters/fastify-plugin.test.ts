@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect as tcp } from 'node:net';
+import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -40,6 +41,7 @@ async function ask(path: string, init: RequestInit = {}) {
     left: response.headers.get('x-ratelimit-remaining'),
     replayed: response.headers.get('idempotency-replayed'),
     own: response.headers.get('x-own'),
+    type: response.headers.get('content-type'),
     body: await response.text(),
   };
 }
@@ -172,6 +174,18 @@ describe('the plugin of Fastify', () => {
     await eventually(() => idempotency.waiting === 0, 'it waits no longer');
     finish('sent');
     expect([(await original).body, await duplicate]).toEqual(['sent', 'gone']);
+  });
+
+  it('I4: the replay of an answer without a type has none', async () => {
+    const { gate } = parts(keyed());
+    await app.register(headgate(gate));
+    app.post('/streamed', async (_, reply) => reply.send(Readable.from(['a', 'b'])));
+    app.post('/raw', (_, reply) => void reply.hijack().raw.end('ab'));
+    for (const path of ['/streamed', '/raw']) {
+      const [first, second] = [await ask(path, post({}, path)), await ask(path, post({}, path))];
+      expect([second.replayed, second.body]).toEqual(['true', 'ab']);
+      expect([first.type, second.type]).toEqual([null, null]);
+    }
   });
 
   it('S12: a cache, an abandoned passage, and the account in the body', async () => {

@@ -57,6 +57,42 @@ describe.each([
     expect(routes).toEqual(['GET /api/things/:id', 'GET /api/things/:id', 'GET /api']);
   });
 
+  it('is one, however a client spells where its routers and applications are mounted', async () => {
+    const gate = gateOf<express.Request>(routeOf);
+    const [app, inner] = [create().set('env', 'test'), create().set('env', 'test')];
+    const [strict, router] = [create.Router({ caseSensitive: true }), create.Router()];
+    router.post('/Emails', headgate(gate), (_, response) => void response.send('ok'));
+    app.use('/caf%C3%A9', inner.use('/API/', strict.use('/', create.Router().use('/v1', router))));
+    const { url } = await serve(app);
+    const mounts = ['/caf%C3%A9/API/v1', '/CAF%c3%a9/api/V1', '/caf%C3%A9//API//v1', '/%63af%C3%A9/API/v1'];
+    const answered: number[] = [];
+    for (const path of mounts.flatMap((mount) => [`${mount}/Emails`, `${mount}/emaiLs/`, `${mount}//Emails`])) {
+      answered.push((await fetch(url + path, { method: 'POST' })).status);
+    }
+    expect(answered.slice(0, 5)).toEqual([200, 200, expect.any(Number), 200, 200]);
+    expect([...new Set(routes)]).toEqual(['POST /caf%c3%a9/api/v1/Emails']);
+  });
+
+  it('is not to be had under a parameter of a mount, where the route sees it: ids would be names', async () => {
+    const gate = gateOf<express.Request>(routeOf);
+    const router = create.Router({ mergeParams: true });
+    router.get('/chats/:chatid', headgate(gate), (_, response) => void response.send('ok'));
+    router.get('/named/:chatid', headgate(gate, { route: 'named' }), (_, response) => void response.send('ok'));
+    router.get(
+      /* the own wildcard of each */ create === express ? '/files/*path' : '/files/*',
+      headgate(gate),
+      (_, response) => {
+        response.send('ok');
+      },
+    );
+    const app = create().set('env', 'test').use('/users/:id', router).use('/all', router);
+    const { url } = await serve(app);
+    const ask = async (path: string) => (await fetch(url + path)).status;
+    expect([await ask('/users/7/chats/1'), await ask('/users/7/named/1')]).toEqual([500, 200]);
+    expect([await ask('/all/chats/1'), await ask('/all/files/a/b')]).toEqual([200, 200]);
+    expect(routes).toEqual(['named', 'GET /all/chats/:chatid', expect.stringMatching(/^GET \/all\/files\/\*/)]);
+  });
+
   it('is not to be had outside of one: 500, and never a request without limits; a name does', async () => {
     const gate = gateOf<express.Request>(routeOf);
     const app = create().set('env', 'test');
@@ -83,6 +119,51 @@ describe('in koa', () => {
     await fetch(`${url}/api/things/7`);
     expect((await fetch(`${url}/x`)).status).toBe(500);
     expect(routes).toEqual(['GET /api/things/:id']);
+  });
+
+  it('behind router.use it is that of the route which answers, with every prefix', async () => {
+    const gate = gateOf<Koa.Context>(onKoa.routeOf);
+    const answers = (context: Koa.Context) => {
+      context.body = 'ok';
+    };
+    const [router, inner] = [new Router({ prefix: '/api' }), new Router()];
+    inner.use(onKoa.headgate<Koa.Context>(gate));
+    inner.get('/mine', answers).get('/:id', answers).post('/:id', answers);
+    router.use('/things', (_, next) => next()).use('/things', inner.routes());
+    const late = new Router().use(onKoa.headgate<Koa.Context>(gate)).get(/^\/x/, answers);
+    const app = Object.assign(new Koa(), { silent: true }).use(router.routes()).use(late.routes());
+    app.use(router.allowedMethods());
+    const { url } = await serve(app.callback());
+    const ask = async (path: string, method = 'GET') => (await fetch(url + path, { method })).status;
+    expect([await ask('/api/things/7', 'POST'), await ask('/api/things/mine')]).toEqual([200, 200]);
+    expect([await ask('/api/things/7', 'HEAD'), await ask('/api/things/7', 'PUT')]).toEqual([200, 405]);
+    expect(await ask('/x')).toBe(500);
+    expect(routes).toEqual(['POST /api/things/:id', 'GET /api/things/mine', 'GET /api/things/:id']);
+  });
+
+  it('under koa-mount the route begins with where it is mounted, and behind the mount it does not', async () => {
+    const named: string[] = [];
+    const [mounted, behind] = [new Router(), new Router()];
+    mounted.get('/:id', (context, next) => {
+      named.push(onKoa.routeOf(context));
+      return next();
+    });
+    behind.get('/v1/:any', (context) => {
+      named.push(onKoa.routeOf(context));
+      context.body = 'ok';
+    });
+    // What koa-mount does to a context.
+    const mount: Koa.Middleware = async (context, next) => {
+      const { path } = context;
+      Object.assign(context, { mountPath: '/v1', path: path.replace('/v1', '') });
+      await mounted.routes()(context as never, async () => {
+        context.path = path;
+        await next();
+      });
+    };
+    const { url } = await serve(new Koa().use(mount).use(behind.routes()).callback());
+    await fetch(`${url}/v1/7?x=1`);
+    expect(named).toEqual(['GET /v1/:id', 'GET /v1/:any']);
   });
 
   it('what stands around sees our answers; S12, passageOf and an account in the body work', async () => {

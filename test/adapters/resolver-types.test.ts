@@ -40,6 +40,27 @@ it('each adapter’s resolvers take the request of its framework, with params an
     .toEqualTypeOf<Gate<Context<{ Variables: { user: string } }>>>();
 });
 
+it('behind a gate of Express the params of a handler follow from its path', () => {
+  interface Authenticated extends express.Request {
+    user: string;
+  }
+  // Compiled, never run.
+  const _mount = (
+    router: express.Router,
+    gate: Gate<express.Request>,
+    own: Gate<Authenticated>,
+    other: Gate<Context>,
+  ) => {
+    router.get('/chats/:id', onExpress.headgate(gate), onExpress.headgate(own), (request) => {
+      expectTypeOf(request.params).toEqualTypeOf<{ id: string }>();
+    });
+    router.use(onExpress.headgate(gate));
+    // @ts-expect-error a gate of another framework's requests
+    router.use(onExpress.headgate(other));
+  };
+  expectTypeOf(_mount).returns.toBeVoid();
+});
+
 it('a resolver that does not fit is no gate', () => {
   expectTypeOf<(request: IncomingMessage) => number>().not.toExtend<GateOptions<IncomingMessage>['account']>();
   expectTypeOf(onHono.routeOf).not.toExtend<Route<IncomingMessage>>();
