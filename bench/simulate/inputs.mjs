@@ -1,36 +1,44 @@
 import { createCells } from '../support/cells.mjs';
 import { median } from '../support/statistics.mjs';
 
-/** Microseconds and bytes, as an earlier run measured them on a server of 2 cores; they hold where a topic was not measured. */
-const DEFAULTS = { call: 7, record: 3.8, beside: 6, gateway: 150, bytesPerKey: 265, memory: 0.2 };
+/** Microseconds of CPU and bytes, as an earlier run measured them on a machine of 2 cores; they hold where scale-out was not measured. */
+const DEFAULTS = {
+  record: 4,
+  serverCall: 26,
+  clusterCall: 25,
+  serverGateway: 95,
+  clusterGateway: 123,
+  bytesPerKey: 265,
+};
 const CONCURRENCIES = [1, 16, 64, 256];
+const LIMITER = 'limiter, one Redis';
+/** Process. */
+const ONE = '1';
 
 /**
  * What the other topics measured, as a simulation needs it.
  * @param load `(topic) => result`, undefined where there is none
  * @returns
- *   `values`: in microseconds `call` and `record`, what the server's script takes for a call and for each record of it; `beside`, what a call costs the
- *   server beside its script; `gateway`, CPU of a request in a gateway; `memory`, CPU of a check in memory; and `bytesPerKey`;
- *   `sources`: for each where it comes from; `points`: what was measured on one Redis, by concurrency
+ *   `values`: in microseconds of CPU `serverCall` and `clusterCall`, what a call of a gateway takes one server and a server of a cluster, and `record`,
+ *   what each record of it takes beside; `serverGateway` and `clusterGateway`, of a request in a gateway; `memory`, of a check in memory, undefined
+ *   where it was not measured; and `bytesPerKey`;
+ *   `sources`: for each where it comes from; `points`: what was measured on one Redis, by concurrency;
+ *   `limiter`: `{ inFlight, perSecond, decisionsPerCall, beside }` of the limiter alone, one process on one Redis; `beside` is what a call costs the server
+ *   beside its script: CPU less time by the server's clock, which are alike only where it hardly waits for a core, as there
  */
 export function readInputs(load) {
   const [redis, scaleOut, memory] = ['redis', 'scale-out', 'memory'].map(load);
-  const points = redis === undefined ? [] : pointsOf(redis);
-  const line = points.length < 2 ? undefined : lineThrough(points.map(({ records, call }) => [records, call]));
-  const found = {
-    call: line && [line.start, 'redis', redis],
-    record: line && [line.slope, 'redis', redis],
-    ...(scaleOut && ofScaleOut(scaleOut)),
-    ...(memory && { memory: [memoryMicros(memory), 'memory', memory] }),
-  };
-  const isMeasured = (name) => found[name]?.[0] > 0;
-  const each = (of) => Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, of(name)]));
-  const values = each((name) => (isMeasured(name) ? found[name][0] : DEFAULTS[name]));
-  const sources = each((name) => (isMeasured(name) ? sourceOf(found[name]) : 'default'));
-  return { values, sources, points };
+  const found = { ...(scaleOut && ofScaleOut(scaleOut)), memory: memory && memoryMicros(memory) };
+  const isMeasured = (name) => found[name] > 0;
+  const names = [...Object.keys(DEFAULTS), 'memory'];
+  const each = (of) => Object.fromEntries(names.map((name) => [name, of(name)]));
+  const values = each((name) => (isMeasured(name) ? found[name] : DEFAULTS[name]));
+  const from = (name) => (name === 'memory' ? sourceOf('memory', memory) : sourceOf('scale-out', scaleOut));
+  const sources = each((name) => (isMeasured(name) ? from(name) : 'default'));
+  return { values, sources, points: redis ? pointsOf(redis) : [], limiter: scaleOut && limiterOf(scaleOut) };
 }
 
-const sourceOf = ([, topic, { provenance }]) => `${topic}.json, commit ${provenance.commit}`;
+const sourceOf = (topic, { provenance }) => `${topic}.json, commit ${provenance.commit}`;
 
 function pointsOf({ figures }) {
   const cells = createCells(figures, 'ioredis');
@@ -43,16 +51,45 @@ function pointsOf({ figures }) {
   });
 }
 
-function ofScaleOut(result) {
-  const all = Object.values(result.figures).flatMap((counts) => Object.values(counts).flat());
-  const beside = all.map((figure) => (figure.serverMicros - figure.scriptMicros) * figure.decisionsPerCall);
-  const gateway = createCells(result.figures).figure('cpuMicros', 'gateway, one Redis', '1');
-  const named = (value) => [value, 'scale-out', result];
+function limiterOf({ figures, inFlight }) {
+  const rounds = figures[LIMITER]?.[ONE];
+  if (rounds === undefined) return undefined;
+  const middle = (of) => median(rounds.map(of));
   return {
-    beside: named(median(beside)),
-    gateway: named(gateway),
-    bytesPerKey: named(median(Object.values(result.bytesPerKey))),
+    inFlight: inFlight.limiter,
+    perSecond: middle(({ perSecond }) => perSecond),
+    decisionsPerCall: middle(({ decisionsPerCall }) => decisionsPerCall),
+    beside: middle((round) => (round.serverMicros - round.scriptMicros) * round.decisionsPerCall),
   };
+}
+
+/** Of CPU alone. A call of `headgate serve`, one process, takes the server what it takes in all, less its records. */
+function ofScaleOut({ figures, bytesPerKey }) {
+  const record = recordOf(figures[LIMITER] ?? {});
+  const gatewayOn = (store, of) => {
+    const rounds = figures[`gateway, ${store}`]?.[ONE];
+    return rounds && median(rounds.map(of));
+  };
+  const call = ({ serverMicros, decisionsPerCall }) => (serverMicros - (record ?? DEFAULTS.record)) * decisionsPerCall;
+  const cpu = ({ cpuMicros }) => cpuMicros;
+  return {
+    record,
+    serverCall: gatewayOn('one Redis', call),
+    clusterCall: gatewayOn('cluster of 3', call),
+    serverGateway: gatewayOn('one Redis', cpu),
+    clusterGateway: gatewayOn('cluster of 3', cpu),
+    bytesPerKey: median(Object.values(bytesPerKey)),
+  };
+}
+
+/** With more processes more is under way, and a call has more records: how much more it then takes, where there are figures enough to tell. */
+function recordOf(counts) {
+  const points = Object.values(counts).map((rounds) => [
+    median(rounds.map(({ decisionsPerCall }) => decisionsPerCall)),
+    median(rounds.map(({ serverMicros, decisionsPerCall }) => serverMicros * decisionsPerCall)),
+  ]);
+  const { slope } = lineThrough(points);
+  return slope > 0 ? slope : undefined;
 }
 
 function memoryMicros({ figures }) {

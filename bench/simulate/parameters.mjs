@@ -17,20 +17,23 @@ export const PARAMETERS = {
   leastGateways: 2,
 };
 
-/** Settings of `simulate` for a fleet at its peak, less how many shards and decisions. */
-export function settingsOf({ accounts, hotShare = 0, values, parameters = PARAMETERS }) {
+/** Settings of `simulate` for a fleet at its peak, less how many decisions. One shard is one server, more are a cluster: there calls cost all sides more. */
+export function settingsOf({ accounts, hotShare = 0, shards, values, parameters = PARAMETERS }) {
   const { perAccountPerDay, peakFactor, gatewayUtilisation, leastGateways, oneWayMedian, oneWaySigma } = parameters;
   const perSecond = (accounts * perAccountPerDay * peakFactor) / 86_400;
-  const busyGateways = (perSecond * values.gateway) / 1e6;
+  const isCluster = shards > 1;
+  const gateway = isCluster ? values.clusterGateway : values.serverGateway;
+  const call = isCluster ? values.clusterCall : values.serverCall;
+  const busyGateways = (perSecond * gateway) / 1e6;
   return {
     ...parameters,
     accounts,
     hotShare,
     perSecond,
+    shards,
     gateways: Math.max(leastGateways, Math.ceil(busyGateways / gatewayUtilisation)),
-    cpu: { request: values.gateway / 2, answer: values.gateway / 2, call: 0 },
-    serviceOf: (records) => values.call + values.record * records,
-    perConnection: values.beside,
+    cpu: { request: gateway / 2, answer: gateway / 2, call: 0 },
+    serviceOf: (records) => call + values.record * records,
     oneWay: (random) => random.lognormal(oneWayMedian, oneWaySigma),
   };
 }

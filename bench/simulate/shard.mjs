@@ -2,11 +2,10 @@
  * A server with one thread, as Redis' event loop works: a turn takes the calls that have come, serves them one after the other, and sends their answers
  * together at its end.
  * @param serviceOf microseconds of a call of so many records
- * @param perConnection microseconds for each gateway that a turn has calls of
  * @param decide takes a call and when it is served
  * @param answer takes a turn's calls of one gateway, and when they are answered
  */
-export function createShard({ agenda, serviceOf, perConnection, decide, answer }) {
+export function createShard({ agenda, serviceOf, decide, answer }) {
   let waiting = [];
   let isBusy = false;
   const done = { calls: 0, records: 0, busyMicros: 0, waitMicros: 0 };
@@ -16,10 +15,8 @@ export function createShard({ agenda, serviceOf, perConnection, decide, answer }
     let time = now;
     for (const { call, cameAt } of waiting) {
       const calls = byGateway.get(call.gateway);
-      if (calls === undefined) {
-        byGateway.set(call.gateway, [call]);
-        time += perConnection;
-      } else calls.push(call);
+      if (calls === undefined) byGateway.set(call.gateway, [call]);
+      else calls.push(call);
       done.waitMicros += time - cameAt;
       decide(call, time);
       time += serviceOf(call.checks.length);

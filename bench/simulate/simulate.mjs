@@ -16,7 +16,7 @@ const WARM_UP = 0.05;
  * @param settings
  *   `seed`; `accounts`, `exponent`, `perSecond`, `hotShare`: see population.mjs; `burst`: requests of an account that come at one instant, in the mean, each to a gateway by chance;
  *   `gateways`, `shards`: how many; `decisions`: how many requests are simulated; `window`: `{ max, micros }`; `denialMicros`: how long a rejection is remembered;
- *   `cpu`: see gateway.mjs; `serviceOf(records, random)`, `perConnection`: see shard.mjs; `oneWay(random)`: of the network;
+ *   `cpu`: see gateway.mjs; `serviceOf(records)`: see shard.mjs; `oneWay(random)`: of the network;
  *   `inFlight`: where given, requests don't come by chance, but each follows a decision, so many at a time
  */
 export function simulate(settings) {
@@ -30,8 +30,7 @@ export function simulate(settings) {
   const shards = Array.from({ length: shardCount }, () =>
     createShard({
       agenda,
-      serviceOf: (records) => settings.serviceOf(records, random),
-      perConnection: settings.perConnection ?? 0,
+      serviceOf: settings.serviceOf,
       decide,
       answer: (calls, now) => agenda.add(now + oneWay(random), (heard) => calls[0].gateway.hear(calls, heard)),
     }),

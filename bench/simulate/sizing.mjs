@@ -11,13 +11,14 @@ export function utilisationOf({ shards, askedMicros }) {
 }
 
 /**
- * The least number of shards, found by simulation, of which the busiest is no busier than `bound`: one server if that does, else a cluster.
- * @param settings of `simulate`
+ * A number of shards, found in steps by simulation, of which the busiest is no busier than `bound`: one server if that does, else a cluster. Where one
+ * account is too much for any server, the busiest stays above.
+ * @param settingsWith so many shards: settings of `simulate`, less how many decisions
  * @param decisionsFor how many decisions a slice with so many shards has
  * @returns `shards`, and the `slice` that shows it
  */
-export function shardsNeeded(settings, bound, decisionsFor) {
-  const sliceWith = (shards) => simulate({ ...settings, shards, decisions: decisionsFor(shards) });
+export function shardsNeeded(settingsWith, bound, decisionsFor) {
+  const sliceWith = (shards) => simulate({ ...settingsWith(shards), decisions: decisionsFor(shards) });
   let [shards, slice] = [1, sliceWith(1)];
   for (let tries = 1; ; tries++) {
     const { mean, most } = utilisationOf(slice);

@@ -2,10 +2,11 @@ import { table, whole } from './table.mjs';
 
 const POWERS = { 6: '10⁶', 7: '10⁷', 8: '10⁸', 9: '10⁹' };
 const SOURCES = {
-  call: 'server’s script, µs a call',
+  serverCall: 'one server, µs of CPU a call',
+  clusterCall: 'a server of a cluster, µs of CPU a call',
   record: 'and for each record of it',
-  beside: 'server beside its script, µs a call',
-  gateway: 'gateway CPU, µs a request',
+  serverGateway: 'gateway on one server, µs of CPU a request',
+  clusterGateway: 'gateway on a cluster, µs of CPU a request',
   bytesPerKey: 'bytes a key in Redis',
   memory: 'CPU of a check in one process’s memory, µs',
 };
@@ -16,9 +17,9 @@ export function simulationReport({ decisions, parameters, values, sources, fleet
     title: 'A simulation of a million to a billion accounts',
     markdown: `
 Virtual time, no measurement: a model of gateways, network and Redis servers, with the service times that the topics above measured put in. Each account makes ${perAccountPerDay} requests a day in
-the mean, unlike each other by Zipf’s law with exponent ${exponent}; the figures are of a peak of ${peakFactor} times the mean. One hot account means that ${percent(hotShare)} of all requests are of one account. Shards: the least
-number of which the busiest is at most ${percent(shardUtilisation)} busy; one shard is one server, more are a cluster. A slice of at least
-${whole(decisions)} decisions of each fleet is simulated.
+the mean, unlike each other by Zipf’s law with exponent ${exponent}; the figures are of a peak of ${peakFactor} times the mean. One hot account means that ${percent(hotShare)} of all requests are of one account. Shards: so
+many, found in steps, that the busiest is at most ${percent(shardUtilisation)} busy, unless one account alone is too much for any; one shard is one server, more are a cluster. Of each fleet a slice of at least
+${whole(decisions)} decisions is simulated, as long as the last column says.
 
 ${table(
   [
@@ -29,17 +30,18 @@ ${table(
     'busy: mean',
     'busiest',
     'server, core-seconds a million decisions',
-    'memory in all, GB',
+    'Redis records, GB',
     'p50, ms',
     'p99',
     'p99.9',
     'refused',
     'answered by local denials',
+    'slice, s',
   ],
   fleets.map((fleet) => [nameOf(fleet), ...cells(fleet, values)]),
 )}
 
-For comparison, a process that decides in its own memory takes ${values.memory.toFixed(2)} core-seconds of a million decisions, and shares nothing.
+The column of the server is its CPU alone; that of the gateways comes on top.${memoryText(values)}
 
 What else could be so, at ${powerOf(variations[0].accounts)} accounts:
 
@@ -62,7 +64,9 @@ Put in, and where it is from:
 
 ${table(
   ['', 'value', 'from'],
-  Object.entries(SOURCES).map(([name, title]) => [title, values[name].toPrecision(3), sources[name]]),
+  Object.entries(SOURCES)
+    .filter(([name]) => values[name] !== undefined)
+    .map(([name, title]) => [title, values[name].toPrecision(3), sources[name]]),
 )}
 
 Assumed:
@@ -95,7 +99,8 @@ const panelTitle = ({ accounts, hotShare, gateways, shards }) =>
 const percent = (share) => `${Number((share * 100).toPrecision(2))} %`;
 const tail = ({ p50, p99, p999 }) => [p50, p99, p999].map((ms) => ms.toFixed(2));
 
-function cells({ perSecond, gateways, shards, utilisation, serverMicros, records, latencyMs, refused, local }, values) {
+function cells(fleet, values) {
+  const { perSecond, gateways, shards, utilisation, serverMicros, records, latencyMs, refused, local } = fleet;
   return [
     whole(perSecond),
     whole(gateways),
@@ -108,25 +113,36 @@ function cells({ perSecond, gateways, shards, utilisation, serverMicros, records
     ...tail(latencyMs),
     percent(refused),
     percent(local),
+    fleet.sliceSeconds.toPrecision(2),
   ];
+}
+
+function memoryText({ memory }) {
+  if (memory === undefined) return '';
+  return ` For comparison, a process that decides in its own memory takes ${memory.toFixed(2)} core-seconds of a million decisions, all of
+it the process’s, and shares nothing.`;
 }
 
 function predictionText(prediction) {
   if (prediction === undefined)
-    return 'The topic `redis` was not measured as a whole, so the model was held against no measurement.';
-  const { concurrency, perSecond, decisionsPerCall, measured } = prediction;
-  return `The model against a measurement that it was not given: one process on one server, ${concurrency} checks under way, from what was measured at the other concurrencies.
+    return 'The topics `redis` and `scale-out` were not measured as a whole, so the model was held against no measurement.';
+  const { concurrency, measured, scaleOut } = prediction;
+  const row = (title, field, show) => [
+    title,
+    show(prediction[field]),
+    ...[measured, scaleOut].flatMap((found) =>
+      found === undefined ? ['', ''] : [show(found[field]), (prediction[field] / found[field]).toFixed(2)],
+    ),
+  ];
+  return `The model against a measurement: one process with the limiter alone on one server, ${concurrency} checks under way. It was given what the topic redis measured at the other concurrencies: the
+script’s time by the server’s clock, the process’s CPU, the round trip. From the topic scale-out it was given what a call costs the server beside its script: CPU less time by that clock, which are
+alike only where the server hardly waits for a core. That one figure is of this very load; nothing else of it was given. Two topics measured it, each in its own minutes.
 
 ${table(
-  [`spread ${concurrency}`, 'predicted', 'measured', 'predicted to measured'],
+  ['', 'predicted', 'measured by redis', 'predicted to that', 'by scale-out', 'predicted to that'],
   [
-    ['decisions a second', whole(perSecond), whole(measured.perSecond), (perSecond / measured.perSecond).toFixed(2)],
-    [
-      'decisions a call',
-      decisionsPerCall.toFixed(1),
-      measured.decisionsPerCall.toFixed(1),
-      (decisionsPerCall / measured.decisionsPerCall).toFixed(2),
-    ],
+    row('decisions a second', 'perSecond', whole),
+    row('decisions a call', 'decisionsPerCall', (value) => value.toFixed(1)),
   ],
 )}`;
 }
@@ -138,10 +154,11 @@ function assumptions(parameters) {
     `Requests come ${burst === 1 ? 'independently of each other (Poisson)' : `in bursts of ${burst} in the mean`}, each to any gateway with the same chance; peaks of seconds are not in it. An account’s place on a shard is a hash’s.`,
     `Gateways are as many as make each ${percent(gatewayUtilisation)} busy; a request takes half of its CPU before the decision and half after. Gateways and servers work in turns of an event loop, each on a core of its own.`,
     'What a turn of a gateway sends goes as the Redis store sends it: on one server in up to four calls of 4 to 32 records, on a cluster a call for each account; requests of one account and turn as a number.',
-    'A call takes the server a fixed time for itself and for each record, and another for each connection of a turn. No slow commands, no persistence, no replicas, no TLS.',
+    'A call keeps a server for as long as its CPU: a fixed time, and another for each record. Together they are all that a call of `headgate serve` cost the server in the topic scale-out; a record is what one more in a call of the limiter alone cost it there. No slow commands, no persistence, no replicas, no TLS.',
+    'There a busy gateway asked servers that had little else to do. A busier server wakes up less often, so a call costs it rather less than is put in; a gateway with more time on its hands has less to send together, so a request costs it rather more.',
     `One way on the network takes ${oneWayMedian} µs in the median, log-normal with sigma ${oneWaySigma}; messages of different turns may overtake each other, none is lost, and no deadline strikes.`,
-    `What refuses is one window of ${window.max} requests in ${window.micros / 60e6} minute; longer windows would refuse more, which costs little. The time of a decision is that of four windows. A slice is shorter than a window: accounts and gateways begin as they would be found by chance.`,
+    `What refuses is one window of ${window.max} requests in ${window.micros / 60e6} minute; longer windows would refuse more, which costs little. The time of a decision is that of four windows. A slice is shorter than a window: accounts and gateways begin as they would be found by chance. With one hot account it is, in a whole run on a cluster, no shorter than the memory of refusals, which gateways hear and forget together.`,
     `A refusal is remembered by the gateway that heard it for ${denialMicros / 1e6} s at most. Clients don’t stop when they are refused.`,
-    `Memory is a record for each account with a request in its longest window of ${longestWindowMicros / 3_600e6} hours, on one route at the day’s mean rate; more routes, so many times more. Redis wants room beside it.`,
+    `Redis records: one for each account with a request in its longest window of ${longestWindowMicros / 3_600e6} hours, on one route at the day’s mean rate; more routes, so many times more. Redis wants room beside it.`,
   ];
 }

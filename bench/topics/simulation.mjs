@@ -10,7 +10,8 @@ import { whole } from '../support/table.mjs';
 
 export { simulationReport as report } from '../support/simulation-report.mjs';
 
-const SEED = 20_260_101;
+/** Of six digits at most: results keep no more. */
+const SEED = 202_601;
 const POPULATIONS = [1e6, 1e7, 1e8, 1e9];
 const VARIED = 1e8;
 const PREDICTED = 64;
@@ -26,13 +27,19 @@ const VARIATIONS = {
 };
 
 export async function measure({ quick, progress }) {
-  const { values, sources, points } = readInputs(measured(quick));
+  const { values, sources, points, limiter } = readInputs(measured(quick));
   const decisions = quick ? 30_000 : 300_000;
   const fleets = [];
   const look = (name, accounts, { hotShare = 0, ...changes } = {}) => {
     progress(name);
-    const settings = settingsOf({ accounts, hotShare, values, parameters: { ...PARAMETERS, ...changes } });
-    return { name, accounts, hotShare, ...fleet({ seed: SEED, ...settings }, decisions) };
+    const parameters = { ...PARAMETERS, ...changes };
+    const settingsWith = (shards) => ({
+      seed: SEED,
+      ...settingsOf({ accounts, hotShare, shards, values, parameters }),
+    });
+    // The gateways hear of a hot account's refusals together, and forget them together: less than that time would show one phase of it.
+    const leastSeconds = hotShare > 0 && !quick ? parameters.denialMicros / 1e6 : 0;
+    return { name, accounts, hotShare, ...fleet(settingsWith, { decisions, leastSeconds }) };
   };
   for (const accounts of POPULATIONS) {
     for (const hotShare of [0, PARAMETERS.hotShare]) {
@@ -41,7 +48,7 @@ export async function measure({ quick, progress }) {
   }
   const variations = Object.entries(VARIATIONS).map(([name, changes]) => look(name, VARIED, changes));
   progress('prediction');
-  const prediction = predict({ points, beside: values.beside, concurrency: PREDICTED, seed: SEED });
+  const prediction = predict({ points, limiter, concurrency: PREDICTED, seed: SEED });
   return { seed: SEED, decisions, parameters: PARAMETERS, values, sources, fleets, variations, prediction };
 }
 
@@ -52,10 +59,13 @@ function measured(quick) {
   return (topic) => places.map(({ results }) => loadResult(results, topic)).find((result) => result !== undefined);
 }
 
-function fleet(settings, least) {
-  // So many for each shard that chance alone makes none of them look busy.
-  const decisionsFor = (shards) => Math.max(least, (least / 100) * shards);
-  const { shards, slice } = shardsNeeded(settings, settings.shardUtilisation, decisionsFor);
+function fleet(settingsWith, { decisions, leastSeconds }) {
+  const { perSecond } = settingsWith(1);
+  // So many for each shard that chance alone makes none of them look busy. One server only shows how many it takes.
+  const decisionsFor = (shards) =>
+    Math.ceil(Math.max(decisions, (decisions / 100) * shards, shards > 1 ? leastSeconds * perSecond : 0));
+  const { shards, slice } = shardsNeeded(settingsWith, PARAMETERS.shardUtilisation, decisionsFor);
+  const settings = settingsWith(shards);
   const sum = (field) => slice.shards.reduce((total, shard) => total + shard[field], 0);
   const { latency } = slice;
   return {

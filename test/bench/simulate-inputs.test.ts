@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { lineThrough, readInputs } from '../../bench/simulate/inputs.mjs';
+import { PARAMETERS, settingsOf } from '../../bench/simulate/parameters.mjs';
 import { predict } from '../../bench/simulate/prediction.mjs';
+import { simulationReport } from '../../bench/support/simulation-report.mjs';
 
 /** A server that takes 10 µs for a call and 4 for each record; what the `redis` topic would write of it. */
 const point = (records: number, cpuMicros: number, perSecond: number) => ({
@@ -20,28 +22,64 @@ const redis = {
     ].map(([name, figure]) => [name, { 'headgate on ioredis': [figure] }]),
   ),
 };
-const load = (topic: string) => (topic === 'redis' ? redis : undefined);
+/** Cells of `scale-out` whose servers take 25 µs for a call of a gateway, 6 for one of the limiter, and 4 for each record. */
+const cell = (records: number, callMicros: number, cpuMicros: number) => ({
+  perSecond: 190_000,
+  decisionsPerCall: records,
+  serverMicros: callMicros / records + 4,
+  scriptMicros: 4,
+  cpuMicros,
+});
+const scaleOut = {
+  provenance: { commit: 'def5678' },
+  inFlight: { limiter: 64, gateway: 16 },
+  bytesPerKey: { 'one Redis': 260, 'cluster of 3': 270 },
+  figures: {
+    'limiter, one Redis': { 1: [cell(8, 6, 3)], 2: [cell(14, 6, 3)], 4: [cell(16, 6, 4)] },
+    'gateway, one Redis': { 1: [cell(3, 24, 90), cell(3, 99, 99), cell(3, 25, 95)], 2: [cell(3, 50, 200)] },
+    'limiter, cluster of 3': { 1: [cell(1, 10, 15)] },
+    'gateway, cluster of 3': { 1: [cell(1, 30, 120)], 2: [cell(1, 50, 300)] },
+  },
+};
+const kept: Record<string, object> = { redis, 'scale-out': scaleOut };
+const load = (topic: string) => kept[topic];
+const loadOnly = (name: string, result: object) => (topic: string) => (topic === name ? result : undefined);
 
 describe('what a simulation starts from', () => {
-  it('is what was measured, and where nothing was, a default that says so', () => {
+  it('is CPU of gateways as they were measured by themselves, on one server and on a cluster', () => {
     const { values, sources } = readInputs(load);
-    expect(values.call).toBeCloseTo(10, 6);
     expect(values.record).toBeCloseTo(4, 6);
-    expect(sources.call).toBe('redis.json, commit abc1234');
-    expect(sources.gateway).toBe('default');
-    const none = readInputs(() => undefined);
-    expect(new Set(Object.values(none.sources))).toEqual(new Set(['default']));
-    for (const value of Object.values(none.values)) expect(value).toBeGreaterThan(0);
-    expect(none.points).toEqual([]);
+    expect(values).toMatchObject({ serverGateway: 95, clusterGateway: 120, bytesPerKey: 265 });
+    expect(values.serverCall).toBeCloseTo(25, 6);
+    expect(values.clusterCall).toBeCloseTo(30, 6);
+    expect(new Set([sources.record, sources.clusterCall])).toEqual(new Set(['scale-out.json, commit def5678']));
   });
 
-  it('of the topic scale-out is the medians of its cells', () => {
-    const cell = { decisionsPerCall: 2, serverMicros: 9, scriptMicros: 6, cpuMicros: 130 };
-    const figures = { 'gateway, one Redis': { 1: [cell, { ...cell, cpuMicros: 150 }, { ...cell, cpuMicros: 140 }] } };
-    const result = { provenance: { commit: 'def' }, figures, bytesPerKey: { 'one Redis': 264 } };
-    const { values, sources } = readInputs((topic: string) => (topic === 'scale-out' ? result : undefined));
-    expect(values).toMatchObject({ beside: 6, gateway: 140, bytesPerKey: 264 });
-    expect(sources.beside).toBe('scale-out.json, commit def');
+  it('is a default that says so where nothing was measured, but nothing where only a wrong one could be given', () => {
+    const none = readInputs(() => undefined);
+    expect(none.values.memory).toBeUndefined();
+    expect(new Set(Object.values(none.sources))).toEqual(new Set(['default']));
+    const { memory: _, ...values } = none.values;
+    for (const value of Object.values(values)) expect(value).toBeGreaterThan(0);
+    expect([none.points, none.limiter]).toEqual([[], undefined]);
+    const few = { ...scaleOut, figures: { 'gateway, one Redis': { 1: [cell(1, 24, 90)] } } };
+    const { values: some, sources } = readInputs(loadOnly('scale-out', few));
+    expect(some.serverGateway).toBe(90);
+    expect([sources.serverGateway, sources.record, sources.clusterCall]).toEqual([
+      'scale-out.json, commit def5678',
+      'default',
+      'default',
+    ]);
+    expect(some.clusterCall).toBe(none.values.clusterCall);
+  });
+
+  it('has a check in memory from a million keys alone', () => {
+    const ofKeys = (keys: string) => ({
+      provenance: { commit: 'a' },
+      figures: { [`accepted, ${keys} keys`]: { 'headgate, await consume': [{ ns: 1_900 }] } },
+    });
+    expect(readInputs(loadOnly('memory', ofKeys('1,000,000'))).values.memory).toBeCloseTo(1.9, 6);
+    expect(readInputs(loadOnly('memory', ofKeys('1,000'))).values.memory).toBeUndefined();
   });
 
   it('is a line by least squares', () => {
@@ -55,25 +93,71 @@ describe('what a simulation starts from', () => {
   });
 });
 
+describe('a fleet', () => {
+  it('pays for calls and gateways what they cost where its shards are: on one server or on a cluster', () => {
+    const values = readInputs(load).values;
+    const [one, many] = [1, 3].map((shards) => settingsOf({ accounts: 1e9, shards, values }));
+    expect([one?.serviceOf(2), many?.serviceOf(2)].map(Math.round)).toEqual([33, 38]);
+    expect((many?.gateways ?? 0) / (one?.gateways ?? 1)).toBeCloseTo(120 / 95, 2);
+    expect([one?.shards, many?.shards]).toEqual([1, 3]);
+  });
+});
+
 describe('a prediction', () => {
-  const { points } = readInputs(load);
+  const { points, limiter } = readInputs(load);
+  const about = { limiter, concurrency: 64, seed: 1 };
 
   it('does not know what was measured at its own concurrency', () => {
     const other = points.map((each) =>
       each.concurrency === 64 ? { ...each, perSecond: 1, cpu: 1_000, call: 1_000 } : each,
     );
-    const [first, second] = [points, other].map((all) => predict({ points: all, beside: 6, concurrency: 64, seed: 1 }));
+    const [first, second] = [points, other].map((all) => predict({ points: all, ...about }));
     expect(second?.perSecond).toBe(first?.perSecond);
     expect(second?.measured.perSecond).toBe(1);
   });
 
+  it('takes from scale-out the server beside its script, and stands beside what that measured of the same load', () => {
+    expect(limiter?.beside).toBeCloseTo(6, 6);
+    expect(predict({ points, ...about })?.scaleOut).toEqual({ perSecond: 190_000, decisionsPerCall: 8 });
+    expect(predict({ points, ...about, limiter: limiter && { ...limiter, inFlight: 16 } })?.scaleOut).toBeUndefined();
+  });
+
   it('is bounded by what the server can do, and by what the client can', () => {
-    const { perSecond = 0, decisionsPerCall = 0 } = predict({ points, beside: 6, concurrency: 64, seed: 1 }) ?? {};
-    expect(perSecond).toBeLessThan(1e6 / (4 + 10 / decisionsPerCall));
+    const { perSecond = 0, decisionsPerCall = 0 } = predict({ points, ...about }) ?? {};
+    // A little more than the server's records: two requests of one account travel as one.
+    expect(perSecond).toBeLessThan((1.01 * 1e6) / (4 + 16 / decisionsPerCall));
     expect(perSecond).toBeGreaterThan(50_000);
   });
 
-  it('needs the other concurrencies', () => {
-    expect(predict({ points: points.slice(2), beside: 6, concurrency: 64, seed: 1 })).toBeUndefined();
+  it('needs the other concurrencies, and the other topic', () => {
+    expect(predict({ points: points.slice(2), ...about })).toBeUndefined();
+    expect(predict({ points, ...about, limiter: undefined })).toBeUndefined();
+  });
+});
+
+describe('the section of the simulation', () => {
+  const result = (memory: number | undefined) => {
+    const { values, sources, points, limiter } = readInputs(load);
+    const fleet = {
+      ...{ name: '', accounts: 1e9, hotShare: 0, perSecond: 3e6, gateways: 1_000, shards: 100 },
+      ...{ utilisation: { mean: 0.5, most: 0.6 }, sliceSeconds: 0.0864, serverMicros: 28, records: 1e9 },
+      ...{ refused: 0.1, local: 0.05, latencyMs: { p50: 0.5, p99: 1, p999: 1.5 } },
+    };
+    const prediction = predict({ points, limiter, concurrency: 64, seed: 1 });
+    return {
+      ...{ decisions: 300_000, parameters: PARAMETERS, values: { ...values, memory }, sources, prediction },
+      ...{ fleets: [fleet], variations: [fleet] },
+    };
+  };
+  const sectionOf = (memory?: number): string => simulationReport(result(memory)).markdown;
+
+  it('compares with a check in memory where one was measured, and else says nothing of it', () => {
+    expect(sectionOf(1.88)).toContain('in its own memory takes 1.88 core-seconds');
+    expect(sectionOf()).not.toContain('memory takes');
+    expect(sectionOf()).not.toMatch(/undefined|NaN/);
+  });
+
+  it('says how long a slice is', () => {
+    expect(sectionOf()).toMatch(/slice, s \|\n.*\n\| 10⁹ .* 0\.086 \|/);
   });
 });
