@@ -1,5 +1,6 @@
 // npm run bench:guard: is the working tree slower than a base revision? Both are built, the same workloads run on both in fresh processes, in turns; fails past a ratio.
 // --base REV (the last tag's merge base, else HEAD~1) --ratio 1.15 --rounds 9 --only "consumeSync, accepted" --instructions (counts them, where times are noisy)
+// Without a tag the base is the commit before: many small slowdowns, each under the ratio, then pile up unseen. Name an older --base now and then.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +11,7 @@ import { inFreshProcess } from './support/fresh-process.mjs';
 import { guardReport } from './support/guard-report.mjs';
 import { GUARDED } from './support/guard-workloads.mjs';
 import { instructionCounter } from './support/instructions.mjs';
+import { numberOption, refuse } from './support/options.mjs';
 import { endProgress, progress } from './support/progress.mjs';
 import { inRounds } from './support/rounds.mjs';
 
@@ -30,19 +32,20 @@ const { values } = parseArgs({
     instructions: { type: 'boolean', default: false },
   },
 });
+const limit = numberOption(values, 'ratio');
+const wantedRounds = numberOption(values, 'rounds', true);
+const chosen = Object.keys(GUARDED).filter((name) => values.only === undefined || name === values.only);
+if (chosen.length === 0) refuse(`--only ${values.only}: there are ${Object.keys(GUARDED).join('; ')}`);
 const git = (...args) =>
   execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 const base = git('rev-parse', '--short', values.base ?? defaultBase());
-const limit = Number(values.ratio);
-const chosen = Object.keys(GUARDED).filter((name) => values.only === undefined || name === values.only);
-if (chosen.length === 0) throw new Error(`no workload ${values.only}: there are ${Object.keys(GUARDED).join('; ')}`);
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-guard-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.once('SIGINT', () => process.exit(130));
 
 const counter = values.instructions ? instructionCounter() : undefined;
-const rounds = Number(values.rounds ?? counter?.rounds ?? 9);
+const rounds = wantedRounds ?? counter?.rounds ?? 9;
 const contestants = [
   { name: 'base', dist: build('base', unpackBase) },
   { name: 'head', dist: build('head', copyTree) },

@@ -1,6 +1,7 @@
 // npm run bench: every topic, or those of --topic; tables on stdout, JSON in bench/results, page and charts in docs. See bench/README.md.
 import { parseArgs } from 'node:util';
 import { writePage } from './page.mjs';
+import { numberOption, refuse } from './support/options.mjs';
 import { section } from './support/page.mjs';
 import { installPeers } from './support/peers.mjs';
 import { endProgress, progress } from './support/progress.mjs';
@@ -20,14 +21,14 @@ const { values } = parseArgs({
   },
 });
 const { topic, quick, only, against, 'cpu-prof': profile } = values;
-const number = (text) => (text === undefined ? undefined : Number(text));
-const options = { quick, only, against, profile, rounds: number(values.rounds), seconds: number(values.seconds) };
+const [rounds, seconds] = [numberOption(values, 'rounds', true), numberOption(values, 'seconds')];
+const options = { quick, only, against, profile, rounds, seconds };
 const isWhole = !Object.values(options).some((value) => value !== undefined && value !== false);
 const place = isWhole ? PLACES.published : PLACES.draft;
 
 const chosen = topic.split(',');
 for (const name of chosen) {
-  if (!TOPICS.includes(name)) throw new Error(`no topic ${name}: there are ${TOPICS.join(', ')}`);
+  if (!TOPICS.includes(name)) refuse(`--topic ${name}: there are ${TOPICS.join(', ')}`);
 }
 installPeers();
 // Before all else: meanwhile somebody may commit.
