@@ -34,6 +34,17 @@ describe('the charts of the benchmarks', () => {
     expect(ticksOf([{ bars: [{ value: 163 }, { value: 40, most: 181 }] }], 'linear')).toEqual([0, 50, 100, 150, 200]);
   });
 
+  it('of a spread below 0, show all of it', () => {
+    const below = [{ label: 'ours', value: 10, least: -8, most: 30, kind: 'ours' }];
+    expect(ticksOf([{ bars: below }], 'linear')).toEqual([-10, 0, 10, 20, 30]);
+    const svg: string = chartSvg({ ...chart, scale: 'linear', panels: [{ title: '', bars: below }] });
+    const [, x, width] = svg.match(/<rect class="bar ours" x="([\d.]+)"[^>]* width="([\d.]+)"/) ?? [];
+    const [, from, to] = svg.match(/<path class="spread" d="M([\d.]+) [\d.]+H([\d.]+)"/) ?? [];
+    const unit = Number(width) / 10;
+    expect((Number(x) - Number(from)) / unit).toBeCloseTo(8, 0);
+    expect((Number(to) - Number(x)) / unit).toBeCloseTo(30, 0);
+  });
+
   it('give lengths in proportion, on either scale', () => {
     const widths = (scale: string, values: number[]): number[] => {
       const panels = [{ title: '', bars: values.map((value) => ({ label: '', value, kind: 'peer' })) }];

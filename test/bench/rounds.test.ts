@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 const load = (file: string) => import(new URL(`../../bench/support/${file}.mjs`, import.meta.url).href);
 const { chooseWorkloads, inRounds } = await load('rounds');
 const { createCells } = await load('cells');
-const { median, spreadOf } = await load('statistics');
+const { median, spreadOf, verdict } = await load('statistics');
+const { toJson } = await load('results');
 const { guardReport } = await load('guard-report');
 const { perfCount, valgrindCount } = await load('instructions');
 
@@ -11,7 +12,19 @@ describe('the figures of the benchmarks', () => {
   it('are middle values: of an even number, between the two', () => {
     expect(median([3, 1, 2])).toBe(2);
     expect(median([4, 1, 3, 2])).toBe(2.5);
-    expect(spreadOf([5, 1, 9])).toEqual({ median: 5, least: 1, most: 9 });
+    expect(spreadOf([5, 1, 9])).toEqual({ median: 5, least: 1, most: 9, values: [5, 1, 9] });
+  });
+
+  it('meet a target by the middle one, and leave it undecided where fewer than three in four agree', () => {
+    const isMost = (value: number) => value <= 10;
+    const said = (...values: number[]) => verdict(spreadOf(values), isMost);
+    expect(said(8, 9, 9, 11)).toEqual({ met: true, undecided: false });
+    expect(said(8, 9, 11)).toEqual({ met: true, undecided: true });
+    expect(said(9, 11, 12, 13)).toEqual({ met: false, undecided: false });
+  });
+
+  it('are kept in six digits; what is counted stays whole', () => {
+    expect(JSON.parse(toJson({ seed: 20260101, ratio: 1.23456789 }))).toEqual({ seed: 20260101, ratio: 1.23457 });
   });
 
   it('come from candidates in turns, in the opposite order every other round, after a round that only warms up', async () => {
@@ -33,7 +46,7 @@ describe('the figures of the benchmarks', () => {
   it('are compared within a round', () => {
     const figures = { w: { ours: [{ ns: 10 }, { ns: 100 }, { ns: 10 }], floor: [{ ns: 5 }, { ns: 50 }, { ns: 2 }] } };
     const cells = createCells(figures);
-    expect(cells.ratio('ns', ['w', 'ours'], 'floor')).toEqual({ median: 2, least: 2, most: 5 });
+    expect(cells.ratio('ns', ['w', 'ours'], 'floor')).toMatchObject({ median: 2, least: 2, most: 5 });
     expect(cells.figure('ns', 'w', 'ours')).toBe(10);
     expect(cells.figure('ns', 'w', 'nobody')).toBeUndefined();
   });
