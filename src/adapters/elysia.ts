@@ -4,6 +4,7 @@
  */
 
 import type { AnyElysia } from 'elysia';
+import { OptionError } from '../core/errors.ts';
 import type { Gate, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { gateOf } from './gate-of.ts';
@@ -35,11 +36,13 @@ type Router = AnyElysia['router']['http'];
 type Fetch = (...given: unknown[]) => unknown;
 
 /**
- * Mounts a gate around a whole app, in front of every hook and body parser, wherever in the app it is used.
+ * Mounts a gate around a whole app, in front of every hook and body parser. To be used by the app that serves, or by a plugin of it; where Elysia
+ * would leave it out, every request fails with an error that says so.
  * @example
  * ```ts
  * new Elysia().use(headgate(gate)).post('/api/v1/emails', () => 'sent');
  * ```
+ * @throws OptionError
  */
 export function headgate(
   gate: Gate<ElysiaRequest>,
@@ -47,10 +50,14 @@ export function headgate(
 ): <App extends AnyElysia>(app: App) => App {
   const general = gateOf(gate);
   const gates = new Map(Object.keys(routes).map((route) => [route, gateOf(gate, routes[route])]));
+  const text = `headgate ${crypto.randomUUID()}`;
+  const passed = Symbol(text);
   return (app) => {
+    check(app);
     let find: ReturnType<typeof finder> | undefined;
-    const around = (fetch: Fetch, request: Request) => {
+    const around = (fetch: Fetch, request: Request & { [passed]?: true }) => {
       return (...given: unknown[]) => {
+        request[passed] = true;
         // Not before: routes may be added until the first request.
         find ??= finder(app);
         const route = find(request);
@@ -58,7 +65,14 @@ export function headgate(
         return enterGate(own, { request, route }, { request, go: () => fetch(...given) });
       };
     };
-    app.wrap(around as never);
+    // Of what reads the same Elysia keeps one: two gates are two.
+    app.wrap(Object.assign(around, { toString: () => text }) as never);
+    // What Elysia leaves out where it takes in a plugin: in a group what it wraps, from an async function all but its routes and their hooks.
+    const guard = ({ request }: { readonly request: Request }) => {
+      // Without a status Elysia makes a 200 of the error.
+      if (!(passed in request)) throw Object.assign(misplaced('one that leaves the gate out'), { status: 500 });
+    };
+    app.onRequest(guard as never).onTransform(guard as never);
     return app;
   };
 }
@@ -88,10 +102,26 @@ export function passageOf({ request }: { readonly request: Request }): Passage |
   return passageOfRequest(request);
 }
 
+/** An app that belongs to another has its server. */
+function check(app: AnyElysia): void {
+  if (app.config.aot === false) throw misplaced('one with aot: false');
+  if (Object.hasOwn(app, 'getServer')) throw misplaced('a group, a guard, or a plugin that is in use already');
+}
+
+function misplaced(given: string): OptionError {
+  return new OptionError('app', given, 'must be the app that serves, compiled ahead of time (aot)');
+}
+
+/** The app that a plugin is part of; it has the plugin's routes as well. */
+function servingOf(app: AnyElysia): AnyElysia {
+  const parent = (app as unknown as { getParent(): AnyElysia | null }).getParent();
+  return parent === null ? app : servingOf(parent);
+}
+
 /** Finds templates with a router of Elysia's own kind: its own holds handlers, and not what they were registered by. */
 function finder(app: AnyElysia): (request: Request) => string | undefined {
   const router = new (app.router.http.constructor as new () => Router)();
-  for (const { method, path } of app.routes) router.add(method, path, path as never);
+  for (const { method, path } of servingOf(app).routes) router.add(method, path, path as never);
   return ({ method, url }) => {
     const start = url.indexOf('/', url.indexOf('://') + 3);
     const [path = '/'] = url.slice(start).split(/[?#]/, 1);

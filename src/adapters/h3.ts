@@ -9,7 +9,7 @@ import type { Gate, Passage } from '../gate/exchange.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { gateOf } from './gate-of.ts';
 import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest } from './web.ts';
+import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest, responseOf } from './web.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,
@@ -22,6 +22,8 @@ export type { IdempotentRequestOptions, ReadBodyOptions };
 /** What is needed of an event of h3; `H3Event` is one. */
 export interface H3EventLike {
   readonly req: Request;
+  /** What was prepared for the answer in front. */
+  readonly res: { readonly headers: Headers; readonly errHeaders: Headers };
   readonly context: { readonly matchedRoute?: { readonly route?: string | undefined } | undefined };
   readonly app?: { readonly config: object } | undefined;
   /** Keeps the runtime alive until the promise is settled. */
@@ -57,6 +59,7 @@ export function headgate<Event extends H3EventLike>(
     return enterGate(own, event, {
       request: event.req,
       go: () => toResponse((async () => next())(), event as unknown as H3Event, config),
+      answer: (reply) => unmixed(responseOf(reply, event.req.method), event),
       waitUntil: (promise) => event.waitUntil(promise),
     });
   };
@@ -85,4 +88,13 @@ export function servedFromCache({ req }: H3EventLike): void {
 /** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. */
 export function passageOf({ req }: H3EventLike): Passage | undefined {
   return passageOfRequest(req);
+}
+
+/** h3 puts what was prepared in front over the fields of a response: that is to give way where both have a field. */
+function unmixed(response: Response, { res }: H3EventLike): Response {
+  for (const name of response.headers.keys()) {
+    res.headers.delete(name);
+    res.errHeaders.delete(name);
+  }
+  return response;
 }

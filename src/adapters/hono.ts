@@ -43,9 +43,8 @@ export function headgate<E extends Env>(
       },
       waitUntil: (promise) => waitUntil(c, promise),
     });
-    if (!c.finalized) return answer as Response;
-    if (answer !== c.res) {
-      // Hono would mix the fields of what it replaces into it.
+    if (!c.finalized || answer !== c.res) {
+      // Hono would put the fields of what it replaces over its own.
       c.res = undefined;
       c.res = answer as Response;
     }
@@ -55,14 +54,34 @@ export function headgate<E extends Env>(
 
 /**
  * A gate's `route`: the template that Hono matched, `POST /api/v1/chats/:id`. In front of the whole app it is the first one behind that is no
- * wildcard; name the route in the options where that is not the one that answers.
+ * wildcard, or else the longest; name the route in the options where that is not the one that answers.
  */
 export function routeOf(c: Context): string {
   const { method, matchedRoutes, routeIndex } = c.req;
   const ahead = matchedRoutes.slice(routeIndex);
-  // Middleware of `use()` counts for all methods.
-  const found = ahead.find((route) => route.method !== 'ALL') ?? ahead.find(({ path }) => !path.endsWith('*'));
-  return operationOf(method, (found ?? ahead.at(-1))?.path ?? '/*');
+  const [own] = ahead;
+  const found = own !== undefined && isOfMethod(own) ? own : targetOf(ahead);
+  return operationOf(method, found?.path ?? '/*');
+}
+
+type Route = Context['req']['matchedRoutes'][number];
+
+function targetOf(ahead: readonly Route[]): Route | undefined {
+  return (
+    ahead.find((route) => isOfMethod(route) && isExact(route)) ??
+    ahead.find(isExact) ??
+    ahead.filter(isOfMethod).sort((one, other) => other.path.length - one.path.length)[0] ??
+    ahead.at(-1)
+  );
+}
+
+/** Middleware of `use()` counts for all methods. */
+function isOfMethod({ method }: Route): boolean {
+  return method !== 'ALL';
+}
+
+function isExact({ path }: Route): boolean {
+  return !path.endsWith('*');
 }
 
 /** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */

@@ -10,8 +10,8 @@ const TURNS = 20;
 export interface Captured {
   /** To be sent in place of the handler's own: another outcome counts. */
   readonly instead?: Reply | undefined;
-  /** To be sent with the handler's head; undefined: the handler's own, as it is. */
-  readonly body?: ReadableStream<Uint8Array> | Uint8Array | undefined;
+  /** To be sent with the handler's head; null: nothing, as replays send it; undefined: the handler's own, as it is. */
+  readonly body?: ReadableStream<Uint8Array> | Uint8Array | null | undefined;
   /** What goes on after the head was sent. */
   readonly rest?: Promise<void> | undefined;
 }
@@ -67,7 +67,8 @@ class BodyCapture {
       this.#isSink = true;
       return { instead, rest: this.#pump() };
     }
-    return this.#isEnded && whole !== undefined ? { body: join(whole, this.#length) } : this.#stream();
+    if (!this.#isEnded || whole === undefined) return this.#stream();
+    return { body: whole.length === 0 ? null : join(whole, this.#length) };
   }
 
   /** The rest of the answer, as fast as it can be kept, or else as its client takes it. */

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../core/ports.ts';
 import type { Entry, Gate, Keeping, Passage } from '../gate/exchange.ts';
 import type { Reply } from '../http/problem.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../http/rate-limit-fields.ts';
-import { captureAnswer } from './web-capture.ts';
+import { type Captured, captureAnswer } from './web-capture.ts';
 import { forgetBody } from './web-request.ts';
 
 /** On the request itself, which is all that a handler always has. */
@@ -66,7 +66,8 @@ export function partsOf(
   method: string,
 ): Omit<Reply, 'body'> & { readonly body: Reply['body'] | null } {
   const { 'content-length': length, ...others } = headers;
-  const isBodyless = method === 'HEAD' || [101, 204, 205, 304].includes(status);
+  // Of an empty body some servers think that it is text.
+  const isBodyless = body.length === 0 || method === 'HEAD' || [101, 204, 205, 304].includes(status);
   return {
     status,
     headers: method === 'HEAD' && length === '0' ? others : headers,
@@ -103,26 +104,30 @@ async function proceedKept(passage: Passage, keeping: Keeping, exchange: WebExch
   }
   const answer = (reply: Reply): Response => exchange.answer?.(reply) ?? responseOf(reply, request.method);
   const unkept = (status: number): Promise<Reply | undefined> => keeping.keep({ status, fields: [], body: undefined });
-  let given: unknown;
+  let response: unknown;
+  let captured: Captured | undefined;
   try {
-    given = await go();
+    response = settled(await go(), passage, request);
+    if (isResponse(response) && !isUpgrade(response)) {
+      // The mark is the gate's alone to give.
+      response = edited(response, {}, MARK);
+      captured = await captureAnswer(response as Response, keeping, request.method !== 'HEAD');
+    }
   } catch (error) {
+    // Thrown by the handler, or by what it gave as its answer: its outcome either way.
     passage.settle({ status: 500 });
     const instead = await unkept(500);
     if (instead === undefined) throw error;
     return answer(instead);
   }
-  const response = settled(given, passage, request);
-  if (!isResponse(response) || isUpgrade(response)) {
+  if (captured === undefined) {
     await unkept(statusOf(response));
     return response;
   }
-  // The mark is the gate's alone to give.
-  const marked = edited(response, {}, MARK);
-  const { instead, body, rest } = await captureAnswer(marked, keeping, request.method !== 'HEAD');
+  const { instead, body, rest } = captured;
   if (rest !== undefined) waitUntil?.(rest);
   if (instead !== undefined) return answer(instead);
-  return body === undefined ? marked : withBody(marked, body as BodyOfResponse);
+  return body === undefined ? response : withBody(response as Response, body as BodyOfResponse);
 }
 
 /** Settles a passage as its answer is known, and puts our fields on it. */
@@ -150,8 +155,9 @@ function edit(headers: Headers, set: HeaderFields, off: readonly string[]): void
   for (const name of off) if (headers.has(name)) headers.delete(name);
 }
 
+/** With headers of its own: the server of Hono, for one, would go on with those it is given, immutable or not. */
 function withBody({ status, statusText, headers }: Response, body: BodyOfResponse): Response {
-  return new Response(body, { status, statusText, headers });
+  return new Response(body, { status, statusText, headers: new Headers(headers) });
 }
 
 /** Of what is no answer at all, the error that its runtime will make of it. */

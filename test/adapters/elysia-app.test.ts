@@ -1,4 +1,4 @@
-import { Elysia } from 'elysia';
+import { type AnyElysia, Elysia } from 'elysia';
 import { describe, expect, it } from 'vitest';
 import {
   type ElysiaRequest,
@@ -57,6 +57,76 @@ describe('headgate in an app of Elysia', () => {
     for (const [method, path, status, route] of asked) {
       expect([(await app.handle(ask(path, { method }))).status, told.pop()]).toEqual([status, route]);
     }
+  });
+
+  describe('a gate in a plugin', () => {
+    const once = () => {
+      const limits = { allMethods: ['9/1m'], routes: { 'POST /emails': ['1/1m'], 'POST /plugged/emails': ['1/1m'] } };
+      return parts({ limiter: createLimiter({ store: createMemoryStore(), limits }) }).gate;
+    };
+    const plugged = (mount: (app: Elysia) => Elysia) =>
+      mount(new Elysia({ prefix: '/plugged' }) as unknown as Elysia).post('/emails', () => 'ok') as unknown as Elysia;
+    const statuses = async (app: { handle(request: Request): Promise<Response> }, path: string) => {
+      const post = async () => (await app.handle(ask(path, { method: 'POST' }))).status;
+      return [await post(), await post()];
+    };
+
+    it('knows the templates of the whole app, whichever way the plugin came into it', async () => {
+      const ways: ((plugin: Elysia) => AnyElysia)[] = [
+        (plugin) => new Elysia().use(plugin),
+        (plugin) => new Elysia().use(new Elysia().use(plugin)),
+        (plugin) => new Elysia().use(Promise.resolve({ default: plugin })),
+        (plugin) => new Elysia().use(async (app) => app.use(plugin)),
+      ];
+      for (const way of ways) {
+        const app = way(plugged(headgate(once()))).post('/emails', () => 'ok');
+        await app.modules;
+        expect(await statuses(app, '/plugged/emails')).toEqual([200, 429]);
+        expect(await statuses(app, '/emails')).toEqual([200, 429]);
+      }
+    });
+
+    it('two gates are two, whatever Elysia takes for the same; a plugin with one that two others use charges once', async () => {
+      const [first, second] = [parts({ cost: () => 1 }), parts({ cost: () => 2 })];
+      const limited = new Elysia({ name: 'limited' }).use(headgate(first.gate));
+      const other = new Elysia({ name: 'other' }).use(limited).get('/other', () => 'ok');
+      const app = new Elysia()
+        .use(new Elysia().use(limited))
+        .use(other)
+        .use(plugged(headgate(second.gate)))
+        .use(new Elysia().get('/more', () => 'ok'));
+      expect((await app.handle(ask('/other'))).status).toBe(200);
+      const left = async ({ limiter }: typeof first) =>
+        (await limiter.peek({ account: 'a', route: 'GET /other' }))[0]?.remaining;
+      expect([await left(first), await left(second)]).toEqual([4, 3]);
+    });
+
+    const refused = /must be the app that serves/;
+
+    it('that Elysia would leave out fails with each request, rather than letting it pass', async () => {
+      const inGroup = new Elysia().group('/sub', (group) => group.use(plugged(headgate(once()))));
+      const dynamic = new Elysia({ aot: false }).use(plugged(headgate(once())));
+      const deferred = new Elysia().use(async () => plugged(headgate(once())));
+      await deferred.modules;
+      const asked = [
+        await inGroup.handle(ask('/sub/plugged/emails', { method: 'POST' })),
+        await dynamic.handle(ask('/plugged/emails', { method: 'POST' })),
+        await deferred.handle(ask('/plugged/emails', { method: 'POST' })),
+      ];
+      for (const answer of asked) {
+        expect([answer.status, await answer.text()]).toEqual([500, expect.stringMatching(refused)]);
+      }
+    });
+
+    it('is refused at once where that is known: without aot, and in what belongs to another app', () => {
+      const mount = headgate(once());
+      expect(() => new Elysia({ aot: false }).use(mount)).toThrow(refused);
+      expect(() => new Elysia().group('/sub', (group) => group.use(mount))).toThrow(refused);
+      expect(() => new Elysia().guard({}, (guarded) => guarded.use(mount))).toThrow(refused);
+      const used = new Elysia();
+      new Elysia().use(used);
+      expect(() => used.use(mount)).toThrow(refused);
+    });
   });
 
   it('I13: a body that Elysia parses is there as ever, and so is its account', async () => {

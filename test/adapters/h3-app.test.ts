@@ -60,6 +60,31 @@ describe('headgate in an app of h3', () => {
     }
   });
 
+  it("I4: what was prepared in front gives way to the gate's own fields and to kept ones", async () => {
+    const { gate } = parts({ cost: () => 5 });
+    const app = new H3();
+    app.use((event) => {
+      event.res.headers.set('cache-control', 'private');
+      event.res.headers.append('vary', 'origin');
+      event.res.headers.set('x-beside', '1');
+      event.res.errHeaders.set('cache-control', 'private');
+      event.res.errHeaders.set('x-beside', '2');
+    });
+    app.use(headgate(gate)).post('/', (event) => {
+      event.res.headers.set('cache-control', 'public, max-age=9');
+      event.res.headers.append('vary', 'accept-language');
+      return 'sent';
+    });
+    const fieldsOf = async (init: RequestInit) => {
+      const { status, headers } = await app.request('/', init);
+      return [status, headers.get('cache-control'), headers.get('vary'), headers.get('x-beside')];
+    };
+    const kept = [200, 'public, max-age=9', 'origin, accept-language', '1'];
+    expect(await fieldsOf(keyed)).toEqual(kept);
+    expect(await fieldsOf(keyed)).toEqual(kept);
+    expect(await fieldsOf({ method: 'POST' })).toEqual([429, 'no-store', null, '2']);
+  });
+
   it("errors: the app's own hook and middleware behind the gate are asked, once, and what they answer is the outcome", async () => {
     const { gate } = parts();
     const asked: string[] = [];

@@ -44,8 +44,17 @@ describe('routeOf', () => {
     .get('/things/:id', ok)
     .all('/any/:id', ok)
     .get('/files/*', ok)
+    .get('/images/*', ok)
+    .get('/*', (_, next) => next())
+    .get('/chats/:id', ok)
+    .all('/late/:id', ok)
+    .get('/images/small/*', ok)
     .route('/sub', new Hono().post('/:id', ok));
-  const inside = new Hono().get('/:a', headgate(gate), ok).all('/all/:id', headgate(gate), ok);
+  const inside = new Hono()
+    .get('/:a', headgate(gate), ok)
+    .get('/wild/*', headgate(gate), ok)
+    .get('/wild/:a', ok)
+    .all('/all/:id', headgate(gate), ok);
 
   it.each<[Hono, string, string, string]>([
     [inFront, 'GET', '/things/new', 'GET /things/new'],
@@ -54,9 +63,14 @@ describe('routeOf', () => {
     [inFront, 'PUT', '/any/7', 'PUT /any/:id'],
     [inFront, 'GET', '/files/a/b', 'GET /files/*'],
     [inFront, 'POST', '/sub/7', 'POST /sub/:id'],
+    // Behind a wildcard of the same method, as of static files.
+    [inFront, 'GET', '/chats/7', 'GET /chats/:id'],
+    [inFront, 'GET', '/late/7', 'GET /late/:id'],
+    [inFront, 'GET', '/images/small/7', 'GET /images/small/*'],
     // Nothing there: one route for all of it.
     [inFront, 'GET', '/nothing/7', 'GET /*'],
     [inside, 'GET', '/7', 'GET /:a'],
+    [inside, 'GET', '/wild/7', 'GET /wild/*'],
     [inside, 'PATCH', '/all/7', 'PATCH /all/:id'],
   ])('%#: %s %s', async (app, method, path, route) => {
     await app.request(path, { method });
@@ -80,6 +94,35 @@ describe('headgate in an app of Hono', () => {
     expect([status, headers.get('access-control-allow-origin')]).toEqual([429, 'http://y']);
     expect([headers.get('x-before'), headers.get('x-after'), headers.get('retry-after')]).toEqual(['1', '1', '60']);
   });
+
+  it.each<[string, (c: Context) => void]>([
+    ['c.header()', (c) => c.header('cache-control', 'private')],
+    ['c.res', (c) => c.res.headers.set('cache-control', 'private')],
+    ['c.header(), where others touched c.res', (c) => c.res && c.header('cache-control', 'private')],
+  ])(
+    "I4: what middleware in front set by %s gives way to the gate's own fields and to kept ones",
+    async (_name, set) => {
+      const { keyedGate } = parts({}, '1/1m');
+      const app = new Hono()
+        .use(async (c, next) => {
+          set(c);
+          c.header('x-beside', '1');
+          await next();
+        })
+        .use(headgate(keyedGate))
+        .post('/', (c) => {
+          c.header('cache-control', 'public, max-age=9');
+          return c.text('sent');
+        });
+      const fieldsOf = async (init: RequestInit) => {
+        const { status, headers } = await app.request('/', init);
+        return [status, headers.get('cache-control'), headers.get('x-beside')];
+      };
+      expect(await fieldsOf(POST('x'))).toEqual([200, 'public, max-age=9', '1']);
+      expect(await fieldsOf(POST('x'))).toEqual([200, 'public, max-age=9', '1']);
+      expect(await fieldsOf({ method: 'POST' })).toEqual([429, 'no-store', '1']);
+    },
+  );
 
   it('a kept answer is not mixed with what it replaces: type and cookies are those of the handler', async () => {
     const { keyedGate } = parts();

@@ -88,7 +88,8 @@ describe('an answer that is in memory', () => {
     await pause(5);
     expect([isDone, keep.kept[0]?.status, textOf(keep.kept[0]?.body)]).toEqual([false, 201, text]);
     keep.done();
-    expect(textOf((await captured).body)).toBe(text);
+    // Of no bytes there is no body: some servers would name a type for it.
+    expect((await captured).body ?? null).toEqual(text === '' ? null : new TextEncoder().encode(text));
   });
 
   it('without a body, or with one that nobody will see, the answer itself goes out', async () => {

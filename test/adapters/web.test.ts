@@ -104,6 +104,15 @@ describe('with an idempotency key', () => {
     expect([(await web.retry()).status, web.runs, await web.remaining()]).toEqual([409, 1, 999]);
   });
 
+  it.each<[string, unknown]>([
+    ['fields that cannot be set', { status: 200, headers: null, body: null }],
+    ['a body that cannot be read', { status: 200, headers: new Headers(), body: {} }],
+  ])('an answer that cannot be sent is an outcome without a body: %s', async (_name, given) => {
+    const web = keyedWeb(() => given as Response);
+    await expect(web.post()).rejects.toThrow(TypeError);
+    expect([(await web.retry()).text, web.runs]).toEqual([expect.stringContaining('completed with status 500'), 1]);
+  });
+
   it('S16, I6: a 429 of the handler gives the key back', async () => {
     const web = keyedWeb(() => new Response('', { status: web.runs === 1 ? 429 : 200 }));
     expect([(await web.post()).status, (await web.retry()).status]).toEqual([429, 200]);
@@ -113,6 +122,15 @@ describe('with an idempotency key', () => {
     const web = keyedWeb(() => new Response('abc', { status: 201, headers: { 'content-length': '10' } }));
     expect((await web.post()).status).toBe(201);
     expect([(await web.retry()).status, web.runs]).toEqual([409, 1]);
+  });
+
+  it.each<[string, () => Response]>([
+    ['no body', () => Response.redirect('http://y/', 303)],
+    ['a body that is empty', () => new Response(new ReadableStream({ start: (controller) => controller.close() }))],
+  ])('I4: an answer with %s has none in its replay, so that no server names a type for it', async (_name, given) => {
+    const web = keyedWeb(given);
+    const [first, second] = [await web.post(), (await web.fetch(postOf())) as Response];
+    expect([first.body, second.body, second.headers.get('idempotency-replayed')]).toEqual([null, null, 'true']);
   });
 
   it('an upgrade is kept without a body', async () => {
