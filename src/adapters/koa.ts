@@ -57,7 +57,7 @@ export function headgate<Context extends KoaContext>(
 }
 
 /** What `@koa/router` and `koa-mount` leave on a context. */
-interface Routed {
+export interface RoutedContext {
   readonly url?: string | undefined;
   /** The path of the layer that runs: a route, or what `router.use` added. */
   readonly _matchedRoute?: unknown;
@@ -71,7 +71,7 @@ interface Routed {
  * next. Under `koa-mount` with the path that it is mounted at; of nested mounts it tells the innermost alone.
  * @throws Error outside a route, and in one whose path is no text: passing without limits would go unnoticed
  */
-export function routeOf(context: KoaContext & Routed): string {
+export function routeOf(context: KoaContext & RoutedContext): string {
   const { method, url, originalUrl, matched = [], mountPath = '', _matchedRoute } = context;
   const running = matched.findIndex(({ path }) => path === _matchedRoute);
   const path = matched.find(({ methods }, at) => at >= running && methods.includes(method))?.path;
