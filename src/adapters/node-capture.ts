@@ -156,12 +156,14 @@ export class AnswerCapture {
 
   /**
    * Somebody breaks the connection off without an error, as finalhandler, of Express and Connect, does for an error that comes when its handler has
-   * begun to answer: the handler will not end. Behind its end that waits until the answer is kept.
+   * begun to answer: the handler will not end. Behind its end that waits until the answer is kept. On Bun a client that goes looks the same: it is
+   * taken for that.
    */
   #waitsToBreakOff(): boolean {
     if (this.#between.isOver) return false;
     if (this.#isEnded) return true;
-    if (this.#head !== undefined && !this.#response.req.socket.readableEnded) this.fail();
+    const isOurs = process.versions.bun === undefined && !this.#response.req.socket.readableEnded;
+    if (this.#head !== undefined && isOurs) this.fail();
     return false;
   }
 
