@@ -137,7 +137,12 @@ function layerOfFunction(limits: (subject: Subject) => LimitSet): (subject: Subj
   const layers = new WeakMap<LimitSet, Layer>();
   return (subject) => {
     const set = limits(subject);
-    return obtain(layers, set, () => new Layer(set, 'limits(subject)'));
+    return obtain(layers, set, () => {
+      // Nothing would make a layer without limits.
+      if (set === undefined)
+        throw new OptionError('limits(subject)', set, 'must return an object with allMethods, routes, or both');
+      return new Layer(set, 'limits(subject)');
+    });
   };
 }
 

@@ -85,6 +85,13 @@ describe('layers', () => {
     expect(maxes({ account: 'constructor', route: '__proto__', provider: 'toString' })).toEqual([60]);
   });
 
+  it.each([undefined, null, 5, []])('what a function of the subject gives by mistake is named: %j', (given) => {
+    const { limiter } = limiterOf(() => given as never);
+    expect(() => limiter.plan({ account: 'a', route: EMAILS })).toThrow(
+      /^limits\(subject\): must .*allMethods, routes/,
+    );
+  });
+
   it('may be a function of the subject, whose sets are read once', () => {
     const free = { allMethods: ['1/1m'] };
     const paid = { allMethods: ['9/1m'] };

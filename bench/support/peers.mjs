@@ -25,7 +25,7 @@ export function requireOf(peer, name) {
   return createRequire(requirePeer.resolve(peer))(name);
 }
 
-export function versionOfPeers(peer, name) {
+export function versionWithin(peer, name) {
   return versionOf(name, requirePeer.resolve(peer));
 }
 

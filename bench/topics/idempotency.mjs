@@ -2,7 +2,7 @@
 import { createFleet } from '../support/fleet.mjs';
 import { inFreshProcess } from '../support/fresh-process.mjs';
 import { BODIES, idempotencyWorkloads } from '../support/idempotency-workloads.mjs';
-import { peerVersions, versionOfPeers } from '../support/peers.mjs';
+import { peerVersions, versionWithin } from '../support/peers.mjs';
 import { versionOf } from '../support/provenance.mjs';
 import { meterCommands, startRedisServer } from '../support/redis-server.mjs';
 import { contestantsOf, inRounds } from '../support/rounds.mjs';
@@ -42,7 +42,7 @@ export async function measure(options) {
       redis: server.version,
       ioredis: versionOf('ioredis'),
       'node-redis': versionOf('redis'),
-      'node-redis 4': versionOfPeers('@node-idempotency/storage-adapter-redis', 'redis'),
+      'node-redis 4': versionWithin('@node-idempotency/storage-adapter-redis', 'redis'),
       ...peerVersions(PEERS),
     };
     return { versions, rounds, seconds, keyCount: KEY_COUNT, figures, prints };

@@ -11,7 +11,6 @@ import { gateOf } from './gate-of.ts';
 import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node-body.ts';
 import { servedFromCache as fromCache, letPass, passageOf as passageOfNode, whenEntered } from './node-bridge.ts';
 import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
-import { unreadableBody } from './node-read-ahead.ts';
 import { operationOf } from './operation.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
@@ -57,7 +56,13 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
   };
   const ofRequest = ({ is404, routeOptions }: FastifyRequest): Gate<FastifyRequest> | undefined =>
     is404 ? undefined : ofRoute(routeOptions.config.headgate);
-  const enter = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+  /** @param unreadable why the body cannot be read: the gate says it, where it reads it; else such a request goes no further either */
+  const enter = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    done: (error?: Error) => void,
+    unreadable?: Error,
+  ): void => {
     const own = ofRequest(request);
     if (own === undefined) {
       done();
@@ -68,26 +73,24 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
       const isLate = reply.sent;
       if (entry.kind === 'answer') {
         if (!isLate) answer(reply, entry.reply);
-      } else if (letPass(reply.raw, entry) === 'gone') reply.hijack();
+      } else if (unreadable !== undefined) void entry.abandon().then(() => done(unreadable));
+      else if (letPass(reply.raw, entry) === 'gone') reply.hijack();
       else if (!isLate) done();
     });
   };
   const plugin: FastifyPluginCallback = (instance, _, ready) => {
     // A fault in a route's options is to show at the start; routes that are declared before the plugin is loaded show it when they are asked.
     instance.addHook('onRoute', ({ config }) => void ofRoute(config?.headgate));
-    instance.addHook(hook, enter);
+    const ask = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => enter(request, reply, done);
+    instance.addHook(hook, ask);
     if (hook === 'preHandler')
       instance.addHook('preParsing', (request, reply, _payload, done) => {
         if (request.headers['idempotency-key'] === undefined || ofRequest(request) === undefined) return done();
         // The parser is about to take it.
         readBody(request.raw, { maxBytes: request.routeOptions.bodyLimit }).then(
           () => done(),
-          (error) => {
-            // Answered here: of what is left of it a parser would make another body.
-            const reason = unreadableBody(error, request.id);
-            if (reason === undefined) done(error);
-            else answer(reply, reason);
-          },
+          // Of what is left of it a parser would make another body.
+          (error) => enter(request, reply, done, error),
         );
       });
     ready();

@@ -52,7 +52,7 @@ export class AnswerCapture {
     this.#keeping = keeping;
     this.#isFromCache = isFromCache;
     this.#letClose = holdClose(response);
-    this.#letDestroy = holdDestroy(response, () => this.#waitsToBreakOff());
+    this.#letDestroy = holdDestroy(response, () => this.#hearBreakOff());
     this.#between = new Interposition(response, {
       methods: {
         write: (chunk, ...rest) => this.#write(chunk, ...split(rest)),
@@ -156,10 +156,10 @@ export class AnswerCapture {
 
   /**
    * Somebody breaks the connection off without an error, as finalhandler, of Express and Connect, does for an error that comes when its handler has
-   * begun to answer: the handler will not end. Behind its end that waits until the answer is kept. On Bun a client that goes looks the same: it is
-   * taken for that.
+   * begun to answer: the handler will not end, which is an outcome. On Bun a client that goes looks the same: it is taken for that.
+   * @returns whether it is to wait: behind the handler's end, until the answer is kept
    */
-  #waitsToBreakOff(): boolean {
+  #hearBreakOff(): boolean {
     if (this.#between.isOver) return false;
     if (this.#isEnded) return true;
     const isOurs = process.versions.bun === undefined && !this.#response.req.socket.readableEnded;

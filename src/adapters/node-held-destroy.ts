@@ -5,12 +5,12 @@ import { streamOf } from './node-http.ts';
 const HELD = Symbol('headgate.heldDestroy');
 
 /**
- * Asks before a connection is broken off without an error, and, where it is to wait, does it when it is let go. What is broken in itself is
- * destroyed at once.
- * @param waits whether that is to wait
+ * Tells of a connection that is about to be broken off without an error, and, where that is to wait, does it when it is let go. What is broken in
+ * itself is destroyed at once.
+ * @param hear returns whether it is to wait
  * @returns lets go
  */
-export function holdDestroy(response: ServerResponse, waits: () => boolean): () => void {
+export function holdDestroy(response: ServerResponse, hear: () => boolean): () => void {
   const socket: Socket & { [HELD]?: boolean } = response.req.socket;
   if (streamOf(response) !== undefined || socket[HELD] === true) return () => {};
   const before = Object.getOwnPropertyDescriptor(socket, 'destroy');
@@ -18,7 +18,7 @@ export function holdDestroy(response: ServerResponse, waits: () => boolean): () 
   let isWanted = false;
   socket[HELD] = true;
   socket.destroy = (error) => {
-    if ((error !== undefined && error !== null) || !waits()) return Reflect.apply(destroy, socket, [error]);
+    if ((error !== undefined && error !== null) || !hear()) return Reflect.apply(destroy, socket, [error]);
     isWanted = true;
     return socket;
   };

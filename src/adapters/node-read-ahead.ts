@@ -1,5 +1,5 @@
 import { unreadable } from '../gate/unreadable.ts';
-import { createProblem, problemReply, type Reply } from '../http/problem.ts';
+import { createProblem, problemReply } from '../http/problem.ts';
 import type { NodeMiddleware } from './node.ts';
 import { type ReadBodyOptions, readBody } from './node-body.ts';
 import { send } from './node-bridge.ts';
@@ -19,15 +19,12 @@ export function readAhead(options: ReadBodyOptions = {}): NodeMiddleware {
     readBody(request, options).then(
       () => next(),
       (error: unknown) => {
-        const reply = unreadableBody(error, crypto.randomUUID());
+        const reply = unreadable(error, (status, type, detail) =>
+          problemReply(createProblem(status, type, detail, crypto.randomUUID())),
+        );
         if (reply === undefined) next(error);
         else send(response, reply);
       },
     );
   };
-}
-
-/** @returns what a body is answered that could not be read; undefined where the fault is not the client's */
-export function unreadableBody(error: unknown, requestId: string): Reply | undefined {
-  return unreadable(error, (status, type, detail) => problemReply(createProblem(status, type, detail, requestId)));
 }

@@ -95,7 +95,7 @@ export class Events {
   failedUnheard({ requestId, stage, error }: FailureEvent): void {
     if (this.heard) return;
     try {
-      // Neither does an id of the client's stand in the format, nor is a value of its printed that hangs on the error.
+      // An id may be the client's, and is no format; so may be what hangs on the error, and that is long.
       const text = error instanceof Error ? error.stack : String(error);
       // biome-ignore lint/suspicious/noConsole: nobody listens
       console.error('headgate: %s broke (req_id %s): %s', stage, requestId, text);

@@ -6,41 +6,37 @@ export function notesOn({ keys, accounts, routes, limits }: Config): Fault[] {
   const needsAccount = routes.some(({ account }) => account !== undefined);
   const providers = new Set(accounts.map(({ provider }) => provider));
   const callers = new Set(keys.map(({ application }) => application));
+  const colon = (route: string): string | undefined => route.split('/').find((segment) => segment.startsWith(':'));
   return [
-    ...(keys.length > 0 ? [] : [nobodyPasses('keys', 'the config has no keys')]),
-    ...(routes.length > 0 ? [] : [nobodyPasses('routes', 'the config has no routes')]),
-    ...(!needsAccount || accounts.length > 0
-      ? []
-      : [
-          {
-            path: 'accounts',
-            reason: 'the config has no accounts: no request of a route with an account will get through',
-          },
-        ]),
-    ...(keys.length === 0 ? [] : accounts).flatMap(({ application }, index) =>
-      callers.has(application)
-        ? []
-        : [{ path: `accounts[${index}].application`, reason: 'no key is of this application: nobody can reach it' }],
+    ...note(keys.length === 0, 'keys', 'the config has no keys: no request will get through'),
+    ...note(routes.length === 0, 'routes', 'the config has no routes: no request will get through'),
+    ...note(
+      needsAccount && accounts.length === 0,
+      'accounts',
+      'the config has no accounts: no request of a route with an account will get through',
     ),
-    ...routes.flatMap(({ route }, index) => {
-      const segment = route.split('/').find((text) => text.startsWith(':'));
-      return segment === undefined
-        ? []
-        : [
-            {
-              path: `routes[${index}].route`,
-              reason: `${segment} is matched letter by letter; a parameter is {${segment.slice(1)}}`,
-            },
-          ];
+    ...accounts.flatMap(({ application }, i) =>
+      note(
+        keys.length > 0 && !callers.has(application),
+        `accounts[${i}].application`,
+        'no key is of this application: nobody can reach it',
+      ),
+    ),
+    ...routes.flatMap(({ route }, i) => {
+      const segment = colon(route);
+      const reason = `${segment} is matched letter by letter; a parameter is {${segment?.slice(1)}}`;
+      return note(segment !== undefined, `routes[${i}].route`, reason);
     }),
-    ...Object.keys(accounts.length === 0 ? {} : limits.providers).flatMap((name) =>
-      providers.has(name)
-        ? []
-        : [{ path: formatPath(['limits', 'providers', name]), reason: 'no account of the file has this provider' }],
+    ...Object.keys(limits.providers).flatMap((name) =>
+      note(
+        accounts.length > 0 && !providers.has(name),
+        formatPath(['limits', 'providers', name]),
+        'no account of the file has this provider',
+      ),
     ),
   ];
 }
 
-function nobodyPasses(path: string, what: string): Fault {
-  return { path, reason: `${what}: no request will get through` };
+function note(isSo: boolean, path: string, reason: string): Fault[] {
+  return isSo ? [{ path, reason }] : [];
 }

@@ -124,11 +124,12 @@ describe('the plugin of Fastify', () => {
   });
 
   it('hook: preHandler — a body over the bound of the route is our 413', async () => {
-    const { gate } = parts(keyed());
+    const { gate } = parts({ ...keyed(), problemMediaType: 'application/problem+json' });
     await app.register(headgate(gate, { hook: 'preHandler' }));
     app.post('/x', { bodyLimit: 10 }, async () => 'ok');
     const refused = await ask('/x', post({ account: 'much too long' }, 'k'));
-    expect([refused.status, JSON.parse(refused.body).type]).toEqual([413, 'errors/payload_too_large']);
+    expect([refused.status, refused.type]).toEqual([413, 'application/problem+json']);
+    expect(JSON.parse(refused.body).type).toBe('errors/payload_too_large');
   });
 
   it('hook: preHandler — a key that a route does not read leaves no tail of a body for the handler, and charges nothing', async () => {

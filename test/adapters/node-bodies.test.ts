@@ -3,20 +3,11 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { connect as tcp } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterEach, describe, expect, it } from 'vitest';
-import { type KeyedServer, type KeyedServerOptions, serveKeyed } from '../support/keyed-server.ts';
+import { describe, expect, it } from 'vitest';
+import { keyedServers, type serveKeyed } from '../support/keyed-server.ts';
 import { eventually, oneConnection, pause, send } from '../support/raw-http.ts';
 
-const open: KeyedServer[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
-
-async function serve(handler: Parameters<typeof serveKeyed>[0], options?: KeyedServerOptions): Promise<KeyedServer> {
-  const server = await serveKeyed(handler, options);
-  open.push(server);
-  return server;
-}
+const { serve } = keyedServers();
 
 /** Ways to read a plain stream. */
 const READERS: Record<string, (request: IncomingMessage) => Promise<Buffer>> = {

@@ -1,9 +1,9 @@
 import { connect, constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
 import { listenHttp2 } from '../support/http2.ts';
-import { type KeyedServer, serveKeyed } from '../support/keyed-server.ts';
+import { keyedServers } from '../support/keyed-server.ts';
 import { bodyOf, headerOf, writeNode } from '../support/suite-node.ts';
 
 adapterSuite<Http2ServerRequest>(
@@ -27,15 +27,11 @@ adapterSuite<Http2ServerRequest>(
   },
 );
 
-const open: KeyedServer[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
+const keyed = keyedServers();
 
 /** Serves, and asks by Node's own client, which shows trailers and how a stream was closed. */
 async function serve(handler: (request: Http2ServerRequest, response: Http2ServerResponse) => unknown) {
-  const server = await serveKeyed(handler as never, { http2: true });
-  open.push(server);
+  const server = await keyed.serve(handler as never, { http2: true });
   return {
     server,
     async ask(fields: Record<string, string | string[]> = {}) {

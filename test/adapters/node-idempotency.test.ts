@@ -3,23 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as tcp } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { passageOf } from '../../src/adapters/node.ts';
-import { type KeyedServer, type KeyedServerOptions, serveKeyed } from '../support/keyed-server.ts';
+import { type KeyedServer, keyedServers } from '../support/keyed-server.ts';
 import { eventually, send } from '../support/raw-http.ts';
 
-const open: KeyedServer[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
+const { serve } = keyedServers();
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
-
-async function serve(handler: Handler, options?: KeyedServerOptions): Promise<KeyedServer> {
-  const server = await serveKeyed(handler, options);
-  open.push(server);
-  return server;
-}
 
 const pause = (ms = 30) => new Promise((resolve) => setTimeout(resolve, ms));
 const typeOf = (reply: { text: string }) => JSON.parse(reply.text).type;

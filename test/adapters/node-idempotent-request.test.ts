@@ -1,23 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { connect as tcp } from 'node:net';
 import connect from 'connect';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { idempotentRequest } from '../../src/adapters/node.ts';
 import { fingerprintValue } from '../support/fingerprint-value.ts';
-import { type KeyedServer, type KeyedServerOptions, serveKeyed } from '../support/keyed-server.ts';
+import { type KeyedServerOptions, keyedServers, type serveKeyed } from '../support/keyed-server.ts';
 import { listen } from '../support/listen.ts';
 import { eventually } from '../support/raw-http.ts';
 
-const open: { close(): Promise<unknown> }[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
-
-async function serve(handler: Parameters<typeof serveKeyed>[0], options?: KeyedServerOptions): Promise<KeyedServer> {
-  const server = await serveKeyed(handler, options);
-  open.push(server);
-  return server;
-}
+const { serve, open } = keyedServers();
 
 const within = (options: Partial<Parameters<typeof idempotentRequest>[1]>): KeyedServerOptions => ({
   gate: { idempotent: (request) => idempotentRequest(request, { scope: 'app_1', ...options }) },
@@ -41,9 +32,10 @@ it.each([{ maxBytes: Number.NaN }, { maxBytes: -1 }, { maxBytes: '9' as never },
 
 describe('I13: what cannot be taken is refused before anything is claimed or charged', () => {
   afterEach(() => {
-    for (const server of open as KeyedServer[]) {
-      expect(server.line?.sent ?? []).toEqual([]);
-      expect(server.runs ?? 0).toBe(0);
+    expect(open).not.toHaveLength(0);
+    for (const server of open) {
+      expect(server.line.sent).toEqual([]);
+      expect(server.runs).toBe(0);
     }
   });
 
@@ -188,7 +180,7 @@ describe('I2: what is the same request', () => {
     app.use('/a', note as never);
     app.use('/b', note as never);
     const listening = await listen(app);
-    open.push(listening);
+    onTestFinished(() => listening.close());
     for (const path of ['/a/x', '/b/x', '/a/x']) {
       await fetch(listening.url + path, { method: 'POST', body: 'x', headers: { 'idempotency-key': 'k' } });
     }

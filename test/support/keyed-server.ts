@@ -1,5 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import connect from 'connect';
+import { afterEach } from 'vitest';
 import { headgate, idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
 import {
   createGate,
@@ -37,6 +38,22 @@ export interface KeyedServerOptions {
   readonly inConnect?: boolean;
   /** Of HTTP/2; nothing is asked of `server` then. */
   readonly http2?: boolean;
+}
+
+/** {@link serveKeyed} for the tests of a file; `open` are those of the test that runs, which are closed behind it. */
+export function keyedServers(): { readonly serve: typeof serveKeyed; readonly open: readonly KeyedServer[] } {
+  const open: KeyedServer[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((server) => server.close()));
+  });
+  return {
+    open,
+    async serve(handler, options) {
+      const server = await serveKeyed(handler, options);
+      open.push(server);
+      return server;
+    },
+  };
 }
 
 /** A real server with a gate that knows idempotency keys in front of a handler. */
