@@ -38,7 +38,7 @@ export default defineConfig([
       hono: 'src/adapters/hono.ts',
       h3: 'src/adapters/h3.ts',
       elysia: 'src/adapters/elysia.ts',
-      client: 'src/client.ts',
+      client: 'src/client/fetch-with-retry.ts',
       testing: 'src/testing/index.ts',
     },
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },

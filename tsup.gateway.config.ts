@@ -5,7 +5,7 @@ const { version } = JSON.parse(readFileSync(new URL('./package.json', import.met
 
 /** The process: one file with everything in it, so that `npx headgate` needs nothing else. CommonJS, since some of what it bundles is. */
 const gateway: Options = {
-  entry: { headgate: 'src/gateway/main.ts' },
+  entry: { headgate: 'src/gateway/cli/main.ts' },
   format: ['cjs'],
   target: 'node20',
   platform: 'node',

@@ -23,8 +23,8 @@ const { values } = parseArgs({
 const { topic, quick, only, against, 'cpu-prof': profile } = values;
 const [rounds, seconds] = [numberOption(values, 'rounds', true), numberOption(values, 'seconds')];
 const options = { quick, only, against, profile, rounds, seconds };
-const isWhole = !Object.values(options).some((value) => value !== undefined && value !== false);
-const place = isWhole ? PLACES.published : PLACES.draft;
+const matchesContentLength = !Object.values(options).some((value) => value !== undefined && value !== false);
+const place = matchesContentLength ? PLACES.published : PLACES.draft;
 
 const chosen = topic.split(',');
 for (const name of chosen) {

@@ -11,7 +11,7 @@ const target = path('../docs/config.schema.json');
 const folder = await mkdtemp(join(tmpdir(), 'headgate-schema-'));
 try {
   const outfile = join(folder, 'schema.mjs');
-  const entryPoints = [path('../src/gateway/schema.ts')];
+  const entryPoints = [path('../src/gateway/config/schema.ts')];
   await build({ entryPoints, outfile, bundle: true, platform: 'node', format: 'esm', target: 'node20' });
   const { jsonSchema } = await import(pathToFileURL(outfile).href);
   if (!process.argv.includes('--check')) writeFileSync(target, jsonSchema());

@@ -53,6 +53,7 @@ export type {
   ResetTarget,
   SynchronousLimitStore,
 } from './core/ports.ts';
+export { createGate } from './gate/create-gate.ts';
 export {
   type DecisionEvent,
   type FailureEvent,
@@ -63,10 +64,10 @@ export {
   type RefundEvent,
   type SkippedEvent,
 } from './gate/events.ts';
-export type { Answer, CapturedResponse, Entry, Gate, Keeping, Outcome, Passage, Settlement } from './gate/exchange.ts';
-export { createGate } from './gate/gate.ts';
+export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotency-stage.ts';
 export type { GateOptions, Resolver } from './gate/options.ts';
+export type { CapturedResponse, Recording } from './gate/recording.ts';
 export type { RouteOptions } from './gate/route-options.ts';
 export {
   type Claim,
@@ -97,8 +98,8 @@ export {
   type SettingsInput,
   type Timers,
   type Unavailable,
-} from './idempotency.ts';
-export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limiter.ts';
-export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits.ts';
-export type { AdjustTarget, Limits, Subject } from './plans.ts';
-export { type Provider, recommendedLimits } from './recommended.ts';
+} from './idempotency/idempotency.ts';
+export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
+export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
+export type { AdjustTarget, Limits, Subject } from './limits/plans.ts';
+export { type Provider, recommendedLimits } from './limits/recommended.ts';

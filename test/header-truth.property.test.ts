@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../src/core/decision.ts';
 import { rateLimitFields } from '../src/http/rate-limit-fields.ts';
-import { createMemoryStore } from '../src/stores/memory/store.ts';
+import { createMemoryStore } from '../src/stores/memory/limits.ts';
 import { createArbitraries } from '../src/testing/arbitraries.ts';
 import { replay, type World } from './support/histories.ts';
 

@@ -7,15 +7,15 @@ export function refuse(message) {
 /**
  * A number from the command line, which else refuses.
  * @param values as `parseArgs` gives them
- * @param isWhole whether it has to be a whole number from 1 on; any above 0 will do else
+ * @param matchesContentLength whether it has to be a whole number from 1 on; any above 0 will do else
  * @returns undefined where the option was not given
  */
-export function numberOption(values, name, isWhole = false) {
+export function numberOption(values, name, matchesContentLength = false) {
   const text = values[name];
   if (text === undefined) return undefined;
   const number = Number(text);
-  const fits = isWhole ? Number.isSafeInteger(number) : Number.isFinite(number);
+  const fits = matchesContentLength ? Number.isSafeInteger(number) : Number.isFinite(number);
   if (!fits || number <= 0)
-    refuse(`--${name} ${text}: must be ${isWhole ? 'a whole number from 1 on' : 'a number above 0'}`);
+    refuse(`--${name} ${text}: must be ${matchesContentLength ? 'a whole number from 1 on' : 'a number above 0'}`);
   return number;
 }

@@ -5,17 +5,17 @@
 
 import type { AnyElysia } from 'elysia';
 import { OptionError } from '../core/errors.ts';
-import type { Gate, Passage } from '../gate/exchange.ts';
+import type { Gate, Passage } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './gate-of.ts';
-import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest } from './web.ts';
+import { gateOf } from './shared/gate-of.ts';
+import { routeName } from './shared/route-name.ts';
+import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest } from './web/bridge.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,
   fieldOfBody as webFieldOfBody,
   idempotentRequest as webIdempotentRequest,
-} from './web-request.ts';
+} from './web/request.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
@@ -79,7 +79,7 @@ export function headgate(
 
 /** A gate's `route`: `POST /api/v1/chats/:id`; all that no template matches counts as one. */
 export function routeOf({ request, route }: ElysiaRequest): string {
-  return operationOf(request.method, route ?? '/*');
+  return routeName(request.method, route ?? '/*');
 }
 
 /** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */

@@ -4,10 +4,10 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Gate } from '../gate/exchange.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { headgate as mount, type NodeMiddleware } from './node.ts';
-import { operationOf } from './operation.ts';
+import { routeName } from './shared/route-name.ts';
 
 export {
   fieldOfBody,
@@ -60,14 +60,14 @@ export function routeOf({ method, baseUrl, params, route }: ExpressRequest): str
       "routeOf() finds no template: mount the gate inside a route, app.post('/x', headgate(gate), …), or name the route in its options.",
     );
   }
-  if (baseUrl === '') return operationOf(method, path);
+  if (baseUrl === '') return routeName(method, path);
   const foreign = Object.keys(params).find((name) => !isOf(path, name));
   if (foreign !== undefined) {
     throw new Error(
       `routeOf() finds no template of a router that is mounted under :${foreign}: name the route, headgate(gate, { route: '…' }).`,
     );
   }
-  return operationOf(method, baseUrl.toLowerCase() + path);
+  return routeName(method, baseUrl.toLowerCase() + path);
 }
 
 /** Whether a template has this parameter; those that are numbered have no name to tell by. */

@@ -4,14 +4,17 @@
  */
 
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
-import type { Gate } from '../gate/exchange.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { answer } from './fastify-answer.ts';
-import { gateOf } from './gate-of.ts';
-import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node-body.ts';
-import { servedFromCache as fromCache, letPass, passageOf as passageOfNode, whenEntered } from './node-bridge.ts';
-import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
-import { operationOf } from './operation.ts';
+import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node/body.ts';
+import { servedFromCache as fromCache, letPass, passageOf as passageOfNode, whenEntered } from './node/bridge.ts';
+import { answer } from './node/fastify-reply.ts';
+import {
+  type IdempotentRequestOptions,
+  idempotentRequest as nodeIdempotentRequest,
+} from './node/idempotent-request.ts';
+import { gateOf } from './shared/gate-of.ts';
+import { routeName } from './shared/route-name.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
@@ -104,7 +107,7 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
 
 /** A gate's `route`: the template that matched, `POST /api/v1/chats/:id`. */
 export function routeOf({ method, routeOptions }: FastifyRequest): string | undefined {
-  return routeOptions.url === undefined ? undefined : operationOf(method, routeOptions.url);
+  return routeOptions.url === undefined ? undefined : routeName(method, routeOptions.url);
 }
 
 /** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/node`. */

@@ -4,13 +4,13 @@
  */
 
 import type { MaybePromise } from '../core/ports.ts';
-import type { Gate } from '../gate/exchange.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkHandler, gateOf } from './gate-of.ts';
-import { enterGate } from './web.ts';
+import { checkHandler, gateOf } from './shared/gate-of.ts';
+import { enterGate } from './web/bridge.ts';
 
-export { passageOf, servedFromCache } from './web.ts';
-export { fieldOfBody, type IdempotentRequestOptions, idempotentRequest, type ReadBodyOptions } from './web-request.ts';
+export { passageOf, servedFromCache } from './web/bridge.ts';
+export { fieldOfBody, type IdempotentRequestOptions, idempotentRequest, type ReadBodyOptions } from './web/request.ts';
 
 /** What a handler is given first: a request, or, in SvelteKit and Remix, an event with the request in it. */
 export type FetchSubject = Request | { readonly request: Request };

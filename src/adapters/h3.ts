@@ -5,17 +5,17 @@
 
 import { toResponse } from 'h3';
 import type { MaybePromise } from '../core/ports.ts';
-import type { Gate, Passage } from '../gate/exchange.ts';
+import type { Gate, Passage } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './gate-of.ts';
-import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest, responseOf } from './web.ts';
+import { gateOf } from './shared/gate-of.ts';
+import { routeName } from './shared/route-name.ts';
+import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest, responseOf } from './web/bridge.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,
   fieldOfBody as webFieldOfBody,
   idempotentRequest as webIdempotentRequest,
-} from './web-request.ts';
+} from './web/request.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
@@ -67,7 +67,7 @@ export function headgate<Event extends H3EventLike>(
 
 /** A gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`; all that has none counts as one. */
 export function routeOf({ req, context }: H3EventLike): string {
-  return operationOf(req.method, context.matchedRoute?.route ?? '/**');
+  return routeName(req.method, context.matchedRoute?.route ?? '/**');
 }
 
 /** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */

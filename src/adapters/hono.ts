@@ -5,17 +5,17 @@
 
 import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import type { Gate, Passage } from '../gate/exchange.ts';
+import type { Gate, Passage } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './gate-of.ts';
-import { operationOf } from './operation.ts';
-import { enterGate, servedFromCache as fromCache, partsOf, passageOf as passageOfRequest } from './web.ts';
+import { gateOf } from './shared/gate-of.ts';
+import { routeName } from './shared/route-name.ts';
+import { enterGate, servedFromCache as fromCache, partsOf, passageOf as passageOfRequest } from './web/bridge.ts';
 import {
   type IdempotentRequestOptions,
   type ReadBodyOptions,
   fieldOfBody as webFieldOfBody,
   idempotentRequest as webIdempotentRequest,
-} from './web-request.ts';
+} from './web/request.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
@@ -61,7 +61,7 @@ export function routeOf(c: Context): string {
   const ahead = matchedRoutes.slice(routeIndex);
   const [own] = ahead;
   const found = own !== undefined && isOfMethod(own) ? own : targetOf(ahead);
-  return operationOf(method, found?.path ?? '/*');
+  return routeName(method, found?.path ?? '/*');
 }
 
 type Route = Context['req']['matchedRoutes'][number];

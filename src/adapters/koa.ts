@@ -4,14 +4,17 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Gate } from '../gate/exchange.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
-import { gateOf } from './gate-of.ts';
-import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions } from './node-body.ts';
-import { fieldsOf, servedFromCache as fromCache, letPass, passageOf as passageOfNode } from './node-bridge.ts';
-import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
-import { operationOf } from './operation.ts';
+import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions } from './node/body.ts';
+import { fieldsOf, servedFromCache as fromCache, letPass, passageOf as passageOfNode } from './node/bridge.ts';
+import {
+  type IdempotentRequestOptions,
+  idempotentRequest as nodeIdempotentRequest,
+} from './node/idempotent-request.ts';
+import { gateOf } from './shared/gate-of.ts';
+import { routeName } from './shared/route-name.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions };
 
@@ -81,7 +84,7 @@ export function routeOf(context: KoaContext & RoutedContext): string {
     );
   }
   // It stays on the context behind the mount, too.
-  return operationOf(method, url === originalUrl ? path : mountPath + path);
+  return routeName(method, url === originalUrl ? path : mountPath + path);
 }
 
 /** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/node`. */

@@ -13,17 +13,20 @@ import type {
   NestInterceptor,
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Entry, Gate } from '../gate/exchange.ts';
+import type { Entry, Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
-import { answer } from './fastify-answer.ts';
-import { gateOf } from './gate-of.ts';
-import { letPass, passageOf, send } from './node-bridge.ts';
-import { type IdempotentRequestOptions, idempotentRequest as nodeIdempotentRequest } from './node-idempotent.ts';
+import { letPass, passageOf, send } from './node/bridge.ts';
+import { answer } from './node/fastify-reply.ts';
+import {
+  type IdempotentRequestOptions,
+  idempotentRequest as nodeIdempotentRequest,
+} from './node/idempotent-request.ts';
+import { gateOf } from './shared/gate-of.ts';
 
+export { readAhead } from './node/read-ahead.ts';
 export { type ReadBodyOptions, servedFromCache } from './node.ts';
-export { readAhead } from './node-read-ahead.ts';
 export type { IdempotentRequestOptions };
 export { passageOf };
 

@@ -5,15 +5,15 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { Gate } from '../gate/exchange.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkHandler, gateOf } from './gate-of.ts';
-import { letPass, passageOf, send, whenEntered } from './node-bridge.ts';
+import { letPass, passageOf, send, whenEntered } from './node/bridge.ts';
+import { checkHandler, gateOf } from './shared/gate-of.ts';
 
-export { fieldOfBody, type ReadBodyOptions } from './node-body.ts';
-export { servedFromCache } from './node-bridge.ts';
-export type { NodeRequest, NodeResponse } from './node-http.ts';
-export { type IdempotentRequestOptions, idempotentRequest } from './node-idempotent.ts';
+export { fieldOfBody, type ReadBodyOptions } from './node/body.ts';
+export { servedFromCache } from './node/bridge.ts';
+export type { NodeRequest, NodeResponse } from './node/http.ts';
+export { type IdempotentRequestOptions, idempotentRequest } from './node/idempotent-request.ts';
 export { passageOf };
 
 /** Connect style: works with `connect`, and by hand in front of any `node:http` handler. */

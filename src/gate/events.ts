@@ -1,5 +1,5 @@
 import type { Decision } from '../core/decision.ts';
-import type { Refusal } from '../idempotency.ts';
+import type { Refusal } from '../idempotency/idempotency.ts';
 
 /** One passage was decided: accepted, or rejected by a limit. */
 export interface DecisionEvent {

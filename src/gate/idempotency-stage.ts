@@ -2,11 +2,19 @@ import type { KeptResult } from '../core/claim.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { describeDifference } from '../http/fingerprint/difference.ts';
-import type { Fingerprint } from '../http/fingerprint.ts';
-import { decodeResponse, encodeResponse, type KeepField, keptFields } from '../http/kept-response.ts';
+import type { Fingerprint } from '../http/fingerprint/fingerprint.ts';
 import type { Reply } from '../http/problem.ts';
-import type { Claim, Idempotency, Opened, Reconcile, Refused, Release, SettingsInput } from '../idempotency.ts';
-import type { CapturedResponse, Keeping } from './exchange.ts';
+import { decodeResponse, encodeResponse, type KeepField, storedFields } from '../http/stored-response.ts';
+import type {
+  Claim,
+  Idempotency,
+  Opened,
+  Reconcile,
+  Refused,
+  Release,
+  SettingsInput,
+} from '../idempotency/idempotency.ts';
+import type { CapturedResponse, Recording } from './recording.ts';
 
 /** What makes a request idempotent: its key, and what it is the key of. */
 export interface IdempotentRequest extends SettingsInput {
@@ -119,13 +127,13 @@ export class IdempotencyStage {
     return release.kind === 'settled' ? this.replay(release.result, answer) : undefined;
   }
 
-  keeping(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Keeping {
+  recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Recording {
     const defaults = this.#options.idempotency.settings;
     const { maxKeptBytes = defaults.maxKeptBytes, onOrphan = defaults.onOrphan } = settings;
     return {
       maxBytes: maxKeptBytes,
-      wholeFirst: onOrphan !== 'reject',
-      keep: (response) => this.#keep(claim, response, maxKeptBytes, answer),
+      storeBeforeSending: onOrphan !== 'reject',
+      store: (response) => this.#keep(claim, response, maxKeptBytes, answer),
     };
   }
 
@@ -140,7 +148,7 @@ export class IdempotencyStage {
     const value =
       body === undefined || body.length > maxBytes
         ? undefined
-        : encodeResponse({ status, fields: keptFields(fields, keepsField), body });
+        : encodeResponse({ status, fields: storedFields(fields, keepsField), body });
     const completion = await claim.complete({ status: String(status), value });
     if (completion.kind === 'superseded') return this.replay(completion.result, answer);
     if (completion.kind === 'pending' && completion.answer === 'unavailable') {

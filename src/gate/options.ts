@@ -2,11 +2,11 @@ import { OptionError } from '../core/errors.ts';
 import { checkOptions } from '../core/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
-import type { KeepField } from '../http/kept-response.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
 import type { RateLimitFields } from '../http/rate-limit-fields.ts';
-import type { Idempotency } from '../idempotency.ts';
-import type { Limiter } from '../limiter.ts';
+import type { KeepField } from '../http/stored-response.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { Limiter } from '../limits/limiter.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotency-stage.ts';
 

@@ -1,9 +1,10 @@
 import type { Decision } from '../core/decision.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
-import type { Limiter } from '../limiter.ts';
+import type { Limiter } from '../limits/limiter.ts';
 import type { Events } from './events.ts';
-import type { Keeping, Outcome, Passage, Settlement } from './exchange.ts';
+import type { Outcome, Passage, Settlement } from './gate.ts';
+import type { Recording } from './recording.ts';
 
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
@@ -13,7 +14,7 @@ export class GatePassage implements Passage {
   marks = NO_HEADERS;
   #open = true;
   #abandoning: Promise<Reply | undefined> | undefined;
-  keeping: Keeping | undefined;
+  recording: Recording | undefined;
   #release: (() => Promise<Reply | undefined>) | undefined;
 
   constructor(
@@ -25,9 +26,9 @@ export class GatePassage implements Passage {
   ) {}
 
   /** @param release gives the claim back */
-  holding(keeping: Keeping, release: () => Promise<Reply | undefined>): this {
+  holding(recording: Recording, release: () => Promise<Reply | undefined>): this {
     // Whatever came first: of a claim that was given back nothing is kept.
-    this.keeping = { ...keeping, keep: (response) => this.#abandoning ?? keeping.keep(response) };
+    this.recording = { ...recording, store: (response) => this.#abandoning ?? recording.store(response) };
     this.#release = release;
     return this;
   }

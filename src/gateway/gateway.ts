@@ -1,21 +1,21 @@
 import type { Server } from 'node:http';
 import { isHeadgateError } from '../core/errors.ts';
-import { createGate } from '../gate/gate.ts';
-import { createIdempotency } from '../idempotency.ts';
-import { createAccounts } from './accounts.ts';
-import { createAdminServer } from './admin.ts';
-import { createAdmission } from './admission.ts';
-import type { Exchange } from './exchange.ts';
-import { createKeys } from './keys.ts';
-import { limiterOf } from './limits-of-config.ts';
-import { type Address, listen } from './listen.ts';
-import type { Log } from './log.ts';
-import { createMetrics } from './metrics.ts';
-import { createProxy } from './proxy.ts';
-import { createRoutes } from './routes.ts';
-import type { Config } from './schema.ts';
-import { createGatewayServer } from './server.ts';
-import { openStore } from './store.ts';
+import { createGate } from '../gate/create-gate.ts';
+import { createIdempotency } from '../idempotency/idempotency.ts';
+import { createAccounts } from './admission/accounts.ts';
+import { createAdmission } from './admission/admission.ts';
+import { createKeys } from './admission/keys.ts';
+import { createRoutes } from './admission/routes.ts';
+import { limiterOf } from './config/limits.ts';
+import type { Config } from './config/schema.ts';
+import type { Exchange } from './exchange/exchange.ts';
+import { createAdminServer } from './operations/admin.ts';
+import type { Log } from './operations/log.ts';
+import { createMetrics } from './operations/metrics.ts';
+import { createProxy } from './proxy/proxy.ts';
+import { type Address, listen } from './server/listen.ts';
+import { createGatewayServer } from './server/server.ts';
+import { openStore } from './store/store.ts';
 
 /** A gateway that runs. */
 export interface Gateway {

@@ -14,9 +14,8 @@ export {
   type FingerprintRequest,
   fingerprint,
   type RequestHead,
-} from './fingerprint.ts';
+} from './fingerprint/fingerprint.ts';
 export { type KeyFault, readIdempotencyKey } from './idempotency-key.ts';
-export type { KeepField } from './kept-response.ts';
 export { createProblem, type Problem, type ProblemMediaType, problemReply, type Reply } from './problem.ts';
 export {
   type HeaderFields,
@@ -24,3 +23,4 @@ export {
   type RateLimitFields,
   rateLimitFields,
 } from './rate-limit-fields.ts';
+export type { KeepField } from './stored-response.ts';

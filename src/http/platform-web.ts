@@ -1,6 +1,6 @@
 import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 } from '@noble/hashes/sha2.js';
-import { bordersOf } from './borders.ts';
+import { prefixTable } from './parse/prefix-table.ts';
 import type { Digest } from './platform.ts';
 
 /** What `platform.ts` takes from Node, on Web APIs alone: the same functions with the same results. */
@@ -23,7 +23,7 @@ export function digestText(text: string, secret?: string | Uint8Array): string {
 
 /** Linear, whatever the pattern; native up to where one may begin. */
 export function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
-  const borders = bordersOf(pattern);
+  const borders = prefixTable(pattern);
   const first = pattern[0] as number;
   for (let at = from, matched = 0; at < bytes.length; at++) {
     if (matched === 0) {

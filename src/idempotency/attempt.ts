@@ -8,10 +8,10 @@ import type {
   KeptResult,
 } from '../core/claim.ts';
 import { isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
+import { after, isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { Engine } from './engine.ts';
 import type { ClaimCommandName } from './events.ts';
-import { after, isPromise } from './maybe-promise.ts';
 import type { ClaimSettings } from './settings.ts';
 
 /** The store could not be asked, or its answer was not heard. */

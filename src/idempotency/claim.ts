@@ -1,9 +1,9 @@
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import { HeadgateError } from '../core/errors.ts';
+import { isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { Attempt, Begun, Unavailable } from './attempt.ts';
 import { fitsIn } from './bytes.ts';
-import { isPromise } from './maybe-promise.ts';
 
 /** What became of an outcome, and so what its caller is to be told. */
 export type Completion =

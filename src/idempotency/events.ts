@@ -1,5 +1,5 @@
 import type { ClaimId } from '../core/ports.ts';
-import type { Refusal } from './opening.ts';
+import type { Refusal } from './refusal.ts';
 
 /** A command that a store was asked to carry out. */
 export type ClaimCommandName = 'begin' | 'dispatch' | 'extend' | 'complete' | 'abandon';

@@ -1,12 +1,13 @@
 import type { KeptResult } from '../core/claim.ts';
 import { HeadgateError, isHeadgateError } from '../core/errors.ts';
+import { after } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { Unavailable } from './attempt.ts';
 import type { Claim, Completion, Dispatch } from './claim.ts';
 import type { Engine } from './engine.ts';
-import { after } from './maybe-promise.ts';
-import { type Opened, open, type Reconcile, type Refused } from './opening.ts';
+import { type Opened, open, type Reconcile } from './open.ts';
 import { type Codec, keptFailure, keptValue, outcomeOf } from './outcome.ts';
+import type { Refused } from './refusal.ts';
 import type { ClaimSettings, SettingsInput } from './settings.ts';
 
 /** What an operation is given. */

@@ -1,10 +1,10 @@
+import { createGate } from '../gate/create-gate.ts';
 import type { GateEvent } from '../gate/events.ts';
-import { createGate } from '../gate/gate.ts';
-import { createIdempotency, type Idempotency, type SettingsInput } from '../idempotency.ts';
-import { createLimiter, type Limiter } from '../limiter.ts';
+import { createIdempotency, type Idempotency, type SettingsInput } from '../idempotency/idempotency.ts';
+import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import { createMemoryClaimStore } from '../stores/memory/claims.ts';
-import { createMemoryStore } from '../stores/memory/store.ts';
-import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './adapter-suite.ts';
+import { createMemoryStore } from '../stores/memory/limits.ts';
+import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './adapter-subject.ts';
 import { equal as equalAs } from './equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 

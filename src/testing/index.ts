@@ -3,16 +3,15 @@
  * @module headgate/testing
  */
 
-export {
-  ADAPTER_CASES,
-  type AdapterSubject,
-  adapterSuite,
-  type SuiteAnswer,
-  type SuiteApp,
-  type SuiteHandler,
-  type SuiteRequest,
-  type SuiteServer,
-} from './adapter-suite.ts';
+export type {
+  AdapterSubject,
+  SuiteAnswer,
+  SuiteApp,
+  SuiteHandler,
+  SuiteRequest,
+  SuiteServer,
+} from './adapter-subject.ts';
+export { ADAPTER_CASES, adapterSuite } from './adapter-suite.ts';
 export {
   type Arbitraries,
   type ArbitrariesOptions,

@@ -11,7 +11,7 @@ import {
 } from '../../src/adapters/elysia.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 function parts(options: Partial<GateOptions<ElysiaRequest>> = {}) {
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });

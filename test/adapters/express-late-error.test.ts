@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { headgate, idempotentRequest } from '../../src/adapters/express.ts';
 import { createGate, createIdempotency, createLimiter } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { listen } from '../support/listen.ts';
 import { send } from '../support/raw-http.ts';
 

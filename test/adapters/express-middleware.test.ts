@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { headgate, idempotentRequest } from '../../src/adapters/express.ts';
 import { createGate, createIdempotency, createLimiter } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { eventually } from '../support/raw-http.ts';
 
 // Without types of their own.

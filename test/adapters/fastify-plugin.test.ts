@@ -13,7 +13,7 @@ import {
 } from '../../src/adapters/fastify.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { eventually, pause } from '../support/raw-http.ts';
 
 let app: FastifyInstance;

@@ -9,7 +9,7 @@ import { headgate as koa } from '../../src/adapters/koa.ts';
 import { HeadgateGuard } from '../../src/adapters/nest.ts';
 import { headgate as connect, withHeadgate as withNode } from '../../src/adapters/node.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 it('a handler that is none is refused there, too', () => {
   const gate = createGate({

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { headgate, idempotentRequest, passageOf, routeOf, servedFromCache } from '../../src/adapters/h3.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 function parts(options: Partial<GateOptions<H3Event>> = {}) {
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });

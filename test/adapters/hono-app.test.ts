@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { headgate, idempotentRequest, passageOf, routeOf, servedFromCache } from '../../src/adapters/hono.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 function parts(options: Partial<GateOptions<Context>> = {}, max = '5/1m') {
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: [max] } });

@@ -11,7 +11,7 @@ import {
   type NestRequest,
 } from '../../src/adapters/nest.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { type Listening, listen } from '../support/listen.ts';
 
 const open: Listening[] = [];

@@ -4,7 +4,7 @@ import connect from 'connect';
 import { afterEach, describe, expect, it } from 'vitest';
 import { headgate, passageOf, servedFromCache, withHeadgate } from '../../src/adapters/node.ts';
 import { createGate, createLimiter, type GateOptions, type LimiterOptions } from '../../src/index.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { type Listening, listen } from '../support/listen.ts';
 
 const open: Listening[] = [];

@@ -13,7 +13,7 @@ import * as onKoa from '../../src/adapters/koa.ts';
 import * as onNode from '../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter, type Gate, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { listen } from '../support/listen.ts';
 
 /** One gate, as an app and a route of it may both mount it. */

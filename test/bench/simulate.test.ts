@@ -6,7 +6,7 @@ import { simulate } from '../../bench/simulate/simulate.mjs';
 import { shardsNeeded, utilisationOf } from '../../bench/simulate/sizing.mjs';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
-import { type Group, Turn } from '../../src/stores/redis/turn.ts';
+import { type Group, Turn } from '../../src/stores/shared/turn.ts';
 
 const SECOND = 1e6;
 const SERVICE = 7;

@@ -1,6 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ClientTimers, fetchWithRetry, isHeadgateError, type Retry, type RetryOptions } from '../../src/client.ts';
+import {
+  type ClientTimers,
+  fetchWithRetry,
+  isHeadgateError,
+  type Retry,
+  type RetryOptions,
+} from '../../src/client/fetch-with-retry.ts';
 import { serveKeyed } from '../support/keyed-server.ts';
 import { type Listening, listen } from '../support/listen.ts';
 

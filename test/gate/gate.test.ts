@@ -3,7 +3,7 @@ import { format } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
-import type { Entry, Passage } from '../../src/gate/exchange.ts';
+import type { Entry, Passage } from '../../src/gate/gate.ts';
 import {
   createGate,
   createIdempotency,
@@ -13,7 +13,7 @@ import {
   type GateOptions,
 } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 interface Request {
   account?: string;

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CapturedResponse, Entry, Keeping, Passage } from '../../src/gate/exchange.ts';
+import type { Entry, Passage } from '../../src/gate/gate.ts';
+import type { CapturedResponse, Recording } from '../../src/gate/recording.ts';
 import { BodyError } from '../../src/http/body-error.ts';
-import { fingerprint } from '../../src/http/fingerprint.ts';
+import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
 import type { KeyFault } from '../../src/http/idempotency-key.ts';
 import {
   createGate,
@@ -12,7 +13,7 @@ import {
   type IdempotentRequest,
   type LimitStore,
 } from '../../src/index.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { settled } from '../support/fake-timers.ts';
 import { createWorld, type Gateway, type World } from '../support/idempotency.ts';
 
@@ -92,10 +93,10 @@ function gateOf({
   return { gate, limiter, events, order, left, outcomes, world, idempotency: engine, line };
 }
 
-function passage(entry: Entry): Passage & { keeping: Keeping } {
+function passage(entry: Entry): Passage & { recording: Recording } {
   if (entry.kind !== 'proceed') throw new Error(`answered ${entry.reply.status}: ${entry.reply.body}`);
-  if (entry.keeping === undefined) throw new Error('nothing is kept');
-  return entry as Passage & { keeping: Keeping };
+  if (entry.recording === undefined) throw new Error('nothing is kept');
+  return entry as Passage & { recording: Recording };
 }
 
 function answer(entry: Entry) {
@@ -120,7 +121,7 @@ const SENT: CapturedResponse = {
 async function serve(gate: ReturnType<typeof gateOf>['gate'], response = SENT, request = REQUEST) {
   const entered = passage(await gate.enter(request));
   entered.settle({ status: response.status });
-  return entered.keeping.keep(response);
+  return entered.recording.store(response);
 }
 
 describe('the order of the stages', () => {
@@ -130,7 +131,7 @@ describe('the order of the stages', () => {
     expect(order).toEqual(['idempotent', 'account', 'cached']);
     expect(line.sent).toEqual(['begin', 'dispatch', 'complete']);
     const unkeyed = await gate.enter({});
-    expect(unkeyed).toMatchObject({ kind: 'proceed', keeping: undefined });
+    expect(unkeyed).toMatchObject({ kind: 'proceed', recording: undefined });
   });
 
   it('I6: the claim is dispatched only when every stage in front of the handler has said yes', async () => {
@@ -332,7 +333,7 @@ describe('I4: replays', () => {
   it('I7: a body over the bound is not kept, a body of the bound is', async () => {
     const { gate, outcomes } = gateOf({ idempotency: { maxKeptBytes: 4 } });
     const other = passage(await gate.enter({ key: 'other' }));
-    expect(other.keeping.maxBytes).toBe(4);
+    expect(other.recording.maxBytes).toBe(4);
     await serve(gate);
     expect(answer(await gate.enter(REQUEST)).text).toBe('sent');
     for (const [key, body] of [
@@ -358,7 +359,7 @@ describe('I2: the key of another request', () => {
     expect(refused).toMatchObject({ status: 409, type: 'errors/already_used' });
     expect(refused.detail).toMatch(/another request: a differs/);
     expect(problem(await gate.enter({ ...REQUEST, account: 'b' })).detail).toMatch(/the account differs/);
-    await running.keeping.keep(SENT);
+    await running.recording.store(SENT);
     expect(problem(await gate.enter({ ...REQUEST, body: '{"a":2}' })).type).toBe('errors/already_used');
     expect(await left()).toBe(4);
   });
@@ -376,7 +377,7 @@ describe('I5: while the original runs', () => {
     const running = passage(await gate.enter(REQUEST));
     const duplicate = gate.enter(REQUEST);
     await settled();
-    await running.keeping.keep(SENT);
+    await running.recording.store(SENT);
     expect(answer(await duplicate).text).toBe('sent');
     expect(await left()).toBe(4);
   });
@@ -430,7 +431,7 @@ describe('I6: what never began', () => {
     const entered = passage(await gate.enter(REQUEST));
     await entered.abandon();
     await entered.abandon();
-    expect(await entered.keeping.keep(SENT)).toBeUndefined();
+    expect(await entered.recording.store(SENT)).toBeUndefined();
     expect([await left(), line.sent]).toEqual([5, ['begin', 'dispatch', 'abandon']]);
     await serve(gate);
   });
@@ -467,8 +468,8 @@ describe('I9, I10: owners that die, stall or lose', () => {
     await orphaned(world);
     const { gate } = gateOf({ world, idempotency: { onOrphan: 'reexecute' } });
     const entered = passage(await gate.enter(REQUEST));
-    expect(entered.keeping.wholeFirst).toBe(true);
-    await entered.keeping.keep(SENT);
+    expect(entered.recording.storeBeforeSending).toBe(true);
+    await entered.recording.store(SENT);
   });
 
   it('reconcile: what the provider knows is replayed', async () => {
@@ -486,15 +487,15 @@ describe('I9, I10: owners that die, stall or lose', () => {
   it('reject holds nothing back whole', async () => {
     const { gate } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
-    expect(entered.keeping.wholeFirst).toBe(false);
-    await entered.keeping.keep(SENT);
+    expect(entered.recording.storeBeforeSending).toBe(false);
+    await entered.recording.store(SENT);
   });
 
   it('P2: the loser is told the winner’s answer, never its own', async () => {
     const { gate, idempotency } = gateOf({ idempotency: { onOrphan: 'reexecute' } });
     const entered = passage(await gate.enter(REQUEST));
     await idempotency.completeWith({ scope: 'app_1', key: 'k' }, { status: '200', value: '[1,200,[]]\ntwon' });
-    const instead = await entered.keeping.keep(SENT);
+    const instead = await entered.recording.store(SENT);
     expect([instead?.status, Buffer.from(instead?.body as Uint8Array).toString()]).toEqual([200, 'won']);
   });
 
@@ -502,14 +503,14 @@ describe('I9, I10: owners that die, stall or lose', () => {
     const { gate, idempotency } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
     await idempotency.completeWith({ scope: 'app_1', key: 'k' }, { status: '200', value: undefined });
-    expect((await entered.keeping.keep(SENT))?.status).toBe(409);
+    expect((await entered.recording.store(SENT))?.status).toBe(409);
   });
 
   it('what stands in the store and is not ours is not replayed', async () => {
     const { gate, idempotency } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
     await idempotency.completeWith({ scope: 'app_1', key: 'k' }, { status: '200', value: 'garbage' });
-    expect((await entered.keeping.keep(SENT))?.status).toBe(409);
+    expect((await entered.recording.store(SENT))?.status).toBe(409);
   });
 });
 
@@ -540,7 +541,7 @@ describe('I12: the store is away', () => {
     const entry = await gate.enter(REQUEST);
     expect(entry).toMatchObject({
       kind: 'proceed',
-      keeping: undefined,
+      recording: undefined,
       headers: { 'idempotency-status': 'bypassed', 'x-ratelimit-remaining': '4' },
     });
     expect(outcomes()).toEqual(['bypassed']);

@@ -1,8 +1,8 @@
 /** contract.md: config, /healthz, draining; semantics.md: what a request of a limited route shows. */
 import { describe, expect, it } from 'vitest';
-import { checkConfig } from '../../src/gateway/config.ts';
+import { checkConfig } from '../../src/gateway/config/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
-import { ListenError } from '../../src/gateway/listen.ts';
+import { ListenError } from '../../src/gateway/server/listen.ts';
 import { configOf, expectProblem, NO_RATES, ratesOf, TOKEN } from '../support/gateway.ts';
 import { openLog, startInProcess } from '../support/in-process.ts';
 import { listen } from '../support/listen.ts';

@@ -2,8 +2,8 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { spoolBody } from '../../src/bodies/spool.ts';
-import { createExchange, holdBody, isOpen } from '../../src/gateway/exchange.ts';
+import { spoolBody } from '../../src/gateway/body/spool.ts';
+import { createExchange, holdBody, isOpen } from '../../src/gateway/exchange/exchange.ts';
 
 it('a body that is whole only when its connection has gone is let go, though its answer waited behind another one', async () => {
   const request = new IncomingMessage(new Socket());

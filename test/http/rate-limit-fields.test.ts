@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { rateLimitFields } from '../../src/http/index.ts';
-import { createLimiter } from '../../src/limiter.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createLimiter } from '../../src/limits/limiter.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 function twoDecisions() {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { planFrom } from '../support/plan.ts';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { createFingerprinter, type Fingerprint, type RequestHead } from '../../src/http/fingerprint.ts';
+import { createFingerprinter, type Fingerprint, type RequestHead } from '../../src/http/fingerprint/fingerprint.ts';
 
 /** A part of a multipart body, as it is written. */
 export interface WrittenPart {

@@ -4,9 +4,9 @@ import { createServer, type Server as TcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { checkConfig } from '../../src/gateway/config.ts';
+import { checkConfig } from '../../src/gateway/config/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
-import { createLog, type Log } from '../../src/gateway/log.ts';
+import { createLog, type Log } from '../../src/gateway/operations/log.ts';
 import { TOKEN } from './gateway.ts';
 import { type Ask, type Reply, send } from './raw-http.ts';
 

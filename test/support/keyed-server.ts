@@ -13,7 +13,7 @@ import {
   type SettingsInput,
 } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';
 import { listenHttp2 } from './http2.ts';
 import { type Listening, listen } from './listen.ts';

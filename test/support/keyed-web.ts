@@ -8,7 +8,7 @@ import {
   type SettingsInput,
 } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFaultyClaims } from './faulty-claims.ts';
 
 /** What a web handler may give back. */

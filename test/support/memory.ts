@@ -1,4 +1,4 @@
-import { createMemoryStore, type MemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore, type MemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 
 /** A memory store in a world whose time stands still at a million. */

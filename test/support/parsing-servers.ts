@@ -17,7 +17,7 @@ import * as onKoa from '../../src/adapters/koa.ts';
 import * as onNode from '../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { listenFastify } from './listen-fastify.ts';
 import type { Start } from './versions.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { createRedisStore } from '../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import type { LimitStoreSubject } from '../../src/testing/limit-store-suite.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
-import type { OnStoreFailure } from '../../src/stores/redis/failover.ts';
-import { createRedisStore, type RedisStoreStats } from '../../src/stores/redis/store.ts';
+import { createRedisStore, type RedisStoreStats } from '../../src/stores/redis/limits.ts';
+import type { OnStoreFailure } from '../../src/stores/shared/failover.ts';
 import { CLIENTS, type Connect } from './redis-clients.ts';
 import { Caller, type Outcome, startLoad } from './redis-load.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Decision } from '../../src/core/decision.ts';
 import { isHeadgateError } from '../../src/core/errors.ts';
 import type { Plan } from '../../src/core/plan.ts';
-import type { RedisStore } from '../../src/stores/redis/store.ts';
+import type { RedisStore } from '../../src/stores/redis/limits.ts';
 
 /** How one check was answered. */
 export type Outcome =

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
-import { createRedisStore } from '../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../src/stores/redis/limits.ts';
 
 /** What a child process is to do: `checks` on one key, `inFlight` at a time. */
 export interface WorkerOrder {

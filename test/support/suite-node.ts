@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
-import type { NodeRequest, NodeResponse } from '../../src/adapters/node-http.ts';
+import type { NodeRequest, NodeResponse } from '../../src/adapters/node/http.ts';
 import type { SuiteAnswer } from '../../src/testing/index.ts';
 
 /** The body as a plain stream has it. */

@@ -1,4 +1,4 @@
-import { type FormHandler, FormParser } from '../form-parser.ts';
+import { type FormHandler, FormParser } from '../parse/form.ts';
 import { type BodyEntry, type BodyPrint, type BodyPrinter, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { BytesPrinter } from './bytes.ts';
 import { Sink } from './sink.ts';

@@ -1,5 +1,5 @@
-import { type JsonHandler, JsonLexer } from '../json-lexer.ts';
-import { parseJsonString } from '../json-string.ts';
+import { type JsonHandler, JsonLexer } from '../parse/json.ts';
+import { parseJsonString } from '../parse/json-string.ts';
 import { bytesOfLatin1 } from '../platform.ts';
 import { type BodyEntry, type BodyPrint, type BodyPrinter, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { BytesPrinter } from './bytes.ts';

@@ -1,6 +1,6 @@
-import { parseDisposition } from '../content-disposition.ts';
-import { type MultipartHandler, MultipartParser } from '../multipart.ts';
-import type { PartHeader } from '../part-headers.ts';
+import { parseDisposition } from '../parse/content-disposition.ts';
+import { type MultipartHandler, MultipartParser } from '../parse/multipart.ts';
+import type { PartHeader } from '../parse/part-headers.ts';
 import { createDigest, type Digest } from '../platform.ts';
 import { type BodyPrint, type BodyPrinter, compareBytes, labelOf, MAX_ENTRIES } from './body-print.ts';
 import { Sink } from './sink.ts';

@@ -22,7 +22,7 @@ import { ClockError, OptionError, StoreFullError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import { type Claim, ClaimTable } from './claim-table.ts';
-import { bytesOf, KeptResults } from './kept-results.ts';
+import { bytesOf, KeptResults } from './results.ts';
 
 /** Options of {@link createMemoryClaimStore}. */
 export interface MemoryClaimStoreOptions {

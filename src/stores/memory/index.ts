@@ -9,4 +9,4 @@ export {
   type MemoryClaimStoreOptions,
   type MemoryClaimStoreStats,
 } from './claims.ts';
-export { createMemoryStore, type MemoryStore, type MemoryStoreOptions, type MemoryStoreStats } from './store.ts';
+export { createMemoryStore, type MemoryStore, type MemoryStoreOptions, type MemoryStoreStats } from './limits.ts';

@@ -13,6 +13,7 @@ import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { isHeadgateError, OptionError, StoreUnavailableError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
+import { Guard } from '../shared/guard.ts';
 import {
   packText,
   readAbandonReply,
@@ -24,7 +25,6 @@ import {
 } from './claim-reply.ts';
 import { ClaimTurn, type Job } from './claim-turn.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
-import { Guard } from './guard.ts';
 import { claimKey } from './keys.ts';
 import claimSource from './lua/claim.lua';
 import { checkInteger, checkPrefix } from './options.ts';

@@ -3,6 +3,7 @@
  * @module headgate/redis
  */
 
+export type { OnStoreFailure } from '../shared/failover.ts';
 export {
   createRedisClaimStore,
   type RedisClaimStore,
@@ -10,5 +11,4 @@ export {
   type RedisClaimStoreStats,
 } from './claims.ts';
 export type { RedisClient } from './client.ts';
-export type { OnStoreFailure } from './failover.ts';
-export { createRedisStore, type RedisStore, type RedisStoreOptions, type RedisStoreStats } from './store.ts';
+export { createRedisStore, type RedisStore, type RedisStoreOptions, type RedisStoreStats } from './limits.ts';

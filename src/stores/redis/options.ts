@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { OptionError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
-import type { OnStoreFailure } from './failover.ts';
+import type { OnStoreFailure } from '../shared/failover.ts';
 
 /** Options of {@link createRedisStore}. */
 export interface RedisStoreOptions {

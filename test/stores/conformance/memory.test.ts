@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
-import { createMemoryStore } from '../../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { limitStoreSuite } from '../../../src/testing/limit-store-suite.ts';
 import { histories } from '../../support/redis-conformance.ts';
 

@@ -5,7 +5,7 @@ import {
   type MemoryClaimStore,
   type MemoryClaimStoreOptions,
 } from '../../../src/stores/memory/claims.ts';
-import { createMemoryStore } from '../../../src/stores/memory/store.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createFakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts';
 
 const LEASE_MS = 1_000;

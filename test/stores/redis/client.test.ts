@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { isHeadgateError } from '../../../src/core/errors.ts';
 import { type Commands, commandsOf, type RedisClient } from '../../../src/stores/redis/client.ts';
-import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 
 type Call = readonly unknown[];
 type Page = readonly [cursor: string | number, keys: readonly string[]];

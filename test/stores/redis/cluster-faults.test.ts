@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 import { accountOn, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
 import { Caller, HEALTHY, type Load, startLoad, totals } from '../../support/redis-load.ts';

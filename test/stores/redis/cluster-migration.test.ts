@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 import { accountOn, idOf, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
 import { Caller, HEALTHY, type Load, startLoad, totals } from '../../support/redis-load.ts';

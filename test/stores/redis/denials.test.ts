@@ -6,7 +6,7 @@ import { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan, type Plan } from '../../../src/core/plan.ts';
 import { Denials } from '../../../src/stores/redis/denials.ts';
-import { createRedisStore, type RedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 const { port } = inject('redis');

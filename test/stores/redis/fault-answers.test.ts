@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/store.ts';
+import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
 import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 import { Caller, HEALTHY } from '../../support/redis-load.ts';
 import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';

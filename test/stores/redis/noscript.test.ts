@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore, type RedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, CLIENTS_5 } from '../../support/redis-clients.ts';
 import { tell } from '../../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';

@@ -6,8 +6,8 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { createKeyNames } from '../../../src/stores/redis/keys.ts';
+import { createRedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import { readConsumeReply } from '../../../src/stores/redis/reply.ts';
-import { createRedisStore, type RedisStoreOptions } from '../../../src/stores/redis/store.ts';
 import { createArbitraries } from '../../../src/testing/arbitraries.ts';
 
 const { port } = inject('redis');

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type Connect, ofIoredis } from '../../support/redis-clients.ts';
 import { tell } from '../../support/redis-cluster.ts';
 import { Caller, HEALTHY, startLoad } from '../../support/redis-load.ts';

@@ -4,7 +4,7 @@ import { createClient } from 'redis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { createRedisStore } from '../../../src/stores/redis/store.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { type ConnectedClient, ofIoredis, ofNodeRedis } from '../../support/redis-clients.ts';
 import { startTlsRedis, type TlsServer } from '../../support/redis-tls.ts';
 

@@ -1,0 +1,75 @@
+import { formatWindow } from '../../core/limit.ts';
+import type { PlanWindow } from '../../core/plan.ts';
+import type { Limiter } from '../../limits/limiter.ts';
+import { createMemoryStore } from '../../stores/memory/limits.ts';
+import { limiterOf, limitsOf } from '../config/limits.ts';
+import type { Config } from '../config/schema.ts';
+
+/** No account of a config is called this: ids have at least one character. */
+const NO_ACCOUNT = '';
+const NONE = '-';
+
+/** The limits that a config comes to: for each provider and route, then for each account with limits of its own. Ends with a line break. */
+export function limitsTable(config: Config): string {
+  const limiter = limiterOf(config, createMemoryStore({ maxKeys: 1 }));
+  const layers = limitsOf(config);
+  const named = new Set(Object.keys(layers.providers ?? {}));
+  for (const { provider } of config.accounts) if (provider !== undefined) named.add(provider);
+  const subjects: Subject[] = [
+    ...[...named].sort().map((provider) => ({ label: printable(provider), account: NO_ACCOUNT, provider })),
+    { label: '(any other)', account: NO_ACCOUNT, provider: undefined },
+  ];
+  const overridden = new Set(Object.keys(layers.accounts ?? {}));
+  const special: Subject[] = config.accounts
+    .filter(({ id }) => overridden.has(id))
+    .map(({ id, provider }) => ({ label: printable(id), account: id, provider }));
+  const tables = [aligned(rows('PROVIDER', subjects, config, limiter))];
+  if (special.length > 0) tables.push(aligned(rows('ACCOUNT', special, config, limiter)));
+  return tables.join('\n');
+}
+
+interface Subject {
+  readonly label: string;
+  readonly account: string;
+  readonly provider: string | undefined;
+}
+
+function rows(title: string, subjects: readonly Subject[], config: Config, limiter: Limiter): string[][] {
+  const body = subjects.flatMap(({ label, account, provider }) =>
+    config.routes.map(({ route, account: source }) => {
+      if (source === undefined) return [label, route, 'not limited (no account)', ''];
+      const { windows, allMethodsScope } = limiter.plan({ account, route, provider });
+      const allMethods = windowsOf(windows, 'all-methods');
+      const isShared = allMethods !== NONE && allMethodsScope === 'account';
+      return [label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods];
+    }),
+  );
+  return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];
+}
+
+function windowsOf(windows: readonly PlanWindow[], limit: PlanWindow['limit']): string {
+  const own = windows.filter((window) => window.limit === limit).map(formatWindow);
+  return own.length === 0 ? NONE : own.join(', ');
+}
+
+function aligned(table: readonly (readonly string[])[]): string {
+  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  return table
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+/** A name may hold anything, a terminal's control characters too. */
+function printable(name: string): string {
+  return /^[\x21-\x7e]+$/.test(name) ? name : JSON.stringify(name).replaceAll(/[\u007f-\uffff]/g, escapeUnit);
+}
+
+function escapeUnit(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}

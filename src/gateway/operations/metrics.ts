@@ -1,0 +1,170 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { LimitStore } from '../../core/ports.ts';
+import type { GateEvent } from '../../gate/events.ts';
+import type { IdempotencyEvent } from '../../idempotency/idempotency.ts';
+import type { StoreFigure } from './store-figures.ts';
+
+/** What is counted for `/metrics`. No label ever holds an account, a token or a path that is no route of the config. */
+export interface Metrics {
+  /** The text for Prometheus, and its media type. */
+  render(): Promise<{ readonly contentType: string; readonly text: string }>;
+  onEvent(event: GateEvent): void;
+  onIdempotency(event: IdempotencyEvent): void;
+  /** Figures that others know, read when they are asked for. */
+  observe(figures: readonly StoreFigure[]): void;
+  /** @param route of the config, or undefined where none matched */
+  onRequest(route: string | undefined, status: number): void;
+  onUpstream(route: string, seconds: number): void;
+  /** The store, with its time measured. */
+  measured(store: LimitStore): LimitStore;
+}
+
+const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
+const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** @param figures of the store */
+export function createMetrics(figures: readonly StoreFigure[]): Metrics {
+  const registers = [new Registry()];
+  const [registry] = registers as [Registry];
+  collectDefaultMetrics({ register: registry });
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name: `headgate_${name}`, help, labelNames, registers });
+  const decisions = counter(
+    'decisions_total',
+    'Decisions by route, shown limit and outcome',
+    'route',
+    'limit',
+    'outcome',
+  );
+  const requests = counter(
+    'requests_total',
+    'Answered requests by route ("none": no route matched) and status',
+    'route',
+    'status',
+  );
+  const providerRejections = counter(
+    'provider_rejections_total',
+    "Answers 429 of the provider's own, by route",
+    'route',
+  );
+  const refunds = counter('refunds_total', 'Charges that were taken back, by route', 'route');
+  const failures = counter('failures_total', 'Faults inside the gate, by stage', 'stage');
+  const claims = counter(
+    'idempotency_claims_total',
+    'Requests with an idempotency key by outcome: claimed, inherited, replayed, bypassed, unavailable, or why they were refused',
+    'outcome',
+  );
+  const claimSteps = counter(
+    'idempotency_steps_total',
+    'What became of claims: completed, not_kept (without its body), released, superseded, lost, overdue, retrying, given_up',
+    'step',
+  );
+  const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');
+  const waits = new Histogram({
+    name: 'headgate_idempotency_wait_seconds',
+    help: 'Time that duplicates waited for their original',
+    buckets: SLOW,
+    registers,
+  });
+  const storeSeconds = new Histogram({
+    name: 'headgate_store_seconds',
+    help: 'Time that the store took for a call',
+    labelNames: ['operation'],
+    buckets: FAST,
+    registers,
+  });
+  const upstreamSeconds = new Histogram({
+    name: 'headgate_upstream_seconds',
+    help: "Time until the head of the upstream's answer",
+    labelNames: ['route'],
+    buckets: SLOW,
+    registers,
+  });
+  const observe = (all: readonly StoreFigure[]): void => {
+    for (const { name, help, value } of all) {
+      new Gauge({
+        name: `headgate_${name}`,
+        help,
+        registers,
+        collect() {
+          this.set(value());
+        },
+      });
+    }
+  };
+  observe(figures);
+  return {
+    observe,
+    onIdempotency(event) {
+      switch (event.type) {
+        case 'claimed':
+          claims.inc({ outcome: event.inherited ? 'inherited' : 'claimed' });
+          if (event.inherited) orphans.inc();
+          break;
+        case 'refused':
+          claims.inc({ outcome: event.reason });
+          if (event.reason === 'orphan') orphans.inc();
+          break;
+        case 'replayed':
+        case 'bypassed':
+        case 'unavailable':
+          claims.inc({ outcome: event.type });
+          break;
+        case 'waited':
+          waits.observe(event.waitedMs / 1_000);
+          break;
+        case 'completed':
+          claimSteps.inc({ step: event.valueKept ? 'completed' : 'not_kept' });
+          break;
+        case 'reconciled':
+          break;
+        default:
+          claimSteps.inc({ step: event.type });
+      }
+    },
+    render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    onEvent(event) {
+      switch (event.type) {
+        case 'decision': {
+          const { route, shown, accepted, degraded } = event.decision;
+          const outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
+          decisions.inc({ route, limit: shown?.limit ?? 'none', outcome });
+          break;
+        }
+        case 'provider_rejected':
+          providerRejections.inc({ route: event.decision?.route ?? 'unlimited' });
+          break;
+        case 'refund':
+          if (event.refunded) refunds.inc({ route: event.decision.route });
+          break;
+        case 'failure':
+          failures.inc({ stage: event.stage });
+          break;
+      }
+    },
+    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: String(status) }),
+    onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
+  };
+}
+
+type Observe = (operation: string, seconds: number) => void;
+
+function measuredStore(store: LimitStore, observe: Observe): LimitStore {
+  const measure = <T>(operation: string, call: () => T): T => {
+    const from = performance.now();
+    const done = (): void => observe(operation, (performance.now() - from) / 1_000);
+    const result = call();
+    if (result instanceof Promise) void result.then(done, done);
+    else done();
+    return result;
+  };
+  return {
+    synchronous: store.synchronous,
+    consume: (account, route, plan, cost) => measure('consume', () => store.consume(account, route, plan, cost)),
+    peek: (account, route, plan) => measure('peek', () => store.peek(account, route, plan)),
+    refund: (decision) => measure('refund', () => store.refund(decision)),
+    reset: (target) => measure('reset', () => store.reset(target)),
+    close: () => store.close?.(),
+  };
+}

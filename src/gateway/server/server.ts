@@ -1,0 +1,164 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { MaybePromise } from '../../core/ports.ts';
+import type { Entry, Gate } from '../../gate/gate.ts';
+import type { Reply } from '../../http/problem.ts';
+import { refuseExchange, sendReply } from '../exchange/answers.ts';
+import { createExchange, type Decided, type Exchange, isOpen } from '../exchange/exchange.ts';
+import { type Refusal, refuse } from '../exchange/refusal.ts';
+import type { Log } from '../operations/log.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import type { UpstreamProxy } from '../proxy/proxy.ts';
+import { type Connections, watchConnections } from './connections.ts';
+
+/** What the main listener is made of. */
+export interface ServerOptions {
+  readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
+  readonly gate: Pick<Gate<Exchange>, 'enter'>;
+  readonly proxy: UpstreamProxy;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Longest silence on a connection, in milliseconds. */
+  readonly silenceMs: number;
+  /** Of the store; asked by `/healthz`. */
+  readonly health: () => Promise<'ok' | 'degraded'>;
+}
+
+/** The main listener. */
+export interface GatewayServer {
+  readonly server: Server;
+  readonly connections: Connections;
+  /** From now on requests get 503, and connections end with their answers. */
+  drain(): void;
+}
+
+const HEADERS_MS = 20_000;
+const REQUEST_MS = 300_000;
+const KEEP_ALIVE_MS = 65_000;
+/** A client that left before its answer, as nginx writes it; for log and metrics, never sent. */
+const CLIENT_GONE = 499;
+
+/** Takes requests through the stages; whatever breaks on the way is answered 500, and the process goes on. */
+export function createGatewayServer(options: ServerOptions): GatewayServer {
+  const { admit, gate, proxy, log, metrics, health } = options;
+  let draining = false;
+  const server = createServer({
+    headersTimeout: HEADERS_MS,
+    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: 5_000,
+    // Checked by a stage of ours, whose answer has the error object.
+    requireHostHeader: false,
+  });
+  server.timeout = options.silenceMs;
+  // The head's 16 KiB are the bound; a header past a count would silently be dropped.
+  server.maxHeadersCount = 0;
+  const connections = watchConnections(server, {
+    newId,
+    onMalformed(id, status, reason) {
+      metrics.onRequest(undefined, status);
+      log.logger.info({ req_id: id, status, reason }, 'malformed');
+    },
+  });
+
+  const pass = (exchange: Exchange, entry: Entry): void => {
+    exchange.decided = decidedBy(entry);
+    if (entry.kind === 'answer') sendReply(exchange, entry.reply);
+    else if (isOpen(exchange)) proxy.forward(exchange, entry);
+    else void entry.abandon();
+  };
+  const run = (exchange: Exchange): void => {
+    if (isHealthCheck(exchange)) {
+      if (draining) sendReply(exchange, healthReply('draining'));
+      else void health().then((status) => sendReply(exchange, healthReply(status)));
+      return;
+    }
+    const refusal = draining ? DRAINING : admit(exchange);
+    if (refusal instanceof Promise) {
+      void refusal.then((found) => judge(exchange, found)).catch((error: unknown) => fail(exchange, error));
+    } else judge(exchange, refusal);
+  };
+  const judge = (exchange: Exchange, refusal: Refusal | undefined): void => {
+    if (refusal !== undefined) refuseExchange(exchange, refusal);
+    // One that left while its body came in has nothing to be claimed or charged for.
+    else if (isOpen(exchange)) enter(exchange, gate.enter(exchange, exchange.id));
+  };
+  const enter = (exchange: Exchange, entry: MaybePromise<Entry>): void => {
+    if ('kind' in entry) pass(exchange, entry);
+    else void entry.then((value) => pass(exchange, value)).catch((error: unknown) => fail(exchange, error));
+  };
+  const fail = (exchange: Exchange, error: unknown): void => {
+    log.logger.error({ req_id: exchange.id, err: error }, 'unexpected');
+    refuseExchange(exchange, UNEXPECTED);
+    if (!exchange.response.writableEnded && exchange.response.headersSent) exchange.response.destroy();
+  };
+  const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
+    const exchange = createExchange(newId(), request, response, expectsContinue);
+    if (!connections.add(exchange)) return;
+    // Errors of a connection show as the close of the response.
+    request.on('error', () => {});
+    response.on('error', () => {});
+    if (draining) response.shouldKeepAlive = false;
+    response.once('close', () => {
+      const status = response.headersSent ? response.statusCode : CLIENT_GONE;
+      const isHealth = exchange.route === undefined && isHealthCheck(exchange);
+      metrics.onRequest(isHealth ? HEALTH : exchange.route?.name, status);
+      if (!isHealth) log.request(exchange, status);
+      if (draining && connections.isQuiet(request.socket)) request.socket.end();
+    });
+    try {
+      run(exchange);
+    } catch (error) {
+      fail(exchange, error);
+    }
+  };
+  server.on('request', (request, response) => handle(request, response, false));
+  server.on('checkContinue', (request, response) => handle(request, response, true));
+  // An expectation that nobody knows may be ignored (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', (request, response) => handle(request, response, false));
+  return {
+    server,
+    connections,
+    drain() {
+      draining = true;
+    },
+  };
+}
+
+const HEALTH = 'GET /healthz';
+const DRAINING = refuse(503, 'errors/service_unavailable', 'The gateway is about to stop; try again.');
+const UNEXPECTED = refuse(
+  500,
+  'errors/unexpected_error',
+  'Something of ours broke; the log has more under this req_id.',
+);
+
+function newId(): string {
+  return crypto.randomUUID();
+}
+
+function decidedBy(entry: Entry): Decided {
+  if (entry.kind === 'answer') {
+    if (entry.replayed === true) return 'replayed';
+    return entry.reply.status === 429 ? 'rejected' : 'refused';
+  }
+  if (entry.decision === undefined) return 'unlimited';
+  return entry.decision.degraded ? 'degraded' : 'accepted';
+}
+
+function isHealthCheck({ request }: Exchange): boolean {
+  const { method, url = '' } = request;
+  return (method === 'GET' || method === 'HEAD') && (url === '/healthz' || url.startsWith('/healthz?'));
+}
+
+function healthReply(status: 'ok' | 'degraded' | 'draining'): Reply {
+  const body = JSON.stringify({ status });
+  return {
+    status: status === 'draining' ? 503 : 200,
+    headers: {
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+      'cache-control': 'no-store',
+    },
+    body,
+  };
+}

@@ -1,0 +1,69 @@
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import type { StoreUrl } from '../config/store-url.ts';
+
+/** A store URL that names a server. */
+export type RedisUrl = Exclude<StoreUrl, { kind: 'memory' }>;
+
+const CONNECT_MS = 2_000;
+const LONGEST_RETRY_MS = 1_000;
+
+/**
+ * A client that never keeps a command for later and never sends one twice: a check that was given up must not land after the outage, and one
+ * that may have been counted must not be counted again. It connects, and connects again, for as long as it lives.
+ * @param onError hears of connections that fail
+ */
+export function createRedisClient(url: RedisUrl, onError: (error: Error) => void): Redis | Cluster {
+  const retryStrategy = (times: number): number => Math.min(LONGEST_RETRY_MS, times * 50);
+  const options = {
+    ...(url.username === undefined ? {} : { username: url.username }),
+    ...(url.password === undefined ? {} : { password: url.password }),
+    connectTimeout: CONNECT_MS,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy,
+  } satisfies RedisOptions;
+  const client =
+    url.kind === 'redis'
+      ? new Redis({ ...options, ...url.node, db: url.db, ...(url.tls ? { tls: {} } : {}) })
+      : new Cluster([...url.nodes], {
+          redisOptions: options,
+          enableOfflineQueue: false,
+          clusterRetryStrategy: retryStrategy,
+          // Only MOVED and ASK are followed, which say that nothing was done.
+          retryDelayOnFailover: 0,
+          retryDelayOnClusterDown: 0,
+          slotsRefreshTimeout: CONNECT_MS,
+        });
+  client.on('error', onError);
+  return client;
+}
+
+/** Resolves when the client is connected, when its first try has failed, or after `ms`; says whether it is. */
+export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
+  const failed = new Promise<never>((_, reject) => void client.once('error', reject));
+  return within(ms, Promise.race([connect(client), failed]));
+}
+
+async function connect(client: Redis | Cluster): Promise<void> {
+  if (client.status !== 'ready') await new Promise((resolve) => client.once('ready', resolve));
+  // A cluster's client connects to a master with the first command for it, which would then be late.
+  if (client instanceof Cluster) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
+}
+
+/** Whether the server answers now, within `ms`. */
+export async function answers(client: Redis | Cluster, ms: number): Promise<boolean> {
+  return client.status === 'ready' && within(ms, client.ping());
+}
+
+/** Whether a promise is fulfilled within `ms`. */
+function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    const settle = (fulfilled: boolean) => (): void => {
+      clearTimeout(timer);
+      resolve(fulfilled);
+    };
+    promise.then(settle(true), settle(false));
+  });
+}

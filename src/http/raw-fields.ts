@@ -1,0 +1,23 @@
+/** Header fields as names and values in one flat list, in the order of the message; Node calls it `rawHeaders`. */
+export type RawFields = readonly string[];
+
+/**
+ * Calls `visit` for every field. Node's own `headers` joins most fields that come twice and drops others, so a rule about what a
+ * message really says must read this list.
+ */
+export function forEachField(raw: RawFields, visit: (name: string, value: string, lowerName: string) => void): void {
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] as string;
+    visit(name, raw[i + 1] as string, name.toLowerCase());
+  }
+}
+
+/**
+ * Every value of a field, in order.
+ * @param name in lower case
+ */
+export function fieldValues(raw: RawFields, name: string): string[] {
+  const values: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) if (raw[i]?.toLowerCase() === name) values.push(raw[i + 1] as string);
+  return values;
+}

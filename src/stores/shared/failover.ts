@@ -1,0 +1,45 @@
+import { Decision, FITS } from '../../core/decision.ts';
+import { StoreUnavailableError } from '../../core/errors.ts';
+import { createPlan, type Plan } from '../../core/plan.ts';
+import { createMemoryStore } from '../memory/limits.ts';
+
+/**
+ * Who decides while Redis cannot. `local`: this process's memory, by the same plan, so that each process admits at most one allowance.
+ * `admit`: everybody passes. `refuse`: the call throws, and over HTTP is 503. The first two are marked `degraded` (S17).
+ */
+export type OnStoreFailure = 'local' | 'admit' | 'refuse';
+
+/** Decides in the store's place. */
+export interface Failover {
+  /** @throws StoreUnavailableError, or what the local store throws */
+  decide(account: string, route: string, plan: Plan, cost: number, error: unknown): Decision;
+  /** For a degraded decision only. */
+  refund(decision: Decision): boolean;
+}
+
+const NO_PLAN = /* @__PURE__ */ createPlan([], []);
+
+/** @param localMaxKeys bound of the memory of `local` */
+export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): Failover {
+  switch (policy) {
+    case 'local': {
+      const store = createMemoryStore(localMaxKeys === undefined ? {} : { maxKeys: localMaxKeys });
+      return {
+        decide: (account, route, plan, cost) => store.consume(account, route, plan, cost).asDegraded(),
+        refund: (decision) => store.refund(decision),
+      };
+    }
+    case 'admit':
+      return {
+        decide: (account, route, _plan, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
+        refund: () => false,
+      };
+    case 'refuse':
+      return {
+        decide(_account, _route, _plan, _cost, error) {
+          throw error instanceof Error ? error : new StoreUnavailableError(error);
+        },
+        refund: () => false,
+      };
+  }
+}

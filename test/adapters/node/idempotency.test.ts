@@ -1,0 +1,600 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect as tcp } from 'node:net';
+import { PassThrough, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { describe, expect, it } from 'vitest';
+import { passageOf } from '../../../src/adapters/node.ts';
+import { type KeyedServer, keyedServers } from '../../support/keyed-server.ts';
+import { eventually, send } from '../../support/raw-http.ts';
+
+const { serve } = keyedServers();
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+const pause = (ms = 30) => new Promise((resolve) => setTimeout(resolve, ms));
+const typeOf = (reply: { text: string }) => JSON.parse(reply.text).type;
+
+const BYTES = Buffer.from([0, 255, 254, 10, 13, 0xe2, 0x82]);
+const ways: Record<string, Handler> = {
+  end: (_, response) => response.end('ok ✓'),
+  'end of bytes': (_, response) => response.end(BYTES),
+  'end without anything': (_, response) => response.end(),
+  'end with a callback alone': (_, response) => response.end(() => {}),
+  'writes in several encodings': (_, response) => {
+    response.write('6f6b', 'hex');
+    response.write('');
+    response.write(Buffer.from(' and '));
+    response.write('é', 'latin1');
+    response.end('ZW5k', 'base64', () => {});
+  },
+  'writeHead with a reason and a list': (_, response) =>
+    response.writeHead(201, 'Made', ['X-Twice', 'a', 'X-Twice', 'b', 'Content-Type', 'text/x']).end('made'),
+  'writeHead with an object': (_, response) => response.writeHead(202, { 'X-Own': '1', 'X-List': ['a', 'b'] }).end('x'),
+  'fields, a status and a length': (_, response) => {
+    response.statusCode = 203;
+    response.setHeader('Content-Length', 4);
+    response.setHeader('X-Own', '1');
+    response.write('ab');
+    response.end('cd');
+  },
+  'flushHeaders first': (_, response) => {
+    response.setHeader('x-own', '1');
+    response.flushHeaders();
+    setTimeout(() => response.end('later'), 5);
+  },
+  'a stream piped into it': (_, response) => Readable.from([Buffer.alloc(300_000, 1), 'and', BYTES]).pipe(response),
+  'a pipeline': async (_, response) => pipeline(Readable.from([Buffer.alloc(100_000, 2), 'end']), response),
+  'a buffer that is used again': (_, response) => {
+    const buffer = Buffer.from('aaaa');
+    response.write(buffer, () => {
+      buffer.fill('b');
+      response.write(buffer, () => response.end('c'));
+    });
+  },
+  'an error of 500': (_, response) => response.writeHead(500, { 'content-type': 'text/plain' }).end('broken'),
+  'no content': (_, response) => response.writeHead(204, { etag: '"1"' }).end('left out'),
+  'not modified': (_, response) => response.writeHead(304, { etag: '"1"' }).end(),
+};
+
+describe.each([
+  ['node:http', false],
+  ['connect', true],
+])('I4: a replay in %s is what the original was, written by', (_name, inConnect) => {
+  it.each(Object.entries(ways))('%s', async (_way, handler) => {
+    const server = await serve(handler, { inConnect });
+    const bare = await serve(handler, { inConnect, gate: { idempotent: () => undefined } });
+    const [first, second, unkept] = [await server.post(), await server.post(), await bare.post()];
+    expect(server.runs).toBe(1);
+    // What the client of the original got is what it would have got without a key.
+    expect([first.status, first.body]).toEqual([unkept.status, unkept.body]);
+    expect(first.headers['idempotency-replayed']).toBeUndefined();
+    expect([second.status, second.body]).toEqual([first.status, first.body]);
+    expect(second.headers['idempotency-replayed']).toBe('true');
+    const own = ({ headers }: typeof first) =>
+      Object.fromEntries(
+        Object.entries(headers).filter(([name]) => /^x-(own|list|twice)|^etag|^content-type/.test(name)),
+      );
+    expect(own(second)).toEqual(own(first));
+    expect(own(first)).toEqual(own(unkept));
+    expect(first.headers['x-ratelimit-remaining']).toBe('999');
+    expect(Object.keys(second.headers).filter((name) => /ratelimit|retry-after/.test(name))).toEqual([]);
+  });
+});
+
+describe('what the client sees of an answer', () => {
+  it('keeping comes before the end: nothing of a short answer is seen until then', async () => {
+    const server = await serve((_, response) => response.end('ok'));
+    server.line.next('complete', 'hung');
+    const socket = tcp(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 0\r\n\r\n');
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being kept');
+    await pause();
+    expect(text).toBe('');
+    server.line.deliver();
+    await eventually(() => text.endsWith('ok'), 'the answer');
+    // Node still says how long it is.
+    expect(text).toMatch(/content-length: 2/i);
+    socket.destroy();
+  });
+
+  it('a stream goes on one piece behind; its last piece and end wait', async () => {
+    const pieces = new PassThrough();
+    const server = await serve((_, response) => pieces.pipe(response.writeHead(200, { 'content-length': '3' })));
+    server.line.next('complete', 'hung');
+    const socket = tcp(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 0\r\n\r\n');
+    pieces.write('a');
+    await pause();
+    pieces.write('b');
+    await eventually(() => text.endsWith('\r\na'), 'the first piece');
+    pieces.end('c');
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being kept');
+    await pause();
+    expect(text.endsWith('\r\nab')).toBe(true);
+    server.line.deliver();
+    await eventually(() => text.endsWith('abc'), 'the last piece');
+    socket.destroy();
+  });
+
+  it('the handler is told what it would be told: headers sent, writable ended, no second head, no write behind the end', async () => {
+    const told: unknown[] = [];
+    const server = await serve((_, response) => {
+      told.push(response.headersSent, response.writableEnded);
+      response.writeHead(201);
+      told.push(response.headersSent);
+      expect(() => response.writeHead(500)).toThrow(/after they are sent/);
+      expect(() => response.write(7 as never)).toThrow(TypeError);
+      response.end('one');
+      told.push(response.writableEnded);
+      response.setHeader('x-late', '1');
+      response.statusCode = 500;
+      response.write('two', (error) => told.push((error as NodeJS.ErrnoException).code));
+      response.end('three', (error?: NodeJS.ErrnoException) => told.push(error?.code));
+    });
+    const reply = await server.post();
+    expect([reply.status, reply.text, reply.headers['x-late']]).toEqual([201, 'one', undefined]);
+    expect(told).toEqual([false, false, true, true, 'ERR_STREAM_WRITE_AFTER_END', 'ERR_STREAM_ALREADY_FINISHED']);
+  });
+
+  it('a status or field that is none is refused where the handler says it', async () => {
+    const server = await serve((_, response) => {
+      expect(() => response.writeHead(99)).toThrow(/Invalid status code/);
+      expect(() => response.writeHead(200, { 'x-bad': 'a\nb' })).toThrow(/Invalid character/);
+      response.end('fine');
+    });
+    expect((await server.post()).text).toBe('fine');
+  });
+
+  it('keeps the pressure: a slow client slows the source down', async () => {
+    let made = 0;
+    const server = await serve(
+      (_, response) =>
+        new Readable({
+          read() {
+            made += 65_536;
+            this.push(made > 64 * 1_048_576 ? null : Buffer.alloc(65_536));
+          },
+        }).pipe(response),
+      { settings: { maxKeptBytes: 1_000 } },
+    );
+    const socket = tcp(server.port, '127.0.0.1');
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    socket.pause();
+    await pause(300);
+    expect(made).toBeLessThan(32 * 1_048_576);
+    let got = 0;
+    socket.on('data', (chunk) => {
+      got += chunk.length;
+    });
+    socket.resume();
+    await once(socket, 'close');
+    expect(got).toBeGreaterThan(64 * 1_048_576);
+  });
+});
+
+describe('trailers', () => {
+  it('are left alone, with a key and without; a replay has none', async () => {
+    const server = await serve((_, response) => {
+      response.writeHead(200, { trailer: 'x-sum' });
+      response.write('half, ');
+      response.addTrailers({ 'x-sum': '7' });
+      response.end('whole');
+    });
+    const ask = async (key: string) => {
+      const socket = tcp(server.port, '127.0.0.1');
+      socket.write(
+        `POST / HTTP/1.1\r\nhost: x\r\nx-account: a\r\n${key}content-length: 0\r\nconnection: close\r\n\r\n`,
+      );
+      let text = '';
+      for await (const chunk of socket) text += chunk;
+      return /half.*whole\r\n0\r\nx-sum: 7\r\n\r\n$/s.test(text);
+    };
+    const key = 'idempotency-key: k\r\n';
+    expect([await ask(''), await ask(key), await ask(key)]).toEqual([true, true, false]);
+    expect(server.runs).toBe(2);
+  });
+});
+
+describe('what is kept', () => {
+  it('I7: an answer over the bound reaches its client, is not kept, and is never run again', async () => {
+    const server = await serve((_, response) => response.writeHead(201).end('x'.repeat(101)), {
+      settings: { maxKeptBytes: 100 },
+    });
+    expect((await server.post()).text).toHaveLength(101);
+    const retry = await server.post();
+    expect([retry.status, typeOf(retry), server.runs]).toEqual([409, 'errors/already_used', 1]);
+    expect(JSON.parse(retry.text).detail).toMatch(/completed with status 201/);
+  });
+
+  it.each([204, 304])(
+    'I7: what a handler writes into a %i, which can have no body, is not over any bound',
+    async (status) => {
+      const server = await serve((_, response) => response.writeHead(status).end('x'.repeat(101)), {
+        settings: { maxKeptBytes: 100 },
+      });
+      expect([(await server.post()).status, (await server.post()).status, server.runs]).toEqual([status, status, 1]);
+    },
+  );
+
+  it('I7: an answer shorter than its own head says broke off, and is never replayed as if it were whole', async () => {
+    const server = await serve((_, response) => response.writeHead(201, { 'content-length': 10 }).end('abc'));
+    await server.post().catch(() => undefined);
+    const retry = await server.post();
+    expect([retry.status, typeOf(retry), server.runs]).toEqual([409, 'errors/already_used', 1]);
+  });
+
+  it.each([
+    ['node:http', false],
+    ['connect', true],
+  ] as const)('in %s a handler that throws when its answer is out loses nothing of it', async (_name, inConnect) => {
+    const late = (_: IncomingMessage, response: ServerResponse) => {
+      response.writeHead(201).end('sent');
+      if (inConnect) throw new Error('too late');
+      response.req.socket.destroy();
+    };
+    const server = await serve(late, { inConnect });
+    expect((await server.post()).text).toBe('sent');
+    const retry = await server.post();
+    expect([retry.text, retry.headers['idempotency-replayed'], server.runs]).toEqual(['sent', 'true', 1]);
+  });
+
+  it('I7: an answer of exactly the bound is kept', async () => {
+    const server = await serve((_, response) => response.end('x'.repeat(100)), { settings: { maxKeptBytes: 100 } });
+    await server.post();
+    expect((await server.post()).text).toHaveLength(100);
+  });
+
+  it.each<[string, Handler]>([
+    [
+      'destroys its response',
+      (_, response) => {
+        response.writeHead(201).write('half');
+        response.write('of it');
+        setTimeout(() => response.destroy(), 20);
+      },
+    ],
+    [
+      'pipes what breaks',
+      (_, response) => {
+        const broken = Readable.from(
+          (async function* () {
+            yield 'half';
+            yield 'of it';
+            throw new Error('boom');
+          })(),
+        );
+        response.statusCode = 201;
+        pipeline(broken, response).catch(() => {});
+      },
+    ],
+  ])('I7: of a handler that %s in mid-answer, the status is kept', async (_way, handler) => {
+    const server = await serve(handler);
+    const first = await server.post().catch(() => undefined);
+    expect(first?.broken ?? true).toBe(true);
+    const retry = await server.post();
+    expect([retry.status, typeOf(retry), server.runs]).toEqual([409, 'errors/already_used', 1]);
+    expect(JSON.parse(retry.text).detail).toMatch(/status 201/);
+  });
+
+  it('I6, I7: a handler that throws, or rejects, leaves an outcome behind, and its error surfaces as before', async () => {
+    const surfaced: unknown[] = [];
+    const listeners = process.listeners('unhandledRejection');
+    process.removeAllListeners('unhandledRejection');
+    process.on('unhandledRejection', (error) => surfaced.push(error));
+    try {
+      const server = await serve((request) => {
+        if (request.url === '/throws') throw new Error('thrown');
+        return Promise.reject(new Error('rejected'));
+      });
+      for (const path of ['/throws', '/rejects']) {
+        const abandoned = server.post(path, { 'idempotency-key': path }).catch(() => undefined);
+        await eventually(() => server.line.sent.at(-1) === 'complete', 'the outcome is kept');
+        const retry = await server.post(path, { 'idempotency-key': path });
+        expect([retry.status, typeOf(retry)]).toEqual([409, 'errors/already_used']);
+        server.server.closeAllConnections();
+        await abandoned;
+        server.line.sent.length = 0;
+      }
+      expect(surfaced).toMatchObject([{ message: 'thrown' }, { message: 'rejected' }]);
+    } finally {
+      process.removeAllListeners('unhandledRejection');
+      for (const listener of listeners) process.on('unhandledRejection', listener);
+    }
+  });
+
+  it('I4: session, moment and connection are not replayed, nor a mark that the handler forged', async () => {
+    const server = await serve((_, response) =>
+      response
+        .writeHead(200, { 'set-cookie': 'a=1', 'x-request-id': '7', 'Idempotency-Replayed': 'true', 'x-own': '1' })
+        .end('ok'),
+    );
+    const [first, second] = [await server.post(), await server.post()];
+    expect([first.headers['set-cookie'], first.headers['idempotency-replayed']]).toEqual([['a=1'], undefined]);
+    expect(second.headers).toMatchObject({ 'x-own': '1', 'idempotency-replayed': 'true' });
+    expect([second.headers['set-cookie'], second.headers['x-request-id']]).toEqual([undefined, undefined]);
+  });
+
+  it('I4: an answer to HEAD is replayed without inventing the length of its body', async () => {
+    const server = await serve((_, response) =>
+      response.writeHead(200, { 'content-length': '1234', etag: '"1"' }).end(),
+    );
+    const ask = () => send(server.port, { method: 'HEAD', path: '/', headers: { 'idempotency-key': 'k' } });
+    const [first, second] = [await ask(), await ask()];
+    expect([first.headers['content-length'], first.headers.etag]).toEqual(['1234', '"1"']);
+    expect([second.headers['content-length'], second.headers.etag]).toEqual([undefined, '"1"']);
+    expect(server.runs).toBe(1);
+  });
+
+  it("I6, S16: a handler's 429 gives the key back, and stays charged", async () => {
+    let answers = 0;
+    const server = await serve((_, response) =>
+      response.writeHead(++answers === 1 ? 429 : 200, { 'retry-after': '1' }).end(),
+    );
+    const [first, second] = [await server.post(), await server.post()];
+    expect([first.status, first.headers['retry-after'], second.status]).toEqual([429, undefined, 200]);
+    expect((await server.limiter.peek({ account: 'a', route: 'POST /' }))[0]?.remaining).toBe(998);
+  });
+
+  it('I6: an abandoned passage gives key and charge back, whatever it is answered with', async () => {
+    const server = await serve(async (_, response) => {
+      await passageOf(response)?.abandon();
+      response.writeHead(503).end('refused');
+    });
+    expect([(await server.post()).status, (await server.post()).status, server.runs]).toEqual([503, 503, 2]);
+    expect((await server.limiter.peek({ account: 'a', route: 'POST /' }))[0]?.remaining).toBe(1_000);
+  });
+});
+
+describe('I11: a client that goes', () => {
+  const gone = async (server: KeyedServer) => {
+    const socket = tcp(server.port, '127.0.0.1');
+    socket.write(
+      'POST / HTTP/1.1\r\nhost: x\r\nx-account: a\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{"a":1}',
+    );
+    await eventually(() => server.runs === 1, 'the handler runs');
+    return socket;
+  };
+
+  it.each<[string, (go: Promise<unknown>) => Handler]>([
+    [
+      'before the answer begins',
+      (go) => async (_, response) => {
+        await go;
+        response.writeHead(201).write('half ');
+        response.end('and half');
+      },
+    ],
+    [
+      'in mid-answer',
+      (go) => async (_, response) => {
+        response.writeHead(201).write('half ');
+        response.write('and ');
+        await go;
+        response.end('half');
+      },
+    ],
+    [
+      'while something is piped',
+      (go) => (_, response) => {
+        response.writeHead(201);
+        Readable.from(
+          (async function* () {
+            yield 'half ';
+            yield 'and ';
+            await go;
+            yield 'half';
+          })(),
+        ).pipe(response);
+      },
+    ],
+    [
+      'while a pipeline runs',
+      (go) => (_, response) => {
+        response.writeHead(201);
+        const source = Readable.from(
+          (async function* () {
+            yield 'half ';
+            yield 'and ';
+            await go;
+            yield 'half';
+          })(),
+        );
+        pipeline(source, response).catch(() => {});
+      },
+    ],
+  ])('%s: the answer is kept whole, and its retry gets it', async (_when, handler) => {
+    let go = () => {};
+    const going = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const server = await serve(handler(going));
+    const socket = await gone(server);
+    await pause();
+    socket.destroy();
+    await pause();
+    go();
+    const retry = await server.post();
+    expect([retry.status, retry.text, server.runs]).toEqual([201, 'half and half', 1]);
+    expect(retry.headers['idempotency-replayed']).toBe('true');
+  });
+
+  it('a writer that waits for room, or for a callback, is let on', async () => {
+    let closed = 0;
+    const server = await serve(
+      async (_, response) => {
+        response.on('close', () => closed++);
+        const big = Buffer.alloc(1_048_576, 'x');
+        for (let i = 0; i < 16; i++) {
+          if (i % 2 === 0) await new Promise((resolve) => response.write(big, resolve));
+          else if (!response.write(big)) await once(response, 'drain');
+        }
+        response.end('done');
+      },
+      { settings: { maxKeptBytes: 64 * 1_048_576 } },
+    );
+    const socket = await gone(server);
+    socket.pause();
+    await pause(100);
+    socket.destroy();
+    const retry = await server.post();
+    expect(retry.body.length).toBe(16 * 1_048_576 + 4);
+    expect([server.runs, closed]).toEqual([1, 1]);
+  });
+
+  it('before the handler was reached gives the key back: its retry runs', async () => {
+    const server = await serve((_, response) => response.end('ok'));
+    server.line.next('dispatch', 'hung');
+    const socket = tcp(server.port, '127.0.0.1');
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 0\r\n\r\n');
+    await eventually(() => server.line.sent.includes('dispatch'), 'the claim is being dispatched');
+    socket.destroy();
+    await pause();
+    server.line.deliver();
+    await eventually(() => server.line.sent.includes('abandon'), 'the key is given back');
+    expect(server.runs).toBe(0);
+    expect((await send(server.port, { method: 'POST', path: '/', headers: { 'idempotency-key': 'k' } })).text).toBe(
+      'ok',
+    );
+  });
+});
+
+describe('I10, I12: where another outcome may win', () => {
+  const settings = { onOrphan: 'reexecute', maxKeptBytes: 100 } as const;
+  const wins = (server: KeyedServer) =>
+    server.idempotency.completeWith(
+      { scope: 'app_1', key: 'k' },
+      { status: '200', value: '[1,200,["x-winner","1"]]\ntwon' },
+    );
+
+  it('nothing is seen before it is kept, and the winner is sent in its place', async () => {
+    const server = await serve(
+      async (_, response) => {
+        response.setHeader('x-own', '1');
+        response.write('own ');
+        await wins(server);
+        response.end('answer');
+      },
+      { settings },
+    );
+    const reply = await server.post();
+    expect([reply.status, reply.text, reply.headers['x-own'], reply.headers['x-winner']]).toEqual([
+      200,
+      'won',
+      undefined,
+      '1',
+    ]);
+    expect(reply.headers['idempotency-replayed']).toBe('true');
+  });
+
+  it('where some of the own answer was sent, it breaks off', async () => {
+    const server = await serve(
+      async (_, response) => {
+        response.write('own ');
+        response.write('answer ');
+        await pause();
+        await wins(server);
+        response.end('end');
+      },
+      { settings: { onOrphan: 'reject' } },
+    );
+    const reply = await server.post();
+    expect([reply.broken, reply.text]).toEqual([true, 'own ']);
+  });
+
+  it('an answer over the bound is kept as such first, and then streams', async () => {
+    let told: unknown[] = [];
+    const server = await serve(
+      async (_, response) => {
+        told = [response.write('x'.repeat(60)), response.write('x'.repeat(60))];
+        await once(response, 'drain');
+        await new Promise((resolve) => response.write('y', resolve));
+        response.end('z');
+      },
+      { settings },
+    );
+    server.line.next('complete', 'hung');
+    const asked = server.post();
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being kept');
+    server.line.deliver();
+    const reply = await asked;
+    expect(reply.text).toBe(`${'x'.repeat(120)}yz`);
+    expect(told).toEqual([true, false]);
+    expect(typeOf(await server.post())).toBe('errors/already_used');
+  });
+
+  it('an answer over the bound that lost is replaced, and the handler writes to nobody', async () => {
+    let ended = false;
+    const server = await serve(
+      async (_, response) => {
+        await wins(server);
+        Readable.from(['x'.repeat(60), 'x'.repeat(60), 'more']).pipe(response);
+        await pause();
+        response.write('more');
+        response.end('z');
+        ended = true;
+      },
+      { settings },
+    );
+    expect((await server.post()).text).toBe('won');
+    await eventually(() => ended, 'the handler ends');
+  });
+
+  it('503 where keeping is not acknowledged', async () => {
+    const server = await serve((_, response) => response.end('own'), { settings });
+    server.line.next('complete', 'lost');
+    const reply = await server.post();
+    expect([reply.status, typeOf(reply)]).toEqual([503, 'errors/service_unavailable']);
+    await eventually(() => server.idempotency.pending === 0, 'the background has kept it');
+    expect((await server.post()).text).toBe('own');
+  });
+
+  it('I12: with reject the client gets its answer, and keeping goes on in the background', async () => {
+    const server = await serve((_, response) => response.end('own'));
+    server.line.next('complete', 'lost');
+    expect((await server.post()).text).toBe('own');
+    await eventually(() => server.idempotency.pending === 0, 'the background has kept it');
+    expect((await server.post()).headers['idempotency-replayed']).toBe('true');
+  });
+});
+
+describe('many at once', () => {
+  it('I5: of 50 duplicates one is executed, and all get its answer', async () => {
+    const server = await serve(async (_, response) => {
+      await pause(50);
+      response.writeHead(201).end(String(Math.random()));
+    });
+    const replies = await Promise.all(Array.from({ length: 50 }, () => server.post()));
+    expect(server.runs).toBe(1);
+    expect(new Set(replies.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(replies.filter(({ headers }) => headers['idempotency-replayed'] === 'true')).toHaveLength(49);
+    expect((await server.limiter.peek({ account: 'a', route: 'POST /' }))[0]?.remaining).toBe(999);
+  });
+
+  it('pipelined requests with keys are answered in order, each with its own', async () => {
+    const server = await serve(async (request, response) => {
+      await pause(request.url === '/1' ? 40 : 1);
+      response.end(`answer ${request.url}`);
+    });
+    const socket = tcp(server.port, '127.0.0.1');
+    const ask = (i: number) =>
+      `POST /${i} HTTP/1.1\r\nhost: x\r\nidempotency-key: k${i}\r\ncontent-length: 2\r\n\r\n{}`;
+    socket.write([1, 2, 3, 1].map(ask).join(''));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    await eventually(() => text.split('answer').length === 5, 'four answers');
+    expect([...text.matchAll(/answer (\/\d)/g)].map(([, path]) => path)).toEqual(['/1', '/2', '/3', '/1']);
+    expect(server.runs).toBe(3);
+    socket.destroy();
+  });
+});

@@ -1,0 +1,169 @@
+/** issue 2: `serve` runs until a signal; contract.md: draining, and the exit code; a config without keys is warned of. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { serve } from '../../../src/gateway/cli/serve.ts';
+import { checkConfig } from '../../../src/gateway/config/config.ts';
+import type { Gateway } from '../../../src/gateway/gateway.ts';
+import type { Log } from '../../../src/gateway/operations/log.ts';
+import { ListenError } from '../../../src/gateway/server/listen.ts';
+import { configOf } from '../../support/gateway.ts';
+import { type LogFile, openLog } from '../../support/in-process.ts';
+import { listen } from '../../support/listen.ts';
+import { eventually, send } from '../../support/raw-http.ts';
+
+/** What `serve` makes for itself, within a test's reach. */
+const made = vi.hoisted(() => ({
+  log: undefined as Log | undefined,
+  gateways: [] as { stop(): Promise<number> }[],
+  stopFails: undefined as Error | undefined,
+}));
+
+vi.mock('../../../src/gateway/operations/log.ts', async (original) => {
+  const actual = await original<typeof import('../../../src/gateway/operations/log.ts')>();
+  return { ...actual, createLog: (fd?: number) => made.log ?? actual.createLog(fd) };
+});
+vi.mock('../../../src/gateway/gateway.ts', async (original) => {
+  const actual = await original<typeof import('../../../src/gateway/gateway.ts')>();
+  return {
+    ...actual,
+    startGateway: async (...args: Parameters<typeof actual.startGateway>): Promise<Gateway> => {
+      const gateway = await actual.startGateway(...args);
+      made.gateways.push(gateway);
+      const stop = async () => {
+        const cutOff = await gateway.stop();
+        if (made.stopFails !== undefined) throw made.stopFails;
+        return cutOff;
+      };
+      return { ...gateway, stop };
+    },
+  };
+});
+
+const EVENTS = ['SIGTERM', 'SIGINT', 'uncaughtException', 'unhandledRejection'] as const;
+type Listener = (value: unknown) => void;
+const listenersOf = (event: string) => process.listeners(event as 'SIGTERM') as Listener[];
+
+let before: Map<string, Listener[]>;
+let log: LogFile;
+let exits: unknown[];
+let printed: string;
+
+/** The listener that `serve` has put there; emitting the event itself would reach the test runner's too. */
+function tell(event: (typeof EVENTS)[number], value: unknown): void {
+  const [added] = listenersOf(event).filter((listener) => !before.get(event)?.includes(listener));
+  if (added === undefined) throw new Error(`Nobody listens to ${event}.`);
+  added(value);
+}
+
+const line = (msg: string) => log.lines().find((found) => found.msg === msg);
+const portOf = (msg: string) => eventually(() => line(msg)?.port as number | undefined, msg);
+
+beforeEach(() => {
+  before = new Map(EVENTS.map((event) => [event, listenersOf(event)]));
+  // `openLog` itself makes a real one.
+  made.log = undefined;
+  log = openLog();
+  made.log = { ...log.log, close: async () => {} };
+  made.stopFails = undefined;
+  exits = [];
+  printed = '';
+  vi.spyOn(process, 'exit').mockImplementation((code) => exits.push(code) as never);
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    printed += text;
+    return true;
+  });
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await Promise.all(made.gateways.splice(0).map((gateway) => gateway.stop()));
+  for (const event of EVENTS) {
+    for (const listener of listenersOf(event)) {
+      if (!before.get(event)?.includes(listener)) process.off(event, listener as never);
+    }
+  }
+});
+
+const anyPort = { host: '127.0.0.1', port: 0 };
+const config = (rest: Record<string, unknown> = {}) =>
+  checkConfig({ listen: anyPort, ...configOf('http://127.0.0.1:1'), ...rest }, 'test');
+
+it.each(['SIGTERM', 'SIGINT'] as const)('%s: drains, stops, and exits 0', async (signal) => {
+  await serve(config({ admin: anyPort }), {});
+  const [port, adminPort] = [await portOf('listening'), await portOf('admin listening')];
+  expect(line('listening')).toMatchObject({ host: '127.0.0.1', url: `http://127.0.0.1:${port}` });
+  expect((await send(port, { path: '/healthz' })).status).toBe(200);
+  expect((await send(adminPort, { path: '/metrics' })).status).toBe(200);
+  tell(signal, signal);
+  await eventually(() => exits.length > 0, 'the exit');
+  expect(exits).toEqual([0]);
+  await eventually(() => line('stopped'), 'the last line');
+  expect(line('draining')).toMatchObject({ signal });
+  expect(line('stopped')).toMatchObject({ cutOff: 0 });
+  await expect(send(port, { path: '/healthz' })).rejects.toThrow('ECONNREFUSED');
+  expect(printed).toBe('');
+});
+
+it('a second signal does not wait: exit 1', async () => {
+  await serve(config(), {});
+  tell('SIGTERM', 'SIGTERM');
+  vi.mocked(process.exit).mockImplementationOnce((code) => {
+    throw new Error(`exit ${code}`);
+  });
+  expect(() => tell('SIGINT', 'SIGINT')).toThrow('exit 1');
+  await eventually(() => exits.length > 0, 'the exit of the first');
+});
+
+it('what cannot stop in order exits 1, and says why', async () => {
+  made.stopFails = new Error('stuck');
+  await serve(config(), {});
+  tell('SIGTERM', 'SIGTERM');
+  await eventually(() => exits.length > 0, 'the exit');
+  expect(exits).toEqual([1]);
+  await eventually(() => line('could not stop in order'), 'the line');
+  expect(line('could not stop in order')).toMatchObject({ level: 50, err: { message: 'stuck' } });
+});
+
+it('what nobody caught is logged, and the other requests do not pay for it', async () => {
+  await serve(config(), {});
+  const port = await portOf('listening');
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) tell(event, new Error(event));
+  await eventually(() => log.lines().filter(({ msg }) => msg === 'uncaught').length === 2, 'both lines');
+  expect(exits).toEqual([]);
+  expect((await send(port, { path: '/healthz' })).status).toBe(200);
+});
+
+it('a config without keys or routes is warned of: no request will get through', async () => {
+  await serve(config({ keys: [], routes: [] }), {});
+  await portOf('listening');
+  const warnings = log.lines().filter(({ level }) => level === 40);
+  expect(warnings.map(({ msg }) => msg)).toEqual([
+    'the config has no keys: no request will get through',
+    'the config has no routes: no request will get through',
+  ]);
+  expect(line('admin listening')).toBeUndefined();
+});
+
+it('without a config: the demonstration with its banner, and its provider stops with it', async () => {
+  await serve(undefined, { port: '0' });
+  const port = await portOf('listening');
+  expect(printed).toContain(`headgate listening on http://127.0.0.1:${port}, metrics on`);
+  const headers = { 'x-api-key': 'demo-key-one' };
+  const reply = await send(port, { method: 'POST', path: '/api/v1/emails?account_id=acc_alice', headers });
+  expect(reply).toMatchObject({ status: 201, headers: { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99' } });
+  tell('SIGINT', 'SIGINT');
+  await eventually(() => exits.length > 0, 'the exit');
+  expect(exits).toEqual([0]);
+});
+
+it.each(['the demonstration', 'a config'])(
+  '%s: a port that is taken is a ListenError, and nobody waits for a signal',
+  async (kind) => {
+    const taken = await listen((_, response) => void response.end());
+    const failing =
+      kind === 'a config'
+        ? serve(config({ listen: { ...anyPort, port: taken.port } }), {})
+        : serve(undefined, { port: String(taken.port) });
+    await expect(failing).rejects.toThrow(ListenError);
+    for (const event of EVENTS) expect(listenersOf(event)).toEqual(before.get(event));
+    await taken.close();
+  },
+);

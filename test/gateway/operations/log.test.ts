@@ -1,0 +1,70 @@
+/** Issue 2, part 7: a log with req_id and never a token; a reader that goes away does not take the gateway with it. */
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
+import { createLog } from '../../../src/gateway/operations/log.ts';
+import { eventually } from '../../support/raw-http.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'headgate-log-'));
+const file = join(folder, 'log.jsonl');
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function exchangeOf(writableFinished: boolean) {
+  const request = { method: 'POST', url: '/x?secret', headers: { 'x-api-key': 'secret' } };
+  return createExchange(
+    'id-1',
+    request as never as IncomingMessage,
+    { writableFinished } as never as ServerResponse,
+    false,
+  );
+}
+
+it('has one line of JSON for each request: what was decided and how long it took, and nothing of its path or headers', async () => {
+  const fd = openSync(file, 'w');
+  const log = createLog(fd);
+  const whole = exchangeOf(true);
+  whole.route = { name: 'POST /x', source: undefined, idempotent: undefined };
+  whole.decided = 'accepted';
+  log.request(whole, 200);
+  log.request(exchangeOf(false), 499);
+  const lines = await eventually(() => {
+    const found = readFileSync(file, 'utf8').trimEnd().split('\n');
+    return found.length === 2 && found.map((line) => JSON.parse(line));
+  }, 'two lines');
+  expect(lines[0]).toEqual({
+    level: 30,
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    req_id: 'id-1',
+    method: 'POST',
+    route: 'POST /x',
+    status: 200,
+    ms: expect.any(Number),
+    decision: 'accepted',
+    msg: 'request',
+  });
+  expect(lines[1]).toMatchObject({ route: null, decision: 'refused', status: 499, aborted: true });
+  expect(lines[0].ms).toBeGreaterThanOrEqual(0);
+  expect(JSON.stringify(lines)).not.toContain('secret');
+  closeSync(fd);
+});
+
+it('close writes what is still kept', async () => {
+  const fd = openSync(file, 'w');
+  const log = createLog(fd);
+  for (let i = 0; i < 3; i += 1) log.logger.info({ i }, 'kept');
+  await log.close();
+  expect(readFileSync(file, 'utf8').match(/"kept"/g)).toHaveLength(3);
+});
+
+it('without a reader it is silent, and ends all the same', async () => {
+  const fd = openSync(file, 'w');
+  closeSync(fd);
+  // Nothing else may open a file before the descriptor is used: it would get this number.
+  const log = createLog(fd);
+  log.logger.info('nobody reads this');
+  log.logger.info('nor this');
+  await log.close();
+});

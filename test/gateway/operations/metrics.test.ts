@@ -1,0 +1,174 @@
+/** Issue 2, part 7: metrics by route, never by account; contract.md: the operator's listener. */
+import { describe, expect, it } from 'vitest';
+import type { Decision } from '../../../src/core/decision.ts';
+import type { LimitStore } from '../../../src/core/ports.ts';
+import { createAdminServer } from '../../../src/gateway/operations/admin.ts';
+import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
+import { createLimiter } from '../../../src/limits/limiter.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
+import { expectProblem } from '../../support/gateway.ts';
+import { openRaw, send } from '../../support/raw-http.ts';
+
+const create = () => createMetrics([{ name: 'store_figure', help: 'A figure', value: () => 7 }]);
+
+/** Lines of one metric, without its name. */
+async function samplesOf(metrics: ReturnType<typeof create>, name: string): Promise<string[]> {
+  const { text } = await metrics.render();
+  return text.split('\n').flatMap((line) => (line.startsWith(`headgate_${name}`) ? [line.slice(9 + name.length)] : []));
+}
+
+const limiter = createLimiter({
+  store: createMemoryStore(),
+  limits: (subject) => (subject.route === 'GET /free' ? {} : { allMethods: ['1/1m'] }),
+});
+const decide = (route: string) => limiter.consumeSync({ account: 'acc_secret', route });
+
+describe('metrics', () => {
+  it('count decisions by route, shown limit and outcome, and name no account', async () => {
+    const metrics = create();
+    const degraded = { route: 'GET /a', shown: undefined, accepted: true, degraded: true } as Decision;
+    for (const decision of [decide('GET /a'), decide('GET /a'), decide('GET /a'), decide('GET /free'), degraded]) {
+      metrics.onEvent({ type: 'decision', requestId: 'id', decision });
+    }
+    expect(await samplesOf(metrics, 'decisions_total')).toEqual([
+      '{route="GET /a",limit="all-methods",outcome="accepted"} 1',
+      '{route="GET /a",limit="all-methods",outcome="rejected"} 2',
+      '{route="GET /free",limit="none",outcome="accepted"} 1',
+      '{route="GET /a",limit="none",outcome="degraded"} 1',
+    ]);
+    expect((await metrics.render()).text).not.toContain('acc_secret');
+  });
+
+  it("S13, S16: count refunds that took something back, the provider's own 429, and failures", async () => {
+    const metrics = create();
+    const decision = decide('GET /b');
+    metrics.onEvent({ type: 'refund', requestId: 'id', decision, refunded: true });
+    metrics.onEvent({ type: 'refund', requestId: 'id', decision, refunded: false });
+    metrics.onEvent({ type: 'provider_rejected', requestId: 'id', decision });
+    metrics.onEvent({ type: 'provider_rejected', requestId: 'id', decision: undefined });
+    metrics.onEvent({ type: 'failure', requestId: 'id', stage: 'limits', error: new Error('secret') });
+    metrics.onEvent({ type: 'skipped', requestId: 'id', reason: 'not_limited' });
+    expect(await samplesOf(metrics, 'refunds_total')).toEqual(['{route="GET /b"} 1']);
+    expect(await samplesOf(metrics, 'provider_rejections_total')).toEqual([
+      '{route="GET /b"} 1',
+      '{route="unlimited"} 1',
+    ]);
+    expect(await samplesOf(metrics, 'failures_total')).toEqual(['{stage="limits"} 1']);
+  });
+
+  it('count requests by route and status, time the upstream, and ask figures when they are read', async () => {
+    const metrics = create();
+    metrics.onRequest('GET /a', 200);
+    metrics.onRequest(undefined, 404);
+    metrics.onUpstream('GET /a', 0.2);
+    expect(await samplesOf(metrics, 'requests_total')).toEqual([
+      '{route="GET /a",status="200"} 1',
+      '{route="none",status="404"} 1',
+    ]);
+    expect(await samplesOf(metrics, 'upstream_seconds_sum')).toEqual(['{route="GET /a"} 0.2']);
+    expect(await samplesOf(metrics, 'store_figure')).toEqual([' 7']);
+  });
+
+  it('time every call of a store, one that answers at once, later, or not at all; its answers pass', async () => {
+    const metrics = create();
+    let closed = 0;
+    const store = {
+      synchronous: false,
+      consume: () => 'decision',
+      peek: async () => 'windows',
+      refund: () => Promise.reject(new Error('away')),
+      reset: async () => undefined,
+      close: () => {
+        closed += 1;
+      },
+    } as unknown as LimitStore;
+    const measured = metrics.measured(store);
+    const plan = limiter.plan({ account: 'a', route: 'GET /a' });
+    expect(measured.synchronous).toBe(false);
+    expect(measured.consume('a', 'r', plan, 1)).toBe('decision');
+    expect(await measured.peek('a', 'r', plan)).toBe('windows');
+    await expect(measured.refund(decide('GET /c'))).rejects.toThrow('away');
+    await measured.reset({});
+    await measured.close?.();
+    expect(closed).toBe(1);
+    expect(await samplesOf(metrics, 'store_seconds_count')).toEqual([
+      '{operation="consume"} 1',
+      '{operation="peek"} 1',
+      '{operation="refund"} 1',
+      '{operation="reset"} 1',
+    ]);
+    expect(metrics.measured({ ...store, close: undefined } as unknown as LimitStore).close?.()).toBeUndefined();
+  });
+});
+
+describe('the admin listener', () => {
+  async function open(metrics = create()) {
+    const server = createAdminServer(metrics);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    return {
+      port,
+      close: () => {
+        server.close();
+        server.closeAllConnections();
+      },
+    };
+  }
+
+  it('answers GET /metrics in the text format of Prometheus, which nobody may keep', async () => {
+    const { port, close } = await open();
+    const reply = await send(port, { path: '/metrics?x=1' });
+    expect(reply).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
+    expect(reply.headers['content-type']).toMatch(/^text\/plain; version=/);
+    expect(reply.text).toContain('# TYPE headgate_decisions_total counter');
+    close();
+  });
+
+  it.each([
+    ['POST', '/metrics'],
+    ['GET', '/'],
+    ['GET', '/metrics/'],
+    ['GET', '/healthz'],
+  ])('%s %s: 404, the error object', async (method, path) => {
+    const { port, close } = await open();
+    const reply = await send(port, { method, path, body: method === 'POST' ? 'x' : '' });
+    expect(reply.status).toBe(404);
+    expect(JSON.parse(reply.text)).toMatchObject({ status: 404, type: 'errors/resource_not_found' });
+    close();
+  });
+
+  it('what breaks while it collects: 500, the error object, and the next request is answered', async () => {
+    const metrics = createMetrics([
+      {
+        name: 'store_figure',
+        help: 'A figure',
+        value: () => {
+          throw new Error('secret');
+        },
+      },
+    ]);
+    const { port, close } = await open(metrics);
+    for (let i = 0; i < 2; i += 1) {
+      const reply = await send(port, { path: '/metrics' });
+      expect(JSON.parse(reply.text)).toMatchObject({ status: 500, type: 'errors/unexpected_error' });
+      expect(reply.text).not.toContain('secret');
+    }
+    close();
+  });
+
+  it('contract: x-request-id of the answer is the req_id of an error', async () => {
+    const { port, close } = await open();
+    const reply = await send(port, { path: '/nowhere' });
+    close();
+    expectProblem(reply, 404, 'errors/resource_not_found');
+  });
+
+  it('a scraper that goes away takes nothing with it', async () => {
+    const { port, close } = await open();
+    const connection = await openRaw(port);
+    connection.write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n');
+    connection.socket.resetAndDestroy();
+    expect((await send(port, { path: '/metrics' })).status).toBe(200);
+    close();
+  });
+});

@@ -1,0 +1,181 @@
+/** contract.md, "Requests": malformed HTTP is 400 with the whole error object, in its turn, then the connection closes. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sendReply } from '../../../src/gateway/exchange/answers.ts';
+import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
+import { type Connections, watchConnections } from '../../../src/gateway/server/connections.ts';
+import { expectProblem } from '../../support/gateway.ts';
+import { eventually, openRaw, type RawReply, rawRequest } from '../../support/raw-http.ts';
+
+let told: { id: string; status: number; reason: string }[];
+let held: ServerResponse[];
+let connections: Connections;
+let ids = 0;
+const server = createServer({
+  connectionsCheckingInterval: 20,
+  requestTimeout: 150,
+  headersTimeout: 150,
+  requireHostHeader: false,
+});
+const portOf = () => (server.address() as AddressInfo).port;
+
+beforeAll(async () => {
+  const newId = () => `id-${++ids}`;
+  connections = watchConnections(server, {
+    newId,
+    onMalformed: (id, status, reason) => told.push({ id, status, reason }),
+  });
+  server.on('request', (request, response) => {
+    const exchange = createExchange(newId(), request, response, false);
+    connections.add(exchange);
+    request.on('error', () => {}).resume();
+    if (request.url === '/held') held.push(response);
+    if (request.url === '/answered') sendReply(exchange, { status: 404, headers: {}, body: '' });
+    if (request.url === '/') response.end('fine');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterAll(() => {
+  server.close();
+  server.closeAllConnections();
+});
+beforeEach(() => {
+  told = [];
+  held = [];
+});
+
+describe('what never became a request', () => {
+  it.each([
+    ['no HTTP at all', 'GARBAGE\r\n\r\n', 400, 'errors/malformed_request', 'HPE_INVALID_METHOD'],
+    [
+      'a head past 16 KiB',
+      `GET / HTTP/1.1\r\nx: ${'x'.repeat(20_000)}`,
+      431,
+      'errors/headers_too_large',
+      'HPE_HEADER_OVERFLOW',
+    ],
+    ['a head that does not end', 'GET / HTTP/1.1\r\n', 408, 'errors/request_timeout', 'ERR_HTTP_REQUEST_TIMEOUT'],
+    ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n', 400, 'errors/malformed_request', 'CONNECT'],
+  ])('%s: the whole error object, then closed', async (_title, bytes, status, type, reason) => {
+    const connection = await openRaw(portOf());
+    connection.write(bytes);
+    await connection.closed;
+    expect(connection.replies()).toHaveLength(1);
+    const [reply] = connection.replies() as [RawReply];
+    const { req_id } = expectProblem(reply, status, type);
+    expect(reply.headers.connection).toBe('close');
+    expect(connection.received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [A-Z][a-zA-Z ]+\r\n`));
+    expect(told).toEqual([{ id: req_id, status, reason }]);
+    expect(connections.running).toBe(0);
+  });
+
+  it('from somebody who cannot be answered any more leaves no trace', () => {
+    for (const error of [new Error('reset'), Object.assign(new Error('reset'), { code: 'ECONNRESET' })]) {
+      const socket = new PassThrough();
+      socket.end();
+      server.emit('clientError', error, socket);
+      expect(socket.destroyed).toBe(true);
+    }
+    const tunnel = new PassThrough();
+    tunnel.end();
+    server.emit('connect', {}, tunnel, Buffer.alloc(0));
+    expect(tunnel.destroyed).toBe(true);
+    expect(told).toEqual([]);
+  });
+
+  it('for a reason without a name is 400 too, and is answered once', async () => {
+    const socket = new PassThrough();
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    server.emit('clientError', new Error('odd'), socket);
+    server.emit('clientError', new Error('again'), socket);
+    await eventually(() => socket.destroyed, 'its end');
+    expect(text.match(/HTTP\/1\.1 400 Bad Request/g)).toHaveLength(1);
+    expect(told).toMatchObject([{ status: 400, reason: 'unknown' }]);
+  });
+});
+
+describe('on a connection with requests', () => {
+  it('it is answered behind those that are owed, and after them nothing is', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('GET', '/held').repeat(2)}GARBAGE\r\n\r\n`);
+    await eventually(() => held.length === 2, 'both requests');
+    expect(connection.received()).toBe('');
+    expect(connections.running).toBe(2);
+    for (const [index, response] of held.entries()) response.end(`held ${index}`);
+    await connection.closed;
+    const [first, second, third, ...more] = connection.replies();
+    expect([first?.text, second?.text, more]).toEqual(['held 0', 'held 1', []]);
+    expectProblem(third as RawReply, 400, 'errors/malformed_request');
+    expect(connections.running).toBe(0);
+  });
+
+  it('a tunnel is refused in its turn too', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('GET', '/held')}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`);
+    await eventually(() => held.length === 1, 'the request');
+    held[0]?.end('held');
+    await connection.closed;
+    expect(connection.replies().map(({ status }) => status)).toEqual([200, 400]);
+  });
+
+  it('a body that is malformed is the answer of its own request', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('POST', '/held', { 'transfer-encoding': 'chunked' })}zz\r\n`);
+    await connection.closed;
+    expect(connection.replies()).toHaveLength(1);
+    expectProblem(connection.replies()[0] as RawReply, 400, 'errors/malformed_request');
+    expect(told).toEqual([]);
+  });
+
+  it('a body that does not end in time: 408', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('POST', '/held', { 'content-length': '9' })}half`);
+    await connection.closed;
+    expectProblem(connection.replies()[0] as RawReply, 408, 'errors/request_timeout');
+  });
+
+  it('a body that is malformed behind its answer only closes', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(rawRequest('POST', '/answered', { 'transfer-encoding': 'chunked' }));
+    await eventually(() => connection.received().includes(' 404 '), 'the answer');
+    connection.write('zz\r\n');
+    await connection.closed;
+    expect(connection.received().match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+
+  it('where the last answer closed the connection, nothing more is said', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('GET', '/held', { connection: 'close' })}GARBAGE\r\n\r\n`);
+    await eventually(() => held.length === 1, 'the request');
+    held[0]?.end('last');
+    await connection.closed;
+    expect(connection.replies().map(({ text }) => text)).toEqual(['last']);
+  });
+});
+
+describe('idle', () => {
+  it('is at once where nothing runs, else with the last answer', async () => {
+    await connections.idle();
+    const connection = await openRaw(portOf());
+    connection.write(rawRequest('GET', '/held'));
+    await eventually(() => held.length === 1, 'the request');
+    let isIdle = false;
+    const idle = Promise.all([connections.idle(), connections.idle()]).then(() => {
+      isIdle = true;
+    });
+    connection.write(rawRequest('GET', '/held'));
+    await eventually(() => connections.running === 2, 'the second request');
+    held[0]?.end();
+    await eventually(() => connections.running === 1, 'the first answer');
+    expect(isIdle).toBe(false);
+    held[1]?.end();
+    await idle;
+    expect(connections.running).toBe(0);
+    connection.destroy();
+  });
+});

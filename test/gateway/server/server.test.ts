@@ -1,0 +1,169 @@
+/** architecture.md, "The process": anything of ours that breaks is 500 with the req_id of the log, and the process goes on. */
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { Entry, Passage } from '../../../src/gate/gate.ts';
+import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
+import { createGatewayServer, type ServerOptions } from '../../../src/gateway/server/server.ts';
+import { expectProblem } from '../../support/gateway.ts';
+import { openLog } from '../../support/in-process.ts';
+import { eventually, openRaw, rawRequest, send } from '../../support/raw-http.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  await Promise.all(cleanups.splice(0).map((clean) => clean()));
+});
+
+const PASSAGE: Passage = {
+  kind: 'proceed',
+  decision: undefined,
+  headers: {},
+  settle: () => ({ headers: {}, stripRateLimit: false }),
+  abandon: async () => undefined,
+};
+
+/** A main listener around the parts that a test is about; the others let everything through and answer 200. */
+async function start(parts: Partial<ServerOptions> = {}) {
+  const { log, lines } = openLog();
+  const metrics = createMetrics([]);
+  const gatewayServer = createGatewayServer({
+    admit: () => undefined,
+    gate: { enter: () => PASSAGE },
+    proxy: { forward: ({ response }) => void response.end('forwarded'), close: async () => {} },
+    log,
+    metrics,
+    health: async () => 'ok',
+    silenceMs: 10_000,
+    ...parts,
+  });
+  const { server } = gatewayServer;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { ...gatewayServer, port: (server.address() as AddressInfo).port, lines, metrics };
+}
+
+const secret = (): never => {
+  throw new Error('secret');
+};
+
+it.each<[stage: string, parts: Partial<ServerOptions>]>([
+  ['admission', { admit: secret }],
+  ['the gate', { gate: { enter: secret } }],
+  ['the gate, later', { gate: { enter: () => Promise.reject(new Error('secret')) } }],
+  ['the proxy', { proxy: { forward: secret, close: async () => {} } }],
+])('what breaks in %s: 500, and the log has more under its req_id', async (_stage, parts) => {
+  const { port, lines } = await start(parts);
+  const reply = await send(port, { path: '/x' });
+  const { req_id } = expectProblem(reply, 500, 'errors/unexpected_error');
+  expect(reply.text).not.toContain('secret');
+  const failures = () => lines().filter(({ msg }) => msg === 'unexpected');
+  await eventually(() => failures().length > 0, 'its line in the log');
+  expect(failures()).toMatchObject([{ req_id, level: 50, err: { message: 'secret' } }]);
+  expect((await send(port, { path: '/healthz' })).status).toBe(200);
+});
+
+it('what breaks after the answer began: it breaks off, so that half of it is not taken for the whole', async () => {
+  const { port, lines, connections } = await start({
+    proxy: {
+      forward(exchange) {
+        exchange.answered = true;
+        exchange.response.write('half');
+        secret();
+      },
+      close: async () => {},
+    },
+  });
+  await expect(send(port, { path: '/x' })).rejects.toThrow();
+  await eventually(() => connections.running === 0, 'its end');
+  await eventually(() => lines().length === 2, 'its lines');
+  expect(lines()).toMatchObject([{ msg: 'unexpected' }, { msg: 'request', aborted: true }]);
+});
+
+it.each(['at once', 'later'])('an answer of the gate, %s, is sent, and decided so in the log', async (when) => {
+  const entry = (status: number): Entry => ({
+    kind: 'answer',
+    reply: { status, headers: { 'x-own': '1' }, body: 'no' },
+  });
+  let status = 429;
+  const enter = () => (when === 'at once' ? entry(status) : Promise.resolve(entry(status)));
+  const { port, lines } = await start({ gate: { enter } });
+  expect(await send(port, { path: '/x' })).toMatchObject({ status: 429, text: 'no', headers: { 'x-own': '1' } });
+  status = 503;
+  expect((await send(port, { path: '/x' })).status).toBe(503);
+  await eventually(() => lines().length === 2, 'two lines');
+  expect(lines().map(({ decision }) => decision)).toEqual(['rejected', 'refused']);
+});
+
+it.each([
+  [undefined, 'unlimited'],
+  [{ degraded: false }, 'accepted'],
+  [{ degraded: true }, 'degraded'],
+])('a passage with the decision %j is %s in the log', async (decision, word) => {
+  const { port, lines } = await start({ gate: { enter: () => ({ ...PASSAGE, decision: decision as never }) } });
+  expect((await send(port, { path: '/x' })).text).toBe('forwarded');
+  await eventually(() => lines().length === 1, 'its line');
+  expect(lines()).toMatchObject([{ decision: word, route: null, method: 'GET', status: 200 }]);
+});
+
+it('S13: a client that left while the gate was asked is not forwarded, and its charge goes back', async () => {
+  const abandon = vi.fn(async () => undefined);
+  const forward = vi.fn();
+  let decide: (entry: Entry) => void = () => {};
+  const asked = vi.fn(
+    () =>
+      new Promise<Entry>((resolve) => {
+        decide = resolve;
+      }),
+  );
+  const { port, lines, metrics, connections } = await start({
+    gate: { enter: asked },
+    proxy: { forward, close: async () => {} },
+  });
+  const connection = await openRaw(port);
+  connection.write(rawRequest('GET', '/x'));
+  await eventually(() => asked.mock.calls.length === 1, 'the question');
+  connection.destroy();
+  await eventually(() => connections.running === 0, 'its end');
+  decide({ ...PASSAGE, abandon });
+  await eventually(() => abandon.mock.calls.length === 1, 'the refund');
+  expect(forward).not.toHaveBeenCalled();
+  await eventually(() => lines().length === 1, 'its line');
+  expect(lines()).toMatchObject([{ status: 499, aborted: true }]);
+  expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="499"} 1');
+});
+
+it('malformed HTTP has a line in the log and a count, as it has no request', async () => {
+  const { port, lines, metrics } = await start();
+  const connection = await openRaw(port);
+  connection.write('GARBAGE\r\n\r\n');
+  const [reply] = await connection.waitFor(1);
+  await connection.closed;
+  await eventually(() => lines().length === 1, 'its line');
+  expect(lines()).toMatchObject([{ msg: 'malformed', status: 400, req_id: reply?.headers['x-request-id'] }]);
+  expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="400"} 1');
+});
+
+it('/healthz is ours: GET and HEAD, with a query or none, without a line in the log', async () => {
+  const { port, lines, drain } = await start();
+  for (const path of ['/healthz', '/healthz?x']) {
+    const reply = await send(port, { path });
+    expect(reply).toMatchObject({ status: 200, text: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } });
+    const head = await send(port, { method: 'HEAD', path });
+    expect(head).toMatchObject({ status: 200, text: '', headers: { 'content-length': '15' } });
+  }
+  expect((await send(port, { method: 'POST', path: '/healthz' })).text).toBe('forwarded');
+  expect((await send(port, { path: '/healthzz' })).text).toBe('forwarded');
+  await eventually(() => lines().length === 2, 'the lines of the two others');
+  drain();
+  expect(await send(port, { path: '/healthz' })).toMatchObject({ status: 503, text: '{"status":"draining"}' });
+  expectProblem(await send(port, { path: '/x' }), 503, 'errors/service_unavailable');
+});
+
+it('holds to its silence: a connection that says nothing for that long is closed', async () => {
+  const { port } = await start({ silenceMs: 50 });
+  const connection = await openRaw(port);
+  await connection.closed;
+  expect(connection.received()).toBe('');
+});

@@ -1,0 +1,173 @@
+/** contract.md, "Config" (`store`) and "Answers" (Redis away, /healthz); semantics.md, S17 and S18. */
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { checkConfig } from '../../../src/gateway/config/config.ts';
+import { parseStoreUrl } from '../../../src/gateway/config/store-url.ts';
+import { connected, createRedisClient, type RedisUrl } from '../../../src/gateway/store/redis-client.ts';
+import { openStore } from '../../../src/gateway/store/store.ts';
+import { configOf, expectProblem, freePort, NO_RATES, ratesOf } from '../../support/gateway.ts';
+import { type InProcess, openLog, startInProcess } from '../../support/in-process.ts';
+import { eventually } from '../../support/raw-http.ts';
+import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { startUpstream, type Upstream } from '../../support/upstream.ts';
+
+const DEADLINE_MS = 150;
+const CHATS = '/api/v1/chats?account_id=';
+let redis: RedisServer;
+let upstream: Upstream;
+
+beforeAll(async () => {
+  redis = await startRedis('--user', 'gate', 'on', '>s3cret', '~*', '&*', '+@all');
+  upstream = await startUpstream();
+});
+afterAll(() => redis.stop());
+
+const start = (rest: Record<string, unknown>): Promise<InProcess> =>
+  startInProcess(
+    configOf(upstream.url, {
+      store: `redis://gate:s3cret@127.0.0.1:${redis.port}/1`,
+      storeDeadlineMs: DEADLINE_MS,
+      limits: { default: { allMethods: ['3/1h'] } },
+      ...rest,
+    }),
+  );
+const healthOf = async (gateway: InProcess) => JSON.parse((await gateway.ask('GET', '/healthz')).text).status;
+const statusesOf = async (gateways: readonly InProcess[], account: string, times: number) => {
+  const statuses: number[] = [];
+  for (let i = 0; i < times; i += 1) {
+    statuses.push((await (gateways[i % gateways.length] as InProcess).ask('GET', CHATS + account)).status);
+  }
+  return statuses;
+};
+
+describe('a store in Redis', () => {
+  it.each([
+    ['one server, with a user and a database', undefined],
+    ['a cluster', 'cluster'],
+  ])('%s: two gateways share one allowance', async (_title, kind) => {
+    const hosts = inject('redis').clusterPorts.map((port) => `127.0.0.1:${port}`);
+    const rest = kind === undefined ? {} : { store: `redis-cluster://${hosts.join()}`, storeDeadlineMs: 1_000 };
+    const gateways = [await start(rest), await start(rest)];
+    expect(await statusesOf(gateways, 'acc_1', 6)).toEqual([200, 200, 200, 429, 429, 429]);
+    expect(await healthOf(gateways[0] as InProcess)).toBe('ok');
+    await Promise.all(gateways.map((gateway) => gateway.stop()));
+  });
+
+  it('has its figures in /metrics', async () => {
+    const gateway = await start({});
+    await gateway.ask('GET', `${CHATS}acc_2`);
+    const text = await gateway.metrics();
+    expect(text).toMatch(/^headgate_redis_store_calls 1$/m);
+    for (const name of ['coalesced_checks', 'local_rejections', 'deadline_misses', 'late_answers', 'breaker']) {
+      expect(text).toMatch(new RegExp(`^headgate_redis_store_${name} 0$`, 'm'));
+    }
+    expect(text).not.toContain('headgate_memory_store');
+    await gateway.stop();
+  });
+
+  it('that is away at start is no fault: a warning, degraded, and it recovers', async () => {
+    await redis.kill();
+    const gateway = await start({});
+    const isThere = ({ msg }: Record<string, unknown>) => String(msg).startsWith('redis is not there yet');
+    await eventually(() => gateway.lines().some(isThere), 'the warning');
+    expect(gateway.lines().find(isThere)).toMatchObject({ level: 40, onStoreFailure: 'local' });
+    expect(JSON.stringify(gateway.lines())).not.toContain('s3cret');
+    expect(await healthOf(gateway)).toBe('degraded');
+    const reply = await gateway.ask('GET', `${CHATS}acc_3`);
+    expect([reply.status, ratesOf(reply)]).toEqual([200, NO_RATES]);
+    await redis.restart();
+    await eventually(async () => ratesOf(await gateway.ask('GET', `${CHATS}acc_4`)).limit === 3, 'a whole decision');
+    await eventually(async () => (await healthOf(gateway)) === 'ok', 'health');
+    await gateway.stop();
+  });
+
+  it('S17: frozen, with `refuse`: 503 in time and a failure in log and metrics; degraded for /healthz', async () => {
+    const gateway = await start({ onStoreFailure: 'refuse' });
+    expect(await statusesOf([gateway], 'acc_5', 1)).toEqual([200]);
+    redis.freeze();
+    try {
+      for (let i = 0; i < 4; i += 1) {
+        const began = performance.now();
+        const reply = await gateway.ask('GET', `${CHATS}acc_5`);
+        expect(performance.now() - began).toBeLessThan(DEADLINE_MS + 500);
+        const { req_id } = expectProblem(reply, 503, 'errors/service_unavailable');
+        expect(ratesOf(reply)).toEqual(NO_RATES);
+        const ofThis = (line: Record<string, unknown>) => line.msg === 'gate failure' && line.req_id === req_id;
+        await eventually(() => gateway.lines().some(ofThis), 'the failure in the log');
+      }
+      expect(await healthOf(gateway)).toBe('degraded');
+      expect(await gateway.metrics()).toMatch(/^headgate_failures_total\{stage="limits"\} 4$/m);
+      // At most one line a second, however many calls fail.
+      expect(gateway.lines().filter(({ msg }) => msg === 'redis fails').length).toBeLessThanOrEqual(2);
+    } finally {
+      redis.thaw();
+    }
+    await gateway.stop();
+  });
+
+  it('S17: frozen, with `local`: this process holds the limit, and its 429 invents no header', async () => {
+    const gateway = await start({});
+    redis.freeze();
+    try {
+      expect(await statusesOf([gateway], 'acc_6', 5)).toEqual([200, 200, 200, 429, 429]);
+      expect(ratesOf(await gateway.ask('GET', `${CHATS}acc_6`))).toEqual(NO_RATES);
+      expect(await gateway.metrics()).toMatch(
+        /^headgate_decisions_total\{route="GET \/api\/v1\/chats",limit="[^"]+",outcome="degraded"\} 6$/m,
+      );
+    } finally {
+      redis.thaw();
+    }
+    await gateway.stop();
+  });
+});
+
+describe('openStore', () => {
+  it('rediss: a server that speaks no TLS is one that is away', async () => {
+    const { log, lines } = openLog();
+    const config = checkConfig({ store: `rediss://127.0.0.1:${redis.port}`, storeDeadlineMs: 50 }, 'test');
+    const store = await openStore(config, log);
+    expect(await store.health()).toBe('degraded');
+    // Before it is closed: the connection fails by its own time-out, and a closed client says nothing more.
+    await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
+    store.close();
+  });
+
+  it.each(['redis', 'redis-cluster'])('%s: nobody waits for one that refuses connections', async (kind) => {
+    const client = createRedisClient(parseStoreUrl(`${kind}://127.0.0.1:${await freePort()}`) as RedisUrl, () => {});
+    // The bound is past the test's own.
+    expect(await connected(client, 600_000)).toBe(false);
+    client.disconnect();
+  });
+
+  it('a cluster that is away, with credentials: degraded, and neither user nor password is told', async () => {
+    const { log, lines } = openLog();
+    const port = await freePort();
+    const store = await openStore(checkConfig({ store: `redis-cluster://us3r:s3cret@127.0.0.1:${port}` }, 'test'), log);
+    expect(await store.health()).toBe('degraded');
+    store.close();
+    await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
+    expect(JSON.stringify(lines())).not.toMatch(/us3r|s3cret/);
+  });
+
+  it('S18: memory has room for every account on every limited route, and is never degraded', async () => {
+    const { log } = openLog();
+    const store = await openStore(checkConfig(configOf('http://127.0.0.1:1'), 'test'), log);
+    const figures = Object.fromEntries(store.figures.map(({ name, value }) => [name, value()]));
+    expect(figures).toEqual({
+      memory_store_keys: 0,
+      memory_store_max_keys: 45,
+      memory_store_refused: 0,
+      memory_store_swept: 0,
+      memory_claims_keys: 0,
+      memory_claims_max_keys: 100_000,
+      memory_claims_bytes: 0,
+      memory_claims_max_bytes: 67_108_864,
+      memory_claims_refused: 0,
+      memory_claims_dropped: 0,
+      memory_claims_swept: 0,
+    });
+    expect(await store.health()).toBe('ok');
+    store.close();
+    const empty = await openStore(checkConfig({}, 'test'), log);
+    expect(empty.figures.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
+  });
+});

@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type JsonHandler, JsonLexer } from '../../../src/http/parse/json.ts';
+import { decodeUtf8 } from '../../../src/http/parse/utf8.ts';
+import { bytesOf, chunkLengths, inChunks } from '../../support/bodies.ts';
+
+/** Puts the tokens together again, as a text with no white space. */
+function tokens(bytes: Uint8Array, lengths?: readonly number[]): { readonly text: string; readonly isJson: boolean } {
+  let text = '';
+  let needsComma = false;
+  let lexeme: number[] = [];
+  const separate = (): void => {
+    if (needsComma) text += ',';
+    needsComma = false;
+  };
+  const handler: JsonHandler = {
+    open(isObject) {
+      separate();
+      text += isObject ? '{' : '[';
+    },
+    close(isObject) {
+      text += isObject ? '}' : ']';
+      needsComma = true;
+    },
+    lexeme: (piece, start, end) => void lexeme.push(...piece.subarray(start, end)),
+    lexemeEnd(isKey) {
+      separate();
+      text += Buffer.from(lexeme).toString();
+      lexeme = [];
+      if (isKey) text += ':';
+      needsComma = !isKey;
+    },
+  };
+  const lexer = new JsonLexer(handler);
+  for (const chunk of inChunks(bytes, lengths)) lexer.write(chunk);
+  lexer.end();
+  return { text, isJson: lexer.malformed === undefined };
+}
+
+/** What the runtime's own parser makes of it: strict UTF-8, no byte order mark. */
+function parsed(bytes: Uint8Array): { readonly value: unknown } | undefined {
+  const text = decodeUtf8(bytes);
+  if (text === undefined) return undefined;
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+const NASTY = [
+  '{',
+  '}',
+  '[',
+  ']',
+  ',',
+  ':',
+  '"',
+  '\\',
+  '\\u00',
+  '0',
+  '-',
+  '1e5',
+  '.',
+  'true',
+  'nul',
+  ' ',
+  '\n',
+  '\u00a0',
+  '\uFEFF',
+  'é',
+  '\0',
+  '+',
+];
+
+const texts = fc.oneof(
+  fc.json({ maxDepth: 6 }).map(bytesOf),
+  fc
+    .json()
+    .chain((json) =>
+      fc
+        .tuple(fc.nat(json.length), fc.constantFrom(...NASTY), fc.nat(2))
+        .map(([at, nasty, cut]) => bytesOf(json.slice(0, at) + nasty + json.slice(at + cut))),
+    ),
+  fc.array(fc.constantFrom(...NASTY), { maxLength: 10 }).map((pieces) => bytesOf(pieces.join(''))),
+  fc.uint8Array({ maxLength: 6 }).map((bytes) => Buffer.concat([bytesOf('"'), bytes, bytesOf('"')])),
+);
+
+describe('JSON, token by token', () => {
+  it('I3: takes what JSON.parse takes and nothing else, and gives the same value', () => {
+    fc.assert(
+      fc.property(texts, (bytes) => {
+        const expected = parsed(bytes);
+        const { text, isJson } = tokens(bytes);
+        expect(isJson).toBe(expected !== undefined);
+        if (expected !== undefined) expect(JSON.parse(text)).toEqual(expected.value);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  it('I3: any chunking gives the same tokens', () => {
+    fc.assert(
+      fc.property(texts, chunkLengths, (bytes, lengths) => {
+        const whole = tokens(bytes);
+        const cut = tokens(bytes, lengths);
+        expect(cut.isJson).toBe(whole.isJson);
+        if (whole.isJson) expect(cut).toEqual(whole);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});

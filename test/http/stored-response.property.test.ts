@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodeResponse, encodeResponse, keepsField, storedFields } from '../../src/http/stored-response.ts';
+
+const text = fc.string({ unit: 'binary', maxLength: 40 });
+const response = fc.record({
+  status: fc.integer({ min: 200, max: 999 }),
+  fields: fc.array(fc.tuple(text, text), { maxLength: 6 }).map((pairs) => pairs.flat()),
+  body: fc.oneof(
+    fc.uint8Array({ maxLength: 300 }),
+    text.map((value) => new TextEncoder().encode(value)),
+    // What a decoder may swallow or replace.
+    fc
+      .constantFrom([0xef, 0xbb, 0xbf, 0x61], [0xed, 0xa0, 0x80], [0xc0, 0x80], [0xe2, 0x82], [0x0a, 0x62], [0], [])
+      .map((bytes) => Uint8Array.from(bytes)),
+  ),
+});
+
+describe('I4: an answer as it is stored', () => {
+  it('any status, fields and bytes come back as they were', () => {
+    fc.assert(
+      fc.property(response, (kept) => {
+        const back = decodeResponse(encodeResponse(kept));
+        expect(back).toEqual({ ...kept, body: Uint8Array.from(kept.body) });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('a body of a MiB, text or bytes, comes back, and text takes no more room than itself', () => {
+    for (const byte of [0x61, 0xff]) {
+      const body = new Uint8Array(1_048_576).fill(byte);
+      const value = encodeResponse({ status: 200, fields: [], body });
+      expect(value.length).toBeLessThan(byte === 0x61 ? 1_048_600 : 1_400_000);
+      expect(decodeResponse(value)?.body).toEqual(body);
+    }
+  });
+
+  it('what is not ours is undefined, never an exception or half an answer', () => {
+    const garbage = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.json(),
+      fc.tuple(fc.json(), fc.string()).map(([head, rest]) => `${head}\n${rest}`),
+    );
+    fc.assert(fc.property(garbage, (value) => decodeResponse(value) === undefined));
+  });
+
+  it.each([
+    ['another version', '[2,200,[]]\ntok'],
+    ['a status that is none', '[1,99,[]]\ntok'],
+    ['a status that is text', '[1,"200",[]]\ntok'],
+    ['half a field', '[1,200,["a"]]\ntok'],
+    ['a field that is no text', '[1,200,["a",1]]\ntok'],
+    ['no coding', '[1,200,[]]\n'],
+    ['an unknown coding', '[1,200,[]]\nxok'],
+    ['no body at all', '[1,200,[]]'],
+    ['broken base64', '[1,200,[]]\nb%%%'],
+    ['an object', '{"0":1,"1":200,"2":[]}\ntok'],
+    ['null', 'null\ntok'],
+  ])('%s is undefined', (_what, value) => expect(decodeResponse(value)).toBeUndefined());
+
+  it('cut off or changed anywhere in its head, it is undefined or whole', () => {
+    fc.assert(
+      fc.property(response, fc.nat(), (kept, at) => {
+        const value = encodeResponse(kept);
+        const head = value.indexOf('\n');
+        expect(decodeResponse(value.slice(0, at % (head + 1)))).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('I4: which fields are stored', () => {
+  const never = [
+    'Set-Cookie',
+    'DATE',
+    'Connection',
+    'Keep-Alive',
+    'Transfer-Encoding',
+    'Content-Length',
+    'Upgrade',
+    'Trailer',
+    'TE',
+    'Proxy-Authenticate',
+    'X-RateLimit-Limit',
+    'x-ratelimit-anything',
+    'RateLimit',
+    'RateLimit-Policy',
+    'Retry-After',
+    'X-Request-Id',
+    'Idempotency-Replayed',
+    'Idempotency-Status',
+  ];
+
+  it.each(never)('never %s, whatever an option says', (name) => {
+    expect(storedFields([name, 'x', 'x-own', '1'], () => true)).toEqual(['x-own', '1']);
+    expect(keepsField(name.toLowerCase())).toBe(false);
+  });
+
+  it('the others in their order and case, each as often as it came; an option sees names in lower case', () => {
+    const seen: string[] = [];
+    const fields = ['Content-Type', 'a', 'ETag', 'b', 'X-Own', '1', 'X-Own', '2'];
+    const kept = storedFields(fields, (name) => {
+      seen.push(name);
+      return name !== 'etag';
+    });
+    expect(kept).toEqual(['Content-Type', 'a', 'X-Own', '1', 'X-Own', '2']);
+    expect(seen).toEqual(['content-type', 'etag', 'x-own', 'x-own']);
+  });
+});
+
+it('I4: what belongs to the connection is never kept, also where the answer names it so itself', () => {
+  const fields = [
+    'Connection',
+    'x-hop, close',
+    'X-Hop',
+    '1',
+    'Proxy-Authentication-Info',
+    'n',
+    'Keep-Alive',
+    '5',
+    'X-Kept',
+    '2',
+  ];
+  expect(storedFields(fields)).toEqual(['X-Kept', '2']);
+});

@@ -1,0 +1,257 @@
+import { describe, expect, it } from 'vitest';
+import type { LimitStore } from '../../src/core/ports.ts';
+import { createLimiter, createPlan, isHeadgateError, type LimiterOptions, recommendedLimits } from '../../src/index.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+
+const EMAILS = 'POST /api/v1/emails';
+
+function limiterOf(limits: LimiterOptions['limits']) {
+  const clock = createFakeClock(1_000_000);
+  return { clock, limiter: createLimiter({ store: createMemoryStore({ clock }), limits }) };
+}
+
+describe('the face', () => {
+  it('decides, shows and traces as documented', async () => {
+    const { limiter } = limiterOf({ allMethods: ['60/1m', '5000/1d'], routes: { [EMAILS]: ['10/1m', '200/1d'] } });
+    const decision = await limiter.consume({ account: 'acc_1', route: EMAILS });
+    expect(decision.accepted).toBe(true);
+    expect(decision.shown).toEqual({
+      limit: 'all-methods',
+      max: 5000,
+      remaining: 4999,
+      resetMs: 86_400_000,
+      durationMs: 86_400_000,
+      startedAt: 1_000_000,
+    });
+    expect(decision.trace.map(({ limit, max }) => [limit, max])).toEqual([
+      ['route', 10],
+      ['route', 200],
+      ['all-methods', 60],
+      ['all-methods', 5000],
+    ]);
+    expect(JSON.parse(JSON.stringify(decision))).toMatchObject({ accepted: true, shown: { max: 5000 }, cost: 1 });
+  });
+
+  it('S6: a route without a limit of its own shows All methods, and without any limit nothing', async () => {
+    const { limiter } = limiterOf({ routes: { [EMAILS]: ['1/1m'] } });
+    expect((await limiter.consume({ account: 'a', route: EMAILS })).shown?.limit).toBe('route');
+    const unlimited = await limiter.consume({ account: 'a', route: 'GET /other' });
+    expect(unlimited).toMatchObject({ accepted: true, shown: undefined, trace: [] });
+  });
+
+  it('S13: refunds once', async () => {
+    const { limiter } = limiterOf({ allMethods: ['1/1m'] });
+    const decision = await limiter.consume({ account: 'a', route: 'r' });
+    expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(false);
+    expect(await limiter.refund(decision)).toBe(true);
+    expect(await limiter.refund(decision)).toBe(false);
+    expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(true);
+  });
+
+  it('S14: peek changes nothing, reset forgets', async () => {
+    const { limiter } = limiterOf({ allMethods: ['2/1m'] });
+    await limiter.consume({ account: 'a', route: 'r' });
+    for (let i = 0; i < 3; i++) expect((await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining).toBe(1);
+    await limiter.reset({ account: 'a' });
+    expect((await limiter.peek({ account: 'a', route: 'r' }))[0]).toMatchObject({ remaining: 2, startedAt: undefined });
+  });
+});
+
+describe('layers', () => {
+  const limits = {
+    default: { allMethods: ['60/1m'], routes: { [EMAILS]: ['10/1m'] } },
+    providers: { linkedin: { allMethods: ['30/1m'] }, free: { allMethods: [], routes: { [EMAILS]: [] } } },
+    accounts: { acc_1: { routes: { [EMAILS]: ['2/10s'] } }, ['__proto__']: { allMethods: ['7/1m'] } },
+  };
+  const maxes = (subject: { account: string; route: string; provider?: string }) =>
+    limiterOf(limits)
+      .limiter.plan(subject)
+      .windows.map((window) => window.max);
+
+  it('takes the most specific limit, per limit name', () => {
+    expect(maxes({ account: 'x', route: EMAILS })).toEqual([10, 60]);
+    expect(maxes({ account: 'x', route: 'GET /' })).toEqual([60]);
+    expect(maxes({ account: 'x', route: EMAILS, provider: 'linkedin' })).toEqual([10, 30]);
+    expect(maxes({ account: 'acc_1', route: EMAILS, provider: 'linkedin' })).toEqual([2, 30]);
+    expect(maxes({ account: 'acc_1', route: 'GET /', provider: 'unheard-of' })).toEqual([60]);
+  });
+
+  it('reads [] as "no such limit here"', () => {
+    expect(maxes({ account: 'x', route: EMAILS, provider: 'free' })).toEqual([]);
+  });
+
+  it('takes names such as __proto__ for what they are', () => {
+    expect(maxes({ account: 'constructor', route: '__proto__', provider: 'toString' })).toEqual([60]);
+  });
+
+  it.each([undefined, null, 5, []])('what a function of the subject gives by mistake is named: %j', (given) => {
+    const { limiter } = limiterOf(() => given as never);
+    expect(() => limiter.plan({ account: 'a', route: EMAILS })).toThrow(
+      /^limits\(subject\): must .*allMethods, routes/,
+    );
+  });
+
+  it('may be a function of the subject, whose sets are read once', () => {
+    const free = { allMethods: ['1/1m'] };
+    const paid = { allMethods: ['9/1m'] };
+    const { limiter } = limiterOf(({ account }) => (account.startsWith('free') ? free : paid));
+    expect(limiter.plan({ account: 'free_1', route: 'r' }).windows[0]?.max).toBe(1);
+    expect(limiter.plan({ account: 'paid_1', route: 'r' }).windows[0]?.max).toBe(9);
+    expect(limiter.plan({ account: 'free_1', route: 'r' })).toBe(limiter.plan({ account: 'free_2', route: 'q' }));
+  });
+
+  it('ships recommendations for the eight providers', () => {
+    expect(Object.keys(recommendedLimits).sort()).toEqual(
+      ['google', 'imap', 'instagram', 'linkedin', 'mock', 'outlook', 'telegram', 'whatsapp'].sort(),
+    );
+    const { limiter } = limiterOf({ providers: recommendedLimits });
+    expect(limiter.plan({ account: 'a', route: EMAILS, provider: 'google' }).windows).toHaveLength(4);
+  });
+});
+
+describe('S10: adjusting', () => {
+  it('holds at once, for the active window too, and goes back to the recommendation', async () => {
+    const { limiter } = limiterOf({ providers: recommendedLimits });
+    const request = { account: 'a', route: 'GET /', provider: 'linkedin' };
+    for (let i = 0; i < 5; i++) await limiter.consume(request);
+    limiter.adjust({ provider: 'linkedin' }, ['4/1m']);
+    const rejected = await limiter.consume(request);
+    expect(rejected).toMatchObject({ accepted: false, shown: { max: 4, remaining: 0 } });
+    limiter.adjust({ provider: 'linkedin' }, 'recommended');
+    expect((await limiter.peek(request))[0]).toMatchObject({ max: 20, remaining: 15 });
+  });
+
+  it('leaves the scope where it was', () => {
+    const { limiter } = limiterOf({ allMethods: { windows: ['3/1m'], scope: 'account' } });
+    limiter.adjust({ account: 'a' }, ['4/1m']);
+    const accepted = Array.from(
+      { length: 10 },
+      (_, i) => limiter.consumeSync({ account: 'a', route: `r${i % 5}` }).accepted,
+    );
+    expect(accepted.filter(Boolean)).toHaveLength(4);
+    expect(limiter.plan({ account: 'a', route: 'r' }).allMethodsScope).toBe('account');
+  });
+
+  it('adjusts one account, one route, the default; and takes each back', () => {
+    const { limiter } = limiterOf({ allMethods: ['60/1m'] });
+    const max = (account: string, route = 'r') => limiter.plan({ account, route }).windows.map((window) => window.max);
+    limiter.adjust({ account: 'a' }, ['5/1m']);
+    limiter.adjust({ route: EMAILS }, ['3/1m']);
+    expect([max('a'), max('b'), max('a', EMAILS), max('b', EMAILS)]).toEqual([[5], [60], [3, 5], [3, 60]]);
+    limiter.adjust({ account: 'a' }, 'recommended');
+    limiter.adjust({ route: EMAILS }, 'recommended');
+    limiter.adjust({}, ['1/1s']);
+    expect([max('a', EMAILS), max('b')]).toEqual([[1], [1]]);
+    limiter.adjust({}, 'recommended');
+    expect(max('b')).toEqual([60]);
+  });
+
+  it('refuses what makes no sense, with its place, and changes nothing', () => {
+    const { limiter } = limiterOf({ allMethods: ['60/1m'] });
+    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/one layer at a time/);
+    expect(() => limiter.adjust({ account: 'a' }, ['1/1m', '2/60s'])).toThrow(/accounts\["a"\]\.allMethods.*distinct/);
+    expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: is no option/);
+    expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/is a function here/);
+    expect(limiter.plan({ account: 'a', route: 'r' }).windows[0]?.max).toBe(60);
+  });
+});
+
+describe('bad input', () => {
+  it.each([
+    [{ allMethods: ['60'] }, /limits\.allMethods\[0\]: a window is max\/duration.*"60"/],
+    [{ allMethods: ['60/1w'] }, /limits\.allMethods\[0\]: a duration/],
+    [{ allMethods: [{ max: 1.5, durationMs: 1 }] }, /limits\.allMethods\[0\]: max must be.*1\.5/],
+    [{ routes: { x: ['1/1m', '2/1m'] } }, /limits\.routes\["x"\]: two windows.*"1m"/],
+    [{ allMethods: null }, /limits\.allMethods: must be an array of windows/],
+    [{ routes: [] }, /limits\.routes: must be a plain object/],
+    [{ rutes: {} }, /limits\.rutes: is no option/],
+    [{ default: {}, provider: {} }, /limits\.provider: is no option/],
+    [{ accounts: { a: { allMethods: 5 } } }, /limits\.accounts\["a"\]\.allMethods: must be an array/],
+    [{ accounts: 7 }, /limits\.accounts: must be a plain object/],
+    [{ allMethods: { windows: ['1/1m'], scope: 'world' } }, /limits\.allMethods\.scope: must be/],
+    [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: is no option/],
+    [null, /limits: must be an object or a function/],
+    [new Map([['allMethods', ['1/1m']]]), /limits: must be an object or a function/],
+    [Promise.resolve({ allMethods: ['0/1m'] }), /limits: must be an object or a function/],
+    [{ accounts: new Map() }, /limits\.accounts: must be a plain object/],
+    [{ default: 7 }, /limits\.default: must be a plain object/],
+  ])('S3: %j names itself and its place', (limits, message) => {
+    expect(() => limiterOf(limits as never)).toThrow(message);
+  });
+
+  it('names a bad option of createLimiter', () => {
+    const store = createMemoryStore();
+    expect(() => createLimiter({ store: {} as LimitStore, limits: {} })).toThrow(/store: must have consume/);
+    expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: is no option/);
+    expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: is no option/);
+    expect(() => limiterOf((async () => ({})) as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(
+      /limits\(subject\)/,
+    );
+    expect(() => limiterOf(() => 5 as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(/limits\(subject\)/);
+  });
+
+  it.each([Number.NaN, 0, -1, 1.5, 2 ** 53, Number.POSITIVE_INFINITY, '1', null])(
+    'S11: refuses a cost of %s and charges nothing',
+    async (cost) => {
+      const { limiter } = limiterOf({ allMethods: ['3/1m'] });
+      const consumed = limiter.consume({ account: 'a', route: 'r', cost: cost as number });
+      await expect(consumed).rejects.toSatisfy((error) => isHeadgateError(error, 'invalid_cost'));
+      expect((await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining).toBe(3);
+    },
+  );
+
+  it.each([undefined, 7, null, {}])('refuses an account or route of %s', async (bad) => {
+    const { limiter } = limiterOf({ allMethods: ['3/1m'] });
+    await expect(limiter.consume({ account: bad as string, route: 'r' })).rejects.toThrow(/account must be a string/);
+    await expect(limiter.consume({ account: 'a', route: bad as string })).rejects.toThrow(/route must be a string/);
+    expect(() => limiter.consumeSync({ account: bad as string, route: 'r' })).toThrow(/account must be a string/);
+    await expect(limiter.reset({ account: bad as string })).rejects.toThrow(/account must be a string/);
+    if (bad === undefined) return;
+    await expect(limiter.consume({ account: 'a', route: 'r', provider: bad as string })).rejects.toThrow(
+      /provider must be/,
+    );
+  });
+
+  it('says what to use where a store answers later', async () => {
+    const store = createMemoryStore();
+    const later: LimitStore = {
+      synchronous: false,
+      consume: async (...args) => store.consume(...args),
+      peek: async (...args) => store.peek(...args),
+      refund: async (decision) => store.refund(decision),
+      reset: async (target) => store.reset(target),
+    };
+    const limiter = createLimiter({ store: later, limits: { allMethods: ['1/1m'] } });
+    expect(() => limiter.consumeSync({ account: 'a', route: 'r' })).toThrow(/use consume/);
+    expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(true);
+  });
+
+  it('rejects calls after close, which closes the store once', async () => {
+    let closed = 0;
+    const store = Object.assign(createMemoryStore(), { close: () => void closed++ });
+    const limiter = createLimiter({ store, limits: { allMethods: ['1/1m'] } });
+    await limiter.close();
+    await limiter.close();
+    expect(closed).toBe(1);
+    await expect(limiter.consume({ account: 'a', route: 'r' })).rejects.toThrow(/was closed/);
+    await expect(limiter.reset({})).rejects.toThrow(/was closed/);
+  });
+});
+
+describe('S1: scope', () => {
+  it('counts each route by itself, and with scope account once for all', async () => {
+    const consume = async (limits: LimiterOptions['limits']) => {
+      const { limiter } = limiterOf(limits);
+      const accepted = [];
+      for (const route of ['a', 'b', 'c']) accepted.push((await limiter.consume({ account: 'x', route })).accepted);
+      return accepted;
+    };
+    expect(await consume({ allMethods: ['2/1m'] })).toEqual([true, true, true]);
+    expect(await consume({ allMethods: { windows: ['2/1m'], scope: 'account' } })).toEqual([true, true, false]);
+  });
+});
+
+it('createPlan is there for stores of your own', () => {
+  expect(createPlan([], []).windows).toEqual([]);
+});

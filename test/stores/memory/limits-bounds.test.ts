@@ -1,0 +1,221 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { isHeadgateError, OptionError, StoreFullError } from '../../../src/core/errors.ts';
+import type { Plan } from '../../../src/core/plan.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
+import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';
+import { planFrom } from '../../support/plan.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('memory store: options', () => {
+  it.each([0, -1, 1.5, Number.NaN, 16_000_001, '5'])('refuses maxKeys %s by name', (maxKeys) => {
+    expect(() => createMemoryStore({ maxKeys: maxKeys as number })).toThrow(OptionError);
+    expect(() => createMemoryStore({ maxKeys: maxKeys as number })).toThrow(/maxKeys/);
+  });
+
+  it.each([null, {}, 5])('refuses the clock %s by name', (clock) => {
+    expect(() => createMemoryStore({ clock: clock as never })).toThrow(/^clock: /);
+  });
+
+  it('says that it is synchronous, holds 65,536 keys by default, and refuses a plan beyond all measure', () => {
+    const store = createMemoryStore();
+    expect(store.synchronous).toBe(true);
+    expect(store.stats()).toEqual({ keys: 0, maxKeys: 65_536, refused: 0, swept: 0 });
+    const plan = (windows: number) =>
+      planFrom(Array.from({ length: windows }, (_, i) => ({ max: 1, durationMs: i + 100_000 })));
+    const most = 16_383;
+    expect(() => store.consume('a', 'r', plan(most + 1), 1)).toThrow(
+      new OptionError('plan', most + 1, `a record holds at most ${most} windows`),
+    );
+    expect(store.stats().keys).toBe(0);
+    const greatest = plan(most);
+    expect([1, 2].map(() => store.consume('a', 'r', greatest, 1).accepted)).toEqual([true, false]);
+  });
+});
+
+describe('memory store: bounds', () => {
+  const plan = planFrom(['2/1m']);
+
+  it('S18: full of active windows, it refuses newcomers, counts them, and forgets nothing', () => {
+    const { store } = setUp(3);
+    for (const account of ['a', 'b', 'c']) store.consume(account, 'r', plan, 1);
+    for (let i = 0; i < 10; i++) expect(() => store.consume(`new ${i}`, 'r', plan, 1)).toThrow(StoreFullError);
+    expect(store.stats()).toEqual({ keys: 3, maxKeys: 3, refused: 10, swept: 0 });
+    expect(['a', 'b', 'c'].map((account) => store.peek(account, 'r', plan)[0]?.remaining)).toEqual([1, 1, 1]);
+    expect(store.consume('a', 'r', plan, 1).accepted).toBe(true);
+  });
+
+  it('S18: the error is breakage, not a rejection, and names the bound', () => {
+    const { store } = setUp(1);
+    store.consume('a', 'r', plan, 1);
+    try {
+      store.consume('b', 'r', plan, 1);
+      expect.unreachable();
+    } catch (error) {
+      expect(isHeadgateError(error, 'store_full')).toBe(true);
+      expect(error).toMatchObject({ maxKeys: 1 });
+    }
+  });
+
+  it('S18: a full store still rejects what no key is needed for', () => {
+    const { store } = setUp(1);
+    store.consume('a', 'r', plan, 1);
+    expect(store.consume('b', 'r', plan, 3).accepted).toBe(false);
+    expect(store.consume('b', 'r', planFrom([]), 1).accepted).toBe(true);
+    expect(store.stats().refused).toBe(0);
+  });
+
+  it('S18: a refused newcomer of a shared limit charges neither of its two records (S5)', () => {
+    const { store } = setUp(3);
+    const shared = planFrom(['2/1m'], ['9/1m'], 'account');
+    store.consume('a', 'r', shared, 1);
+    store.consume('b', 'r', plan, 1);
+    expect(() => store.consume('a', 's', shared, 1)).toThrow(StoreFullError);
+    expect(store.peek('a', 's', shared)).toMatchObject([{ remaining: 2 }, { remaining: 8 }]);
+    expect(() => store.consume('c', 's', shared, 1)).toThrow(StoreFullError);
+    expect(store.stats().keys).toBe(3);
+  });
+
+  it('S18: a full store goes on with the two records of a shared limit that it has', () => {
+    const { store } = setUp(2);
+    const shared = planFrom(['9/1m'], ['9/1m'], 'account');
+    for (let i = 0; i < 3; i++) expect(store.consume('a', 'r', shared, 1).accepted).toBe(true);
+    expect(store.stats()).toMatchObject({ keys: 2, refused: 0 });
+  });
+
+  it('S10, S18: however often plans take turns, a record holds each of their windows once', () => {
+    const { store } = setUp(1);
+    const plans = [planFrom(['50000/1m', '50000/1h']), planFrom(['50000/1m', '50000/1d'], ['50000/2m'])] as const;
+    for (let i = 0; i < 20_000; i++) store.consume('a', 'r', plans[i % 2] as Plan, 1);
+    expect(store.peek('a', 'r', plans[0])).toMatchObject([{ remaining: 30_000 }, { remaining: 40_000 }]);
+  });
+
+  it('S10, S18: windows of earlier plans leave a record when they are over', () => {
+    const { clock, store } = setUp(1);
+    for (let i = 1; i <= 20_000; i++) {
+      expect(store.consume('a', 'r', planFrom([{ max: 1, durationMs: i }]), 1).accepted).toBe(true);
+      clock.advance(20_000);
+    }
+    expect(store.stats()).toMatchObject({ keys: 1, refused: 0 });
+  });
+
+  it('S18: what is over makes room', () => {
+    const { clock, store } = setUp(3);
+    store.consume('a', 'r', planFrom(['2/1h']), 2);
+    store.consume('b', 'r', plan, 2);
+    store.consume('c', 'r', plan, 2);
+    clock.advance(60_000);
+    expect(store.consume('d', 'r', plan, 1).accepted).toBe(true);
+    expect(store.consume('e', 'r', plan, 1).accepted).toBe(true);
+    expect(() => store.consume('f', 'r', plan, 1)).toThrow(StoreFullError);
+    expect(store.consume('a', 'r', planFrom(['2/1h']), 1).accepted).toBe(false);
+    expect(store.stats()).toMatchObject({ keys: 3, swept: 2, refused: 1 });
+  });
+
+  it('S18: what was reset makes room, and resets do not lose the count of the swept', () => {
+    const { clock, store } = setUp(2);
+    store.consume('a', 'r', plan, 1);
+    store.consume('b', 's', plan, 1);
+    store.reset({ route: 'r' });
+    expect(store.consume('c', 'r', plan, 1).accepted).toBe(true);
+    clock.advance(60_000);
+    store.consume('d', 'r', plan, 1);
+    const { swept } = store.stats();
+    expect(swept).toBeGreaterThan(1);
+    store.reset({});
+    expect(store.stats()).toMatchObject({ keys: 0, swept });
+  });
+
+  it('S18: a shared record whose time is over while its route asks for room', () => {
+    const { clock, store } = setUp(2);
+    const shared = planFrom(['2/1h'], ['9/1m'], 'account');
+    store.consume('a', 'r', planFrom([], ['9/1m'], 'account'), 9);
+    store.consume('b', 'r', plan, 1);
+    clock.advance(60_000);
+    expect(store.consume('a', 'r', shared, 1).trace).toMatchObject([{ remaining: 1 }, { remaining: 8 }]);
+    expect(store.peek('a', 'r', shared)).toMatchObject([{ remaining: 1 }, { remaining: 8 }]);
+  });
+
+  it("S18: 5,000 other keys do not push an attacker's own counter out (field note 9)", () => {
+    const { store } = setUp(1000);
+    expect(store.consume('attacker', 'r', plan, 2).accepted).toBe(true);
+    let refused = 0;
+    for (let i = 0; i < 5000; i++) {
+      try {
+        store.consume(`other ${i}`, 'r', plan, 1);
+      } catch (error) {
+        expect(isHeadgateError(error, 'store_full')).toBe(true);
+        refused++;
+      }
+    }
+    expect(store.stats()).toMatchObject({ keys: 1000, refused: 4001 });
+    expect(refused).toBe(4001);
+    expect(store.consume('attacker', 'r', plan, 1).accepted).toBe(false);
+  });
+
+  it('S4: keys that are over leave as traffic goes on, without a timer', () => {
+    const timers = [
+      vi.spyOn(globalThis, 'setTimeout'),
+      vi.spyOn(globalThis, 'setInterval'),
+      vi.spyOn(globalThis, 'setImmediate'),
+    ];
+    const { clock, store } = setUp(10_000);
+    for (let i = 0; i < 2000; i++) store.consume(`a${i}`, 'r', plan, 1);
+    clock.advance(60_000);
+    for (let i = 0; i < 2000; i++) store.consume(`b${i}`, 'r', plan, 1);
+    expect(store.stats()).toMatchObject({ keys: 2000, swept: 2000 });
+    for (const timer of timers) expect(timer).not.toHaveBeenCalled();
+  });
+
+  it('S4: keys that are over leave every part of a large store', () => {
+    const { clock, store } = setUp(300_000);
+    for (let i = 0; i < 1000; i++) store.consume(`a${i}`, 'r', plan, 1);
+    clock.advance(60_000);
+    for (let i = 0; i < 3000; i++) store.consume(`b${i}`, 'r', plan, 1);
+    expect(store.stats()).toMatchObject({ keys: 3000, swept: 1000 });
+  });
+
+  it('S4: keys that are over leave also where no window begins, and where all belong to one account', () => {
+    const { clock, store } = setUp();
+    const year = planFrom(['1000000/365d']);
+    store.consume('steady', 'r', year, 1);
+    for (let i = 0; i < 200; i++) store.consume('a', `r${i}`, plan, 1);
+    clock.advance(60_000);
+    for (let i = 0; i < 20_000; i++) store.consume('steady', 'r', year, 1);
+    expect(store.stats()).toMatchObject({ keys: 1, swept: 200 });
+  });
+
+  it('S18: ten thousand keys of several shapes keep their counts, and their places are used again', () => {
+    const { clock, store } = setUp(10_000);
+    const shapes = [planFrom(['9/1m']), planFrom(['9/1m', '99/1h']), planFrom(['9/1m'], ['99/1h', '999/1d'])];
+    const keys = Array.from({ length: 10_000 }, (_, i) => {
+      const shape = shapes[i % 3] as (typeof shapes)[0];
+      return { account: `a${i % 2500}`, route: `r${Math.floor(i / 2500)}`, shape, cost: (i % 9) + 1 };
+    });
+    for (let round = 0; round < 2; round++) {
+      for (const { account, route, shape, cost } of keys) store.consume(account, route, shape, cost);
+      const left = keys.map(({ account, route, shape }) => store.peek(account, route, shape)[0]?.remaining);
+      expect(left).toEqual(keys.map(({ cost }) => 9 - cost));
+      expect(store.stats()).toMatchObject({ keys: 10_000, refused: 0 });
+      clock.advance(86_400_000);
+    }
+  });
+
+  it('S18: accounts that all fall into one part of a large store still keep their counts, to the last key', () => {
+    const { clock, store } = setUp(200_000);
+    const once = planFrom(['1/1m']);
+    // Every eighth character is the same, so whatever samples a name evenly takes these for one.
+    const names = Array.from({ length: 200_000 }, (_, i) =>
+      [...String(i).padStart(8, '0')].join('=======').concat('======='),
+    );
+    const accepted = names.filter((name) => store.consume(name, 'r', once, 1).accepted);
+    expect(accepted.length).toBe(200_000);
+    expect(names.filter((name) => store.consume(name, 'r', once, 1).accepted)).toEqual([]);
+    expect(() => store.consume('one more', 'r', once, 1)).toThrow(StoreFullError);
+    clock.advance(60_000);
+    expect(names.filter((name) => !store.consume(name, 'r', once, 1).accepted)).toEqual([]);
+    expect(store.stats()).toMatchObject({ keys: 200_000, refused: 1 });
+  });
+});

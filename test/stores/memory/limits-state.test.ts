@@ -1,0 +1,120 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ClockError } from '../../../src/core/errors.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
+import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';
+import { planFrom } from '../../support/plan.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('memory store: peek, reset, clock, snapshots', () => {
+  it('S14: a peek shows every window, also behind one that rejects, and creates nothing', () => {
+    const { store } = setUp();
+    const plan = planFrom(['0/1s', '2/1m'], ['5/1h']);
+    expect(store.peek('a', 'r', plan)).toEqual([
+      { limit: 'route', max: 0, remaining: 0, resetMs: 0, durationMs: 1000, startedAt: undefined },
+      { limit: 'route', max: 2, remaining: 2, resetMs: 0, durationMs: 60_000, startedAt: undefined },
+      { limit: 'all-methods', max: 5, remaining: 5, resetMs: 0, durationMs: 3_600_000, startedAt: undefined },
+    ]);
+    expect(store.stats().keys).toBe(0);
+  });
+
+  it('S14: a peek of a plan that the record was not laid out for changes nothing', () => {
+    const { store } = setUp();
+    store.consume('a', 'r', planFrom(['2/1m']), 2);
+    expect(store.peek('a', 'r', planFrom(['2/1h']))).toMatchObject([{ remaining: 2, startedAt: undefined }]);
+    expect(store.consume('a', 'r', planFrom(['2/1m']), 1).accepted).toBe(false);
+  });
+
+  it('S14: reset forgets what it names: a pair, an account, a route of every account, everything', () => {
+    const plan = planFrom(['1/1h']);
+    const pairs = ['a:r', 'a:s', 'b:r', 'b:s'];
+    const targets = [{ account: 'a', route: 'r' }, { account: 'a' }, { route: 'r' }, {}, { account: 'x', route: 'y' }];
+    const forgotten = targets.map((target) => {
+      const { store } = setUp();
+      for (const pair of pairs) store.consume(pair[0] as string, pair[2] as string, plan, 1);
+      store.reset(target);
+      return pairs.filter((pair) => store.consume(pair[0] as string, pair[2] as string, plan, 1).accepted);
+    });
+    expect(forgotten).toEqual([['a:r'], ['a:r', 'a:s'], ['a:r', 'b:r'], pairs, []]);
+  });
+
+  it('S14: reset of a pair leaves the shared counter, reset of the account does not', () => {
+    const { store } = setUp();
+    const plan = planFrom(['2/1h'], ['2/1h'], 'account');
+    store.consume('a', 'r', plan, 2);
+    store.reset({ account: 'a', route: 'r' });
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 2 }, { remaining: 0 }]);
+    store.reset({ route: 'r' });
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 2 }, { remaining: 0 }]);
+    store.reset({ account: 'a' });
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 2 }, { remaining: 2 }]);
+  });
+
+  it('S15: a step of the wall clock does not move the default clock', () => {
+    const store = createMemoryStore();
+    const plan = planFrom(['2/1h']);
+    const { decidedAt } = store.consume('a', 'r', plan, 1);
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 86_400_000);
+    const later = store.consume('a', 'r', plan, 1);
+    expect(later.shown?.startedAt).toBe(decidedAt);
+    expect(later.decidedAt - decidedAt).toBeLessThan(60_000);
+    expect(later.decidedAt).toBeGreaterThanOrEqual(decidedAt);
+    expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
+  });
+
+  it('S15: a clock that steps back purges nothing', () => {
+    const { clock, store } = setUp();
+    const plan = planFrom(['1/1s']);
+    store.consume('a', 'r', plan, 1);
+    clock.advance(-500_000);
+    for (let i = 0; i < 600; i++) store.consume('b', `${i}`, plan, 1);
+    expect(store.consume('a', 'r', plan, 1)).toMatchObject({ accepted: false, shown: { resetMs: 501_000 } });
+  });
+
+  it.each([0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1'])(
+    'S15: a clock that says %s is refused, and nothing is charged',
+    (bad) => {
+      let now: unknown = 0;
+      const store = createMemoryStore({ clock: { now: () => now as number } });
+      const plan = planFrom(['2/1h']);
+      const decision = store.consume('a', 'r', plan, 1);
+      now = bad;
+      expect(() => store.consume('a', 'r', plan, 1)).toThrow(ClockError);
+      expect(() => store.peek('a', 'r', plan)).toThrow(ClockError);
+      expect(() => store.refund(decision)).toThrow(ClockError);
+      now = 0;
+      expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 1 }]);
+    },
+  );
+
+  it('S19: pipelined decisions each keep their own numbers (field note 8)', () => {
+    const { store } = setUp();
+    const plan = planFrom(['3/1m']);
+    const decisions = Array.from({ length: 5 }, () => store.consume('a', 'r', plan, 1));
+    expect(decisions.map(({ accepted, shown }) => [accepted, shown?.remaining])).toEqual([
+      [true, 2],
+      [true, 1],
+      [true, 0],
+      [false, 0],
+      [false, 0],
+    ]);
+  });
+
+  it('S19: neither time, nor a refund, nor a reader who writes changes a decision', () => {
+    const { clock, store } = setUp();
+    for (const scope of ['route', 'account'] as const) {
+      const plan = planFrom(['3/1m'], ['9/1h'], scope);
+      const decision = store.consume('a', scope, plan, 2);
+      const before = JSON.stringify(decision);
+      Object.assign(decision.trace[0] as object, { remaining: 99 });
+      Object.assign(decision.shown as object, { remaining: 99 });
+      store.refund(decision);
+      clock.advance(60_000);
+      store.consume('a', scope, plan, 1);
+      store.reset({});
+      expect(JSON.stringify(decision)).toBe(before);
+    }
+  });
+});

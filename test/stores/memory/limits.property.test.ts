@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
+import { createArbitraries, type History } from '../../../src/testing/arbitraries.ts';
+import { keptHistories, replay } from '../../support/histories.ts';
+
+const HISTORIES = 10_000;
+const LONG_HISTORIES = 500;
+
+function live(history: History, maxKeys = 64): void {
+  replay(history, {
+    create: (clock) => createMemoryStore({ clock, maxKeys }),
+    remembersWhatIsOver: false,
+    compare: (actual, expected, step) => expect(actual, step).toStrictEqual(expected),
+  });
+}
+
+describe('memory store', () => {
+  it(`S1-S14: decides as the naive model in ${HISTORIES} random histories`, { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(createArbitraries(fc).history, (history) => live(history)),
+      { numRuns: HISTORIES },
+    );
+  });
+
+  it('S1: decides as the model with more routes than are linked one to the next, and enough calls to be swept', {
+    timeout: 60_000,
+  }, () => {
+    const routes = ['r', 's', ...Array.from({ length: 12 }, (_, i) => `route ${i}`)];
+    const { history } = createArbitraries(fc, { routes, maxCommands: 300 });
+    fc.assert(
+      fc.property(history, (drawn) => live(drawn)),
+      { numRuns: LONG_HISTORIES },
+    );
+  });
+
+  it('S1: decides as the model where it is large, and so keeps its accounts in several parts', {
+    timeout: 60_000,
+  }, () => {
+    const names = { accounts: ['a', 'b', '', 'acct_01', 'acct_02', 'x'.repeat(100)], maxCommands: 120 };
+    const { history } = createArbitraries(fc, names);
+    fc.assert(
+      fc.property(history, (drawn) => live(drawn, 200_000)),
+      { numRuns: 100 },
+    );
+  });
+
+  it.each(keptHistories())('decides as the model in a kept history: $name', ({ history }) => live(history));
+});

@@ -1,0 +1,231 @@
+import { describe, expect, it } from 'vitest';
+import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';
+import { planFrom } from '../../support/plan.ts';
+
+describe('memory store: limits', () => {
+  it('S1: All methods is counted for each route and each account apart', () => {
+    const { store } = setUp();
+    const plan = planFrom([], ['1/1m']);
+    expect(store.consume('a', 'r', plan, 1).accepted).toBe(true);
+    expect(store.consume('a', 's', plan, 1).accepted).toBe(true);
+    expect(store.consume('b', 'r', plan, 1).accepted).toBe(true);
+    expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
+  });
+
+  it('S19: a decision of more windows than are copied at once keeps its numbers, and one of fewer shows no others', () => {
+    const { store } = setUp();
+    const five = planFrom(['9/1s', '9/1m', '9/1h'], ['9/1m', '9/1h']);
+    const one = planFrom(['9/1m']);
+    const decisions = [five, one].map((plan) => store.consume('a', `${plan.windows.length}`, plan, 2));
+    for (const plan of [five, one]) store.consume('a', `${plan.windows.length}`, plan, 3);
+    expect(decisions.map(({ trace }) => trace.map(({ remaining }) => remaining))).toEqual([[7, 7, 7, 7, 7], [7]]);
+  });
+
+  it('S1: with scope account, the routes of an account share All methods, and only that', () => {
+    const { store } = setUp();
+    const plan = planFrom(['2/1m'], ['3/1m'], 'account');
+    expect(store.consume('a', 'r', plan, 2).accepted).toBe(true);
+    expect(store.consume('a', 's', plan, 1).shown).toMatchObject({ limit: 'all-methods', remaining: 0 });
+    const rejected = store.consume('a', 's', plan, 1);
+    expect(rejected.shown).toMatchObject({ limit: 'all-methods', remaining: 0 });
+    expect(rejected.trace.map(({ limit, remaining }) => [limit, remaining])).toEqual([
+      ['route', 1],
+      ['all-methods', 0],
+    ]);
+    expect(store.consume('b', 's', plan, 1).accepted).toBe(true);
+  });
+
+  it('S1: with scope account, a route without a limit of its own takes one key, the shared one', () => {
+    const { store } = setUp();
+    const plan = planFrom([], ['2/1m'], 'account');
+    store.consume('a', 'r', plan, 1);
+    store.consume('a', 's', plan, 1);
+    expect(store.stats().keys).toBe(1);
+    expect(store.consume('a', 't', plan, 1).accepted).toBe(false);
+  });
+
+  it('S1: scope account without All methods is like any route', () => {
+    const { store } = setUp();
+    const plan = planFrom(['1/1m'], [], 'account');
+    store.consume('a', 'r', plan, 1);
+    expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
+    expect(store.consume('a', 's', plan, 1).accepted).toBe(true);
+  });
+
+  it.each([1, 100, 999, 60_000, 86_400_000, 400 * 86_400_000])(
+    'S4: a window of %i ms lasts exactly that',
+    (durationMs) => {
+      const { clock, store } = setUp();
+      const plan = planFrom([{ max: 1, durationMs }]);
+      const { shown } = store.consume('a', 'r', plan, 1);
+      expect(shown).toEqual({
+        limit: 'route',
+        max: 1,
+        remaining: 0,
+        resetMs: durationMs,
+        durationMs,
+        startedAt: 1_000_000,
+      });
+      clock.advance(durationMs - 1);
+      expect(store.consume('a', 'r', plan, 1)).toMatchObject({ accepted: false, shown: { resetMs: 1 } });
+      clock.advance(1);
+      expect(store.consume('a', 'r', plan, 1).shown?.startedAt).toBe(1_000_000 + durationMs);
+    },
+  );
+
+  it('S5: a rejected request charges nothing, in no window', () => {
+    const { store } = setUp();
+    const plan = planFrom(['3/1s'], ['1/1m']);
+    store.consume('a', 'r', plan, 1);
+    for (let i = 0; i < 5; i++) store.consume('a', 'r', plan, 1);
+    expect(store.peek('a', 'r', plan).map(({ remaining }) => remaining)).toEqual([2, 0]);
+  });
+
+  it('S5: a rejected first request starts nothing and takes no key', () => {
+    const { store } = setUp();
+    for (const scope of ['route', 'account'] as const) {
+      const plan = planFrom(['5/1s'], ['2/1m'], scope);
+      const { accepted, trace } = store.consume('a', 'r', plan, 3);
+      expect([accepted, trace.length]).toEqual([false, 2]);
+      expect(store.peek('a', 'r', plan).map(({ startedAt }) => startedAt)).toEqual([undefined, undefined]);
+    }
+    expect(store.stats().keys).toBe(0);
+  });
+
+  it('S6: without windows all is accepted, nothing is shown and nothing is kept', () => {
+    const { store } = setUp();
+    for (const scope of ['route', 'account'] as const) {
+      const decision = store.consume('a', 'r', planFrom([], [], scope), 1);
+      expect([decision.accepted, decision.shown, decision.trace]).toEqual([true, undefined, []]);
+      expect(store.refund(decision)).toBe(false);
+    }
+    expect(store.stats().keys).toBe(0);
+  });
+
+  it.each([1, 2, 3, 4, 5, 6])('S3: a plan of %i windows is checked and traced whole', (count) => {
+    const { store } = setUp();
+    const plan = planFrom(Array.from({ length: count }, (_, i) => ({ max: 20 - i, durationMs: 1000 * (i + 1) })));
+    store.consume('a', 'r', plan, 1);
+    const { trace } = store.consume('a', 'r', plan, 2);
+    expect(trace.map(({ remaining }) => remaining)).toEqual(Array.from({ length: count }, (_, i) => 17 - i));
+  });
+});
+
+describe('memory store: adjusting', () => {
+  it('S10: another max meets the count of the active instance', () => {
+    const { store } = setUp();
+    store.consume('a', 'r', planFrom(['5/1m']), 4);
+    expect(store.consume('a', 'r', planFrom(['2/1m']), 1)).toMatchObject({ accepted: false, shown: { remaining: 0 } });
+    expect(store.consume('a', 'r', planFrom(['9/1m']), 1)).toMatchObject({ accepted: true, shown: { remaining: 4 } });
+  });
+
+  it('S10: another duration starts fresh, and the old window is met again while it is active', () => {
+    const { clock, store } = setUp();
+    const [before, after] = [planFrom(['2/1m'], ['9/1h']), planFrom(['2/2m'], ['9/1h'])];
+    store.consume('a', 'r', before, 2);
+    clock.advance(1000);
+    expect(store.consume('a', 'r', after, 1).trace).toMatchObject([{ remaining: 1 }, { remaining: 6 }]);
+    expect(store.peek('a', 'r', before)).toMatchObject([{ remaining: 0, resetMs: 59_000 }, { remaining: 6 }]);
+    expect(store.consume('a', 'r', before, 1).accepted).toBe(false);
+    expect(store.stats().keys).toBe(1);
+  });
+
+  it('S10: what an earlier plan left behind is dropped once it is over', () => {
+    const { clock, store } = setUp();
+    const [before, after] = [planFrom(['2/1s']), planFrom(['2/1h'])];
+    store.consume('a', 'r', before, 2);
+    store.consume('a', 'r', after, 1);
+    clock.advance(1000);
+    store.consume('a', 'r', after, 1);
+    expect(store.consume('a', 'r', before, 1).shown).toMatchObject({ remaining: 1, startedAt: 1_001_000 });
+    expect(store.peek('a', 'r', after)).toMatchObject([{ remaining: 0, startedAt: 1_000_000 }]);
+  });
+
+  it('S10: All methods keeps its count when a route gains and loses a limit of its own', () => {
+    const { store } = setUp();
+    store.consume('a', 'r', planFrom([], ['9/1h']), 2);
+    store.consume('a', 'r', planFrom(['5/1m'], ['9/1h']), 2);
+    expect(store.peek('a', 'r', planFrom([], ['9/1h']))).toMatchObject([{ remaining: 5 }]);
+    expect(store.consume('a', 'r', planFrom([], []), 1).accepted).toBe(true);
+    expect(store.peek('a', 'r', planFrom(['5/1m'], ['9/1h']))).toMatchObject([{ remaining: 3 }, { remaining: 5 }]);
+  });
+
+  it('S10: a shared window, too, is met again after another duration', () => {
+    const { store } = setUp();
+    const [before, after] = [planFrom([], ['3/1m'], 'account'), planFrom([], ['3/2m'], 'account')];
+    store.consume('a', 'r', before, 3);
+    expect(store.consume('a', 's', after, 1).shown).toMatchObject({ remaining: 2 });
+    expect(store.consume('a', 't', before, 1).accepted).toBe(false);
+  });
+});
+
+describe('memory store: refunds', () => {
+  const plan = planFrom(['3/1s'], ['9/1m']);
+
+  it('S13: a refund takes back from every window of its decision, once', () => {
+    const { store } = setUp();
+    const decision = store.consume('a', 'r', plan, 3);
+    expect([store.refund(decision), store.refund(decision)]).toEqual([true, false]);
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
+  });
+
+  it('S13: an instance without a count stays, with its start', () => {
+    const { clock, store } = setUp();
+    store.refund(store.consume('a', 'r', plan, 3));
+    clock.advance(400);
+    expect(store.consume('a', 'r', plan, 1).trace[0]).toMatchObject({
+      remaining: 2,
+      resetMs: 600,
+      startedAt: 1_000_000,
+    });
+  });
+
+  it('S13: a refund never lands in a later instance, also where another window takes its part back', () => {
+    const { clock, store } = setUp();
+    const decision = store.consume('a', 'r', plan, 2);
+    clock.advance(1000);
+    store.consume('a', 'r', plan, 2);
+    expect(store.refund(decision)).toBe(true);
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 1 }, { remaining: 7 }]);
+  });
+
+  it('S13: a refund of what is over, was reset or was rejected does nothing and creates no key', () => {
+    const { clock, store } = setUp();
+    const rejected = store.consume('a', 'r', plan, 4);
+    const late = store.consume('a', 'r', plan, 1);
+    const forgotten = store.consume('b', 'r', plan, 1);
+    store.reset({ account: 'b' });
+    clock.advance(60_000);
+    expect([rejected, late, forgotten].map((decision) => store.refund(decision))).toEqual([false, false, false]);
+    store.reset({});
+    expect(store.refund(late)).toBe(false);
+    expect(store.stats().keys).toBe(0);
+  });
+
+  it('S13: after a reset, an instance of the same millisecond is not taken below zero', () => {
+    const { store } = setUp();
+    const decision = store.consume('a', 'r', plan, 3);
+    store.reset({});
+    store.consume('a', 'r', plan, 1);
+    store.refund(decision);
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
+  });
+
+  it('S13: a refund finds its windows after the plan has changed', () => {
+    const { store } = setUp();
+    const decision = store.consume('a', 'r', plan, 2);
+    store.consume('a', 'r', planFrom(['4/1h'], ['9/1m']), 1);
+    expect(store.refund(decision)).toBe(true);
+    expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 8 }]);
+  });
+
+  it('S13: with scope account, the shared counter is refunded too, also after the own record has gone', () => {
+    const { store } = setUp();
+    const shared = planFrom(['3/1s'], ['9/1m'], 'account');
+    const [first, second] = [store.consume('a', 'r', shared, 2), store.consume('a', 's', shared, 2)];
+    expect(store.refund(first)).toBe(true);
+    store.reset({ account: 'a', route: 's' });
+    expect(store.refund(second)).toBe(true);
+    expect(store.peek('a', 's', shared)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
+  });
+});
