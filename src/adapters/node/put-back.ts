@@ -27,7 +27,7 @@ export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, op
     let size = 0;
     let timer: NodeJS.Timeout | undefined;
     let isOver = false;
-    const matchesContentLength = endOf(request);
+    const isComplete = endOf(request);
     const isGone = (): boolean => request.destroyed || ('stream' in request && request.stream.destroyed);
     const stop = (): void => {
       isOver = true;
@@ -51,7 +51,7 @@ export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, op
         observe(chunk);
         chunks.push(chunk);
       }
-      return matchesContentLength();
+      return isComplete();
     };
     const done = (): void => {
       stop();
@@ -84,7 +84,7 @@ export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, op
     // whoever reads it later would wait for it.
     process.nextTick(() => {
       if (isOver) return;
-      if (matchesContentLength() && request.readableLength === 0) return done();
+      if (isComplete() && request.readableLength === 0) return done();
       timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
       request.on('readable', onReadable);
       if (request.readableLength > 0) onReadable();
@@ -96,12 +96,12 @@ export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, op
 function endOf(request: IncomingMessage | Http2ServerRequest): () => boolean {
   if (!('stream' in request)) return () => request.complete;
   const { stream } = request;
-  let matchesContentLength = stream.endAfterHeaders;
+  let isComplete = stream.endAfterHeaders;
   // Before the request itself hears of it, and tells. Of a body that its client broke off Node tells an end too.
   stream.prependOnceListener('end', () => {
-    matchesContentLength = !stream.aborted;
+    isComplete = !stream.aborted;
   });
-  return () => matchesContentLength;
+  return () => isComplete;
 }
 
 function tooLarge(maxBytes: number): BodyError {

@@ -1,0 +1,81 @@
+import { BodyError, type BodyErrorStatus } from './body-error.ts';
+import type { ErrorType } from './error-types.ts';
+
+/** Default of `idleMs`: the longest wait for the next piece of a body, in milliseconds. */
+export const DEFAULT_IDLE_MS = 30_000;
+
+/** `type` of the error answer for each status that a {@link BodyError} can have. 500 is missing: that one is the program's fault. */
+export const BODY_ERROR_TYPES = {
+  400: 'errors/malformed_request',
+  408: 'errors/request_timeout',
+  413: 'errors/payload_too_large',
+  422: 'errors/unprocessable_entity',
+  503: 'errors/service_unavailable',
+} as const satisfies { [Status in Exclude<BodyErrorStatus, 500>]: ErrorType<Status> };
+
+/** Counts the bytes of one body. */
+export class BodySize {
+  #bytes = 0;
+
+  constructor(readonly maxBytes: number) {}
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Rejects a body by its Content-Length, before any of it is read.
+   * @throws BodyError `too_large` (413)
+   */
+  expect(contentLength: string | null | undefined): void {
+    if (Number(contentLength ?? 0) > this.maxBytes) throw tooLarge(this.maxBytes);
+  }
+
+  /** @throws BodyError `too_large` (413) */
+  add(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > this.maxBytes) throw tooLarge(this.maxBytes);
+  }
+}
+
+/** Ends the wait for a body whose next piece does not come within `idleMs`. */
+export class IdleTimer {
+  readonly #idleMs: number;
+  readonly #onStalled: (error: BodyError) => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** @param onStalled called once, with `stalled` (408) */
+  constructor(idleMs: number, onStalled: (error: BodyError) => void) {
+    this.#idleMs = idleMs;
+    this.#onStalled = onStalled;
+  }
+
+  /** Waits for the next piece from now on. */
+  restart(): void {
+    this.stop();
+    this.#timer = setTimeout(() => this.#onStalled(stalled(this.#idleMs)), this.#idleMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** The connection, or the stream, broke before the end of the body. */
+export function aborted(cause: unknown): BodyError {
+  return new BodyError(400, 'aborted', 'The body broke off before its end.', { cause });
+}
+
+/** Something in front of the gate has read the body. */
+export function alreadyRead(): BodyError {
+  return new BodyError(500, 'already_read', 'The body was already read: mount the gate before anything that reads it.');
+}
+
+/** The body is longer than its bound. */
+export function tooLarge(maxBytes: number): BodyError {
+  return new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
+}
+
+function stalled(idleMs: number): BodyError {
+  return new BodyError(408, 'stalled', `Nothing more of the body came for ${idleMs} ms.`);
+}
