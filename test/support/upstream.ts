@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { afterAll } from 'vitest';
+import { afterFile } from './after-file.ts';
 import { pause } from './raw-http.ts';
 
 /** What reached the upstream; recorded at its head, so that broken uploads are seen too. */
@@ -40,11 +40,6 @@ export interface Upstream {
   behave(behaviour: Behaviour): void;
   close(): Promise<void>;
 }
-
-const running = new Set<Upstream>();
-afterAll(async () => {
-  await Promise.all([...running].map((upstream) => upstream.close()));
-});
 
 /** A real node:http server on a port of its own (or on `port`), which answers 200 `{"ok":true}` until it is told otherwise. */
 export async function startUpstream(behaviour: Behaviour = answer(), port = 0): Promise<Upstream> {
@@ -81,12 +76,11 @@ export async function startUpstream(behaviour: Behaviour = answer(), port = 0): 
       current = next;
     },
     close: () => {
-      running.delete(upstream);
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
-  running.add(upstream);
+  afterFile(upstream.close);
   return upstream;
 }
 
