@@ -1,21 +1,9 @@
 /**
- * Limits, idempotency, and the gate that joins both in front of HTTP.
+ * Limits, idempotency keys, and the gate that puts both in front of an HTTP handler. The contracts of stores are in `headgate/stores`.
  * @module headgate
  */
 
-export type {
-  AbandonCommand,
-  AbandonReply,
-  BeginCommand,
-  BeginReply,
-  ClaimCommand,
-  CompleteCommand,
-  CompleteReply,
-  HeldCommand,
-  HeldReply,
-  KeptResult,
-  OnOrphan,
-} from './core/claim.ts';
+export type { KeptResult, OnOrphan } from './core/claim.ts';
 export { type Clock, monotonicClock } from './core/clock.ts';
 export type { Decision, WindowStatus } from './core/decision.ts';
 export { formatDuration, parseDuration } from './core/duration.ts';
@@ -43,16 +31,6 @@ export {
   type Window,
   type WindowInput,
 } from './core/limit.ts';
-export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from './core/plan.ts';
-export type {
-  ClaimId,
-  ClaimStore,
-  ClaimView,
-  LimitStore,
-  MaybePromise,
-  ResetTarget,
-  SynchronousLimitStore,
-} from './core/ports.ts';
 export { createGate } from './gate/create-gate.ts';
 export {
   type DecisionEvent,
@@ -102,4 +80,3 @@ export {
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
 export type { AdjustTarget, Limits, Subject } from './limits/plans.ts';
-export { type Provider, recommendedLimits } from './limits/recommended.ts';

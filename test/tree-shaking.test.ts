@@ -87,7 +87,8 @@ describe('what is bundled of', () => {
     ['createLimiter', '.', ['limiter']],
     ['createIdempotency', '.', ['idempotency']],
     ['createGate', '.', ['gate', 'errors']],
-    ['recommendedLimits', '.', ['recommended']],
+    ['recommendedLimits', './recommended', ['recommended']],
+    ['createPlan', './stores', []],
     ['parseDuration', '.', []],
     ['createMemoryStore', './memory', ['memory']],
   ])('%s of %s is its own part', async (names, subpath, parts) => {

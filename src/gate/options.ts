@@ -3,7 +3,7 @@ import { checkOptions } from '../core/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
-import type { RateLimitFields } from '../http/rate-limit-fields.ts';
+import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Limiter } from '../limits/limiter.ts';
@@ -45,7 +45,7 @@ export interface GateOptions<Request> {
   /** Which of an answer's fields, by name in lower case, are stored; `set-cookie`, `date`, rate-limit and hop-by-hop fields never are (I4). */
   readonly keepsField?: KeepField | undefined;
   /**
-   * Which rate-limit fields answers carry.
+   * Which rate-limit fields answers carry: a list of `'x-ratelimit'` and `'ietf'`, or one of them alone; `[]` for none.
    * @default 'x-ratelimit'
    */
   readonly headers?: RateLimitFields | undefined;
@@ -58,7 +58,6 @@ export interface GateOptions<Request> {
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
 }
 
-const FIELDS: readonly RateLimitFields[] = ['x-ratelimit', 'ietf', 'both', 'none'];
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 const RESOLVERS = ['account', 'route', 'provider', 'cost', 'cached', 'idempotent'] as const;
 
@@ -96,7 +95,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
   }
-  if (!FIELDS.includes(headers)) throw new OptionError('headers', headers, `must be one of ${FIELDS.join(', ')}`);
+  rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {
     throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);
   }

@@ -7,7 +7,6 @@ import {
   type GateEvent,
   isHeadgateError,
   parseLimit,
-  recommendedLimits,
 } from 'headgate';
 import { BodyNotReplayableError, fetchWithRetry } from 'headgate/client';
 import { createClientIp } from 'headgate/client-ip';
@@ -21,6 +20,8 @@ import {
   readIdempotencyKey,
 } from 'headgate/http';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
+import { recommendedLimits } from 'headgate/recommended';
+import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
 
 const limiter = createLimiter({
   store: createMemoryStore({ maxKeys: 1_000, clock: { now: () => Math.floor(performance.now()) } }),
@@ -88,3 +89,14 @@ createLimiter({ store: createMemoryStore(), limit: {} });
 limiter.consume({ account: 'a', route: 'r' }).accepted;
 // @ts-expect-error what is unknown of the web is no request of this gate
 gate.enter({ url: '/' });
+
+export const stores: { limits: LimitStore; claims: ClaimStore } = {
+  limits: createMemoryStore(),
+  claims: createMemoryClaimStore(),
+};
+export const fits: boolean = evaluate(createPlan([], []), new Float64Array(0), 0, 1, 0) === FITS;
+export const claimed: string = beginClaim(
+  undefined,
+  { token: 't', fingerprint: 'f', retentionMs: 1, leaseMs: 1, onOrphan: 'reject', dispatch: false },
+  0,
+).reply.kind;

@@ -11,8 +11,8 @@ import {
   type GateOptions,
   type IdempotencyOptions,
   type IdempotentRequest,
-  type LimitStore,
 } from '../../src/index.ts';
+import type { LimitStore } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { settled } from '../support/fake-timers.ts';
 import { createWorld, type Gateway, type World } from '../support/idempotency.ts';

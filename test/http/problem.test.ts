@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, it } from 'vitest';
-import { createProblem, type ErrorType, problemReply } from '../../src/http/index.ts';
+import { createProblem, type ErrorType, problemReply, type WithErrorTypes } from '../../src/http/index.ts';
 
 it('has the shape of the specification, status equal to the HTTP status', () => {
   const reply = problemReply(createProblem(404, 'errors/resource_not_found', 'No such route.', 'req-1'), {
@@ -32,4 +32,28 @@ it('does not compile with a type that its status does not have', () => {
   expectTypeOf<'errors/conflict'>().not.toExtend<ErrorType<429>>();
   // @ts-expect-error a 409 type on a 404
   createProblem(404, 'errors/conflict');
+  // @ts-expect-error a type that headgate does not produce
+  createProblem(422, 'errors/invalid_recipient');
+});
+
+it('is open to the types of an application, still one pair of status and type at a time', () => {
+  type MyErrors = WithErrorTypes<{ 402: 'billing/card_declined'; 422: 'errors/invalid_recipient' }>;
+  expect(createProblem<MyErrors>(402, 'billing/card_declined')).toMatchObject({
+    status: 402,
+    title: 'Payment required',
+  });
+  expect(createProblem<MyErrors>(422, 'errors/invalid_recipient', 'to[1]', 'req-1')).toEqual({
+    title: 'Unprocessable entity',
+    detail: 'to[1]',
+    type: 'errors/invalid_recipient',
+    status: 422,
+    req_id: 'req-1',
+  });
+  createProblem<MyErrors>(422, 'errors/unprocessable_entity');
+  // @ts-expect-error a 422 type on a 402
+  createProblem<MyErrors>(402, 'errors/invalid_recipient');
+  // @ts-expect-error a status that is in neither table
+  createProblem<MyErrors>(418, 'errors/invalid_recipient');
+  type Teapot = WithErrorTypes<{ 418: 'kitchen/teapot' }>;
+  expect(problemReply(createProblem<Teapot>(418, 'kitchen/teapot')).body).toContain('"title":"Request failed"');
 });

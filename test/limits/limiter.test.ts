@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
-import { createLimiter, createPlan, isHeadgateError, type LimiterOptions, recommendedLimits } from '../../src/index.ts';
+import { createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
+import { recommendedLimits } from '../../src/limits/recommended.ts';
+import { createPlan } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 

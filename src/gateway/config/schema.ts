@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseWindow } from '../../core/limit.ts';
+import { RATE_LIMIT_STYLES, type RateLimitFields, rateLimitStyles } from '../../http/rate-limit-fields.ts';
 
 const MAX_TIMER_MS = 2_147_483_647;
 const DAY_MS = 86_400_000;
@@ -44,6 +45,19 @@ const layer = z.strictObject({
     .optional()
     .describe('Additional limits by route, as in { "POST /api/v1/emails": ["10/1m", "200/1d"] }'),
 });
+
+const headers = z
+  .unknown()
+  .check((context) => {
+    const reason = reasonAgainst(() => rateLimitStyles(context.value));
+    if (reason !== undefined) context.issues.push({ code: 'custom', message: reason, input: context.value });
+  })
+  .meta({
+    default: 'x-ratelimit',
+    anyOf: [{ enum: RATE_LIMIT_STYLES }, { type: 'array', items: { enum: RATE_LIMIT_STYLES } }],
+    examples: [['x-ratelimit', 'ietf']],
+  })
+  .transform((styles) => styles as RateLimitFields);
 
 const listener = (defaultPort: number) =>
   z.strictObject({
@@ -127,10 +141,9 @@ export const configSchema = z.strictObject({
   upstreamTimeoutMs: milliseconds(1).default(30_000).describe("Longest wait for the head of the upstream's answer"),
   maxBodyBytes: z.int().min(0).default(26_214_400).describe('Largest body of a request'),
   drainMs: milliseconds(0).default(10_000).describe('How long a terminated process waits for what runs'),
-  headers: z
-    .enum(['x-ratelimit', 'ietf', 'both', 'none'])
+  headers: headers
     .default('x-ratelimit')
-    .describe('Rate-limit fields on answers'),
+    .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),
   storeDeadlineMs: milliseconds(1).default(250).describe('Longest wait for the store'),
   onStoreFailure: z.enum(['local', 'admit', 'refuse']).default('local').describe('Who decides while the store is away'),
   idempotency: idempotency.prefault({}),
@@ -171,6 +184,6 @@ function reasonAgainst(read: () => unknown): string | undefined {
     read();
     return undefined;
   } catch (error) {
-    return (error as Error).message.replace(/^window: /, '');
+    return (error as Error).message.replace(/^(window|headers): /, '');
   }
 }
