@@ -7,8 +7,11 @@ export type HeaderFields = Readonly<Record<string, string>>;
 
 type FieldWriter = (fields: Record<string, string>, decision: Decision, shown: WindowStatus, reset: string) => void;
 
+/** A set of rate-limit fields: `x-ratelimit-*`, or `RateLimit` and `RateLimit-Policy` of the IETF draft. */
+export type RateLimitStyle = 'x-ratelimit' | 'ietf';
+
 /** How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. */
-const STYLES = {
+const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
   'x-ratelimit': (fields, _, shown, reset) => {
     fields['x-ratelimit-limit'] = String(shown.max);
     fields['x-ratelimit-remaining'] = String(shown.remaining);
@@ -19,10 +22,7 @@ const STYLES = {
     fields['ratelimit-policy'] = trace.map(policy).join(', ');
     fields.ratelimit = trace.map(serviceLimit).join(', ');
   },
-} satisfies Record<string, FieldWriter>;
-
-/** A set of rate-limit fields: `x-ratelimit-*`, or `RateLimit` and `RateLimit-Policy` of the IETF draft. */
-export type RateLimitStyle = keyof typeof STYLES;
+};
 
 /** Which rate-limit fields an answer carries: a list of styles, or one of them alone; `[]` for none. */
 export type RateLimitFields = RateLimitStyle | readonly RateLimitStyle[];
