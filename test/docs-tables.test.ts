@@ -103,7 +103,7 @@ describe('tables in the docs say what the code has', () => {
     ['docs/redis.md', 'option of createRedisClaimStore', 'RedisClaimStoreOptions'],
     ['docs/client-ip.md', 'option of createClientIp', 'ClientIpOptions'],
     ['docs/stores.md', 'method of LimitStore', 'LimitStore'],
-    ['docs/http.md', 'field of an error object', 'Problem'],
+    ['docs/http.md', 'field of an error object', 'ProblemObject'],
   ])('%s, "%s": %s', (page, head, type) => {
     expect(namesOf(rowsOf(page, head)).sort()).toEqual(membersOf(type).sort());
   });
