@@ -18,7 +18,7 @@ describe('I1: the key', () => {
 
   it.each([
     ['empty', [''], /empty/],
-    ['256 characters', ['k'.repeat(256)], /has 256 characters; it may have 255/],
+    ['256 characters', ['k'.repeat(256)], /has 256 characters; the maximum is 255/],
     ['given twice', ['a', 'b'], /more than once/],
     ['given twice alike', ['a', 'a'], /more than once/],
     ['a control character', ['a\tb'], /printable ASCII/],
