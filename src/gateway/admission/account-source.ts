@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isBodyError } from '../../http/body-error.ts';
-import { Found } from '../../http/field/field-value.ts';
+import { FieldValue } from '../../http/field/field-value.ts';
 import { FormField } from '../../http/field/form.ts';
 import { isHopByHop } from '../../http/hop-by-hop.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
@@ -53,7 +53,7 @@ export type HeadSource = AccountSource & { readonly place: 'path' | 'query' | 'h
 
 /** By the rules of a form in a body: what some server takes for the account is refused, wherever it stands. */
 function readQuery(name: string, query: string): string | Refusal {
-  const field = new FormField(new Found(name, query.length, 'query'));
+  const field = new FormField(new FieldValue(name, query.length, 'query'));
   try {
     field.write(Buffer.from(query, 'latin1'));
     return field.end();

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Intake, type IntakeOptions, takeIn } from '../../../src/gateway/body/intake.ts';
 import { isBodyError } from '../../../src/http/body-error.ts';
-import { bytesOf, field, file, inChunks, multipart, multipartType, printOf } from '../../support/bodies.ts';
+import { bytesOf, field, file, inChunks, makeFingerprint, multipart, multipartType } from '../../support/bodies.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -43,7 +43,7 @@ describe('a body that is taken in', () => {
     expect(taken.body.isOnDisk).toBe(true);
     expect((await buffer(taken.body.open())).equals(body)).toBe(true);
     expect(taken.fingerprint(taken.field)).toEqual(
-      printOf(body, multipartType('b'), { account: 'acc_1', secret: 's', lengths: [777] }),
+      makeFingerprint(body, multipartType('b'), { account: 'acc_1', secret: 's', lengths: [777] }),
     );
     await taken.body.dispose();
   });

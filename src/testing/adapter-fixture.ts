@@ -5,31 +5,31 @@ import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import { createMemoryClaimStore } from '../stores/memory/claims.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './adapter-subject.ts';
-import { equal as equalAs } from './equal.ts';
+import { assertEqual as assertEqualFrom } from './assert-equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 
-/** What a case is lived in. */
-export interface AdapterWorldOptions {
+/** What differs from the defaults in the fixture of one case. */
+export interface AdapterFixtureOptions {
   /** @default ['1000/1m'] */
   readonly limit?: string[];
   readonly idempotency?: SettingsInput;
-  /** Most of a request's body, in bytes. */
+  /** Maximum length of a request's body, in bytes. */
   readonly maxBodyBytes?: number;
-  /** Resolvers in the place of the world's own. They know nothing of the framework's request. */
+  /** They replace the fixture's own resolvers, and do not read the framework's request. */
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
 }
 
-/** One rule, and how it shows. */
+/** One rule, and a test of it. */
 export interface AdapterCase {
   readonly name: string;
-  readonly options?: AdapterWorldOptions;
-  /** It is about connections, or about what is said on those of HTTP/1, and says nothing where there are none. */
+  readonly options?: AdapterFixtureOptions;
+  /** The case is left out if the server has no connections, or does not speak HTTP/1 on them. */
   readonly needs?: 'a connection' | 'HTTP/1';
-  run(world: AdapterWorld): Promise<void>;
+  run(fixture: AdapterFixture): Promise<void>;
 }
 
-/** One request; whatever is left out is a POST of JSON to `/things/1` by the account `a`. */
-export interface Ask {
+/** One request; by default a POST of JSON to `/things/1` for the account `a`. */
+export interface SentRequest {
   readonly method?: string;
   readonly path?: string;
   readonly key?: string;
@@ -38,8 +38,8 @@ export interface Ask {
   readonly signal?: AbortSignal;
 }
 
-/** A whole answer. */
-export interface Reply {
+/** A response that was read to its end. */
+export interface BufferedResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly bytes: Uint8Array;
@@ -48,35 +48,35 @@ export interface Reply {
 
 type Handler = (request: SuiteRequest, write: (answer: Partial<SuiteAnswer>) => unknown) => unknown;
 
-/** Longest wait for something that is to come. */
-const PATIENCE_MS = 5_000;
+/** Longest wait of {@link waitUntil}. */
+const MAX_WAIT_MS = 5_000;
 
-/** A server with a gate in front of one handler, and what is seen of it from both sides. */
-export class AdapterWorld {
+/** A server with a gate in front of one handler, and everything that a case can observe of it. */
+export class AdapterFixture {
   readonly clock: FakeClock = createFakeClock(1_000_000_000_000);
   readonly events: GateEvent[] = [];
   readonly limiter: Limiter;
   readonly idempotency: Idempotency;
   /** How often the handler was called. */
   runs = 0;
-  /** What it does. */
+  /** The handler behind the gate; a case may replace it. */
   handler: Handler = (_, write) => write({ body: 'done' });
   #server: SuiteServer | undefined;
 
-  private constructor({ limit = ['1000/1m'], idempotency = {} }: AdapterWorldOptions) {
+  private constructor({ limit = ['1000/1m'], idempotency = {} }: AdapterFixtureOptions) {
     this.limiter = createLimiter({ store: createMemoryStore({ clock: this.clock }), limits: { allMethods: limit } });
     this.idempotency = createIdempotency({ store: createMemoryClaimStore(), ...idempotency });
   }
 
-  static async open<Request>(
+  static async start<Request>(
     subject: AdapterSubject<Request>,
-    options: AdapterWorldOptions = {},
-  ): Promise<AdapterWorld> {
-    const world = new AdapterWorld(options);
+    options: AdapterFixtureOptions = {},
+  ): Promise<AdapterFixture> {
+    const fixture = new AdapterFixture(options);
     const { maxBodyBytes, resolvers } = options;
     const gate = createGate<Request>({
-      limiter: world.limiter,
-      idempotency: world.idempotency,
+      limiter: fixture.limiter,
+      idempotency: fixture.idempotency,
       account: (request) => {
         const account = subject.header(request, 'x-account');
         return account === 'none' ? undefined : account;
@@ -87,49 +87,49 @@ export class AdapterWorld {
           scope: subject.header(request, 'x-app') ?? 'app_1',
           ...(maxBodyBytes === undefined ? {} : { maxBytes: maxBodyBytes }),
         }),
-      onEvent: (event) => world.events.push(event),
+      onEvent: (event) => fixture.events.push(event),
       ...resolvers,
     });
-    world.#server = await subject.listen({
+    fixture.#server = await subject.listen({
       gate,
       routes: [
         { path: '/things/:id', options: undefined },
         { path: '/priced/:id', options: { route: 'POST /own', cost: 2 } },
       ],
       handle: async (request, write) => {
-        world.runs++;
-        await world.handler(request, (answer) => write({ status: 200, headers: {}, body: undefined, ...answer }));
+        fixture.runs++;
+        await fixture.handler(request, (answer) => write({ status: 200, headers: {}, body: undefined, ...answer }));
       },
     });
-    return world;
+    return fixture;
   }
 
   get port(): number | undefined {
     return this.#server?.port;
   }
 
-  /** Whether there is what a case needs. */
+  /** Whether the server has what a case needs. */
   has(need: AdapterCase['needs']): boolean {
     if (need === undefined) return true;
     return this.port !== undefined && (need === 'a connection' || this.#server?.fetch === undefined);
   }
 
-  /** Sends a request, and reads its answer to the end. */
-  async ask(ask: Ask = {}): Promise<Reply> {
-    const response = await this.open(ask);
+  /** Sends a request, and reads the response to its end. */
+  async send(sent: SentRequest = {}): Promise<BufferedResponse> {
+    const response = await this.fetch(sent);
     const bytes = new Uint8Array(await response.arrayBuffer());
     return { status: response.status, headers: response.headers, bytes, text: new TextDecoder().decode(bytes) };
   }
 
   /** Sends a request. */
-  open({
+  fetch({
     method = 'POST',
     path = '/things/1',
     key,
     headers = {},
     body = '{"a":1}',
-    signal: gone,
-  }: Ask): Promise<Response> {
+    signal,
+  }: SentRequest): Promise<Response> {
     const isBodyless = method === 'GET' || method === 'HEAD';
     const request = new Request(`http://127.0.0.1:${this.port ?? 80}${path}`, {
       method,
@@ -140,13 +140,13 @@ export class AdapterWorld {
         ...headers,
       },
       ...(isBodyless ? {} : { body: body as string, duplex: 'half' }),
-      ...(gone && { signal: gone }),
+      ...(signal && { signal }),
     });
     const send = this.#server?.fetch ?? fetch;
     return send(request);
   }
 
-  /** What the account `a` has left for the route. */
+  /** How many more requests the account `a` may send to the route. */
   async remaining(route = 'POST /things/:id'): Promise<number | undefined> {
     return (await this.limiter.peek({ account: 'a', route }))[0]?.remaining;
   }
@@ -157,21 +157,21 @@ export class AdapterWorld {
   }
 }
 
-/** @throws Error where they differ */
-export function equal(actual: unknown, expected: unknown): void {
-  equalAs(actual, expected, ['the server', 'the rule']);
+/** @throws Error if they differ */
+export function assertEqual(actual: unknown, expected: unknown): void {
+  assertEqualFrom(actual, expected, ['the server', 'the rule']);
 }
 
-/** Type and status of an error object. */
-export function problemOf({ status, headers, text }: Reply): unknown[] {
+/** Checks an error object, and returns its status and type. */
+export function readProblem({ status, headers, text }: BufferedResponse): unknown[] {
   const problem = JSON.parse(text) as Record<string, unknown>;
-  equal(headers.get('content-type')?.split(';')[0], 'application/json');
-  equal([problem.status, typeof problem.req_id, typeof problem.title], [status, 'string', 'string']);
+  assertEqual(headers.get('content-type')?.split(';')[0], 'application/json');
+  assertEqual([problem.status, typeof problem.req_id, typeof problem.title], [status, 'string', 'string']);
   return [status, problem.type];
 }
 
-/** The rate-limit fields of an answer, by name. */
-export function limitFields({ headers }: Reply): Record<string, string> {
+/** The rate-limit fields of a response, by name. */
+export function limitFields({ headers }: BufferedResponse): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => /ratelimit|^retry-after$/.test(name)));
 }
 
@@ -179,24 +179,25 @@ export function pause(ms = 30): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Waits until something has come about. */
-export async function until(probe: () => unknown, what: string): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
+/** Polls until `probe` returns something true. `what` describes it for the error. */
+export async function waitUntil(probe: () => unknown, what: string): Promise<void> {
+  const end = performance.now() + MAX_WAIT_MS;
   while (!(await probe())) {
-    if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
+    if (performance.now() > end) throw new Error(`not within ${MAX_WAIT_MS} ms: ${what}`);
     await pause(5);
   }
 }
 
-/** A promise, and the word that resolves it. */
-export function signal(): { readonly given: Promise<void>; give(): void } {
-  let give = (): void => {};
-  const given = new Promise<void>((resolve) => {
-    give = resolve;
+/** A promise, and the function that resolves it. */
+export function deferred(): { readonly promise: Promise<void>; resolve(): void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
   });
-  return { given, give };
+  return { promise, resolve };
 }
 
-export async function* pieces(...all: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
-  for (const piece of all) yield typeof piece === 'string' ? new TextEncoder().encode(piece) : piece;
+/** A stream of these chunks. */
+export async function* chunks(...all: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+  for (const chunk of all) yield typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk;
 }

@@ -1,12 +1,15 @@
 import { createDigest, type Digest } from '../platform.ts';
 
-/** Longest content that is kept as it is, in bytes; a longer one is represented by its digest. */
+/** Content longer than this, in bytes, is represented by its digest. */
 const MAX_PLAIN = 1_024;
 const MAX_BUFFERED = 4_096;
 const [PLAIN, DIGESTED] = [0x70, 0x64];
 
-/** Takes bytes of any length and gives something short that stands for exactly them. Cheap for a few bytes, constant memory for many. */
-export class Sink {
+/**
+ * Collects bytes of any length and returns a short representation of exactly these bytes: the bytes themselves, or their digest if there are
+ * many. It is cheap for a few bytes, and needs constant memory for many.
+ */
+export class DigestBuffer {
   #buffer = new Uint8Array(64);
   #length = 0;
   #digest: Digest | undefined;
@@ -31,13 +34,13 @@ export class Sink {
     }
   }
 
-  /** A field of its own: what follows cannot be taken for its end. */
+  /** Adds the length and the bytes, so that later bytes cannot be confused with the end of this field. */
   field(bytes: Uint8Array): void {
     this.#writeLength(bytes.length);
     this.write(bytes);
   }
 
-  /** As {@link field}, of text that has one character for each byte. */
+  /** As {@link field}, for text that has one character per byte. */
   text(text: string): void {
     const { length } = text;
     this.#writeLength(length);
@@ -47,7 +50,7 @@ export class Sink {
     } else for (let i = 0; i < length; i++) this.byte(text.charCodeAt(i));
   }
 
-  /** What stands for the content: at most 1,025 bytes, equal iff the contents are. The sink is empty afterwards. */
+  /** Returns at most 1,025 bytes, equal if and only if the contents are equal, and empties the buffer. */
   finish(): Uint8Array {
     const digested = this.#digest !== undefined || this.#length > MAX_PLAIN;
     if (digested) this.#spill();
