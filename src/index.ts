@@ -65,9 +65,10 @@ export {
   type SkippedEvent,
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
-export type { IdempotentRequest } from './gate/idempotency-stage.ts';
-export type { GateOptions, Resolver } from './gate/options.ts';
+export type { IdempotentRequest } from './gate/idempotent-request.ts';
+export type { GateOptions } from './gate/options.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';
+export type { Resolver } from './gate/resolver.ts';
 export type { RouteOptions } from './gate/route-options.ts';
 export {
   type Claim,

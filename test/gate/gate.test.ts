@@ -171,7 +171,7 @@ describe('what breaks', () => {
       expect(written).not.toHaveBeenCalled();
       const { req_id } = problem(await gateOf({ route: boom, onEvent: undefined }).gate.enter(REQUEST));
       expect(format(...(written.mock.calls[0] as [string]))).toMatch(
-        `headgate: route broke (req_id ${req_id}): Error: boom`,
+        `headgate: route failed (req_id ${req_id}): Error: boom`,
       );
     } finally {
       written.mockRestore();
@@ -184,7 +184,7 @@ describe('what breaks', () => {
       const { gate } = gateOf({ onEvent: undefined, account: () => ['x'.repeat(100_000)] as never });
       await gate.enter(REQUEST, '%c%d');
       const text = format(...(written.mock.calls[0] as [string]));
-      expect(text).toMatch('limits broke (req_id %c%d): SubjectError: account must be a string, got an array');
+      expect(text).toMatch('limits failed (req_id %c%d): SubjectError: account must be a string, got an array');
       expect(text.length).toBeLessThan(3_000);
       // Nor does an error that cannot be read take the answer away.
       const unreadable = Object.defineProperty(new Error('boom'), 'stack', {
@@ -328,7 +328,7 @@ describe('a route with options of its own', () => {
   it('a fault in them is refused where they are given', () => {
     const gate = createGate<string>({ limiter: limiter(), ...common });
     expect(() => gate.with({ rout: 'x' } as never)).toThrow(/route options.rout/);
-    expect(() => gate.with({ idempotent: () => undefined })).toThrow(/goes with idempotency/);
+    expect(() => gate.with({ idempotent: () => undefined })).toThrow(/idempotent: must be given if idempotency is/);
     expect(() => gate.with({ account: 'a' } as never)).toThrow(/must be a function/);
   });
 });

@@ -567,8 +567,8 @@ describe('I12: the store is away', () => {
 
 describe('options', () => {
   it.each([
-    [{ idempotency: undefined }, /idempotent: goes with idempotency/],
-    [{ idempotent: undefined }, /idempotent: goes with idempotency/],
+    [{ idempotency: undefined }, /idempotent: must be given if idempotency is/],
+    [{ idempotent: undefined }, /idempotent: must be given if idempotency is/],
     [{ idempotency: {} }, /idempotency: must be what createIdempotency/],
     [{ isOutcome: true }, /isOutcome: must be a function/],
     [{ keepsField: ['x'] }, /keepsField: must be a function/],
