@@ -99,7 +99,7 @@ export class GateEmitter extends Emitter<GateEvent> {
     try {
       // The client may have chosen the id, so it must not be part of the format. The error may have long properties, so only its stack is written.
       const text = error instanceof Error ? error.stack : String(error);
-      // biome-ignore lint/suspicious/noConsole: there is no listener
+      // biome-ignore lint/suspicious/noConsole: without a listener
       console.error('headgate: %s failed (req_id %s): %s', stage, requestId, text);
     } catch {
       // Reading the error failed.

@@ -149,10 +149,10 @@ describe('S10: adjusting', () => {
 
   it('refuses what makes no sense, with its place, and changes nothing', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
-    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/one layer at a time/);
+    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/not both/);
     expect(() => limiter.adjust({ account: 'a' }, ['1/1m', '2/60s'])).toThrow(/accounts\["a"\]\.allMethods.*distinct/);
     expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: is no option/);
-    expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/is a function here/);
+    expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/limits is a function/);
     expect(limiter.plan({ account: 'a', route: 'r' }).windows[0]?.max).toBe(60);
   });
 });
