@@ -14,17 +14,6 @@ import { Runtime } from './runtime.ts';
 import { type ClaimSettings, DEFAULT_SETTINGS, SETTING_NAMES, type SettingsInput, settingsOf } from './settings.ts';
 import { createSystemTimers, type Timers } from './timers.ts';
 
-export type { Claim, Completion, Dispatch, Release } from './claim.ts';
-export type { IdempotencyEvent } from './events.ts';
-export type { Opened, OpenRequest } from './open.ts';
-export type { OperatorCompletion, OperatorRelease } from './operator.ts';
-export { type Codec, KeptFailureError, notExecuted } from './outcome.ts';
-export type { Reconcile, Reconciled, Reconciliation } from './reconcile.ts';
-export type { Refusal, Refused, Unavailable } from './refusal.ts';
-export type { Operation, OperationContext, RunOptions, RunResult } from './run.ts';
-export type { ClaimSettings, SettingsInput } from './settings.ts';
-export type { Timers } from './timers.ts';
-
 /** Options of {@link createIdempotency}. A call can override each setting. */
 export interface IdempotencyOptions extends SettingsInput {
   /** Where claims are stored. {@link Idempotency.close} closes it. */
