@@ -192,13 +192,13 @@ describe('the order of the stages', () => {
       [() => null, 500, 'account'],
     ];
     for (const [account, status, stage] of failures) {
+      const computed = await fingerprintOf({});
       const idempotent = async (request: Request) => ({
         ...(await keyed(request)),
         scope: 's',
         key: 'k',
-        fingerprint: () => fingerprint,
+        fingerprint: () => computed,
       });
-      const fingerprint = await fingerprintOf({});
       const { gate, line, events } = gateOf({ gate: { account: account as () => string, idempotent } });
       expect(problem(await gate.enter(REQUEST)).status).toBe(status);
       expect([line.sent, events]).toMatchObject([[], stage === undefined ? [] : [{ type: 'failure', stage }]]);
