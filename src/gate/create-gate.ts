@@ -73,7 +73,7 @@ class StagedGate<Request> implements Gate<Request> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
-    // The outer gate holds the claim on this key. A second claim would wait for the first, so the request would wait for itself.
+    // The outer gate holds the claim on this key. A second claim would wait for it, so the request waits for itself.
     if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
     try {
       const resolving = callResolver('idempotent', idempotent, request);
@@ -84,7 +84,7 @@ class StagedGate<Request> implements Gate<Request> {
           if (resolved === undefined) return this.#enterLimits(request, id);
           if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
           const idempotentRequest = checkIdempotentRequest(resolved);
-          // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may reject the request.
+          // Resolved before the claim: the account is part of the fingerprint (I2), and may be rejected.
           const account = await callResolver('account', this.#options.account, request);
           const keyed = await withFingerprint(idempotentRequest, account);
           return this.#enterWithKey(stage, keyed, request, id, { account });
@@ -99,7 +99,7 @@ class StagedGate<Request> implements Gate<Request> {
     return createGate(withRoute(this.#options, options));
   }
 
-  /** Claims the key, then runs the later stages. If one of them rejects the request, the key is released before the client gets the answer. */
+  /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */
   async #enterWithKey(
     stage: IdempotencyStage,
     keyed: FingerprintedRequest,
@@ -226,9 +226,10 @@ class StagedGate<Request> implements Gate<Request> {
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId, decision });
     const headers = rateLimitFields(decision, this.#headerStyle);
     if (decision.accepted) return this.#createPassage(requestId, decision, headers);
+    const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
     const detail = decision.impossible
       ? 'The request costs more than this limit ever allows; waiting does not help.'
-      : `The rate limit of this account is used up; retry ${'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later'}.`;
+      : `The rate limit of this account is used up; retry ${retry}.`;
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 

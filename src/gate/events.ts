@@ -29,7 +29,7 @@ export interface RefundEvent {
 export interface IdempotencyOutcomeEvent {
   readonly type: 'idempotency';
   readonly requestId: string;
-  /** `claimed`: the request continues. `bypassed`: it continues without protection (I12). With any other outcome, the gate answers the request. */
+  /** `claimed`: the request continues. `bypassed`: it continues unprotected (I12). Otherwise the gate answers it. */
   readonly outcome: 'claimed' | 'bypassed' | 'replayed' | Refusal['reason'];
 }
 
@@ -41,8 +41,8 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook or the store failed. The request got a 500 or 503. If the gate has no listener, the error behind a 500 is written to
- * the console.
+ * A resolver, the cache hook or the store failed. The request got a 500 or 503. If the gate has no listener, the error
+ * behind a 500 is written to the console.
  */
 export interface FailureEvent {
   readonly type: 'failure';
@@ -91,13 +91,13 @@ export class GateEmitter extends Emitter<GateEvent> {
     super.emit(event);
   }
 
-  /** Emits a failure that the client sees as a 500. Without a listener, writes it to the console: otherwise the error would be lost. */
+  /** Emits a failure behind a 500. Without a listener it goes to the console: otherwise the error would be lost. */
   emitInternalError(event: FailureEvent): void {
     this.emit(event);
     if (this.hasListener) return;
     const { requestId, stage, error } = event;
     try {
-      // The client may have chosen the id, so it must not be part of the format. The error may have long properties, so only its stack is written.
+      // The client may choose the id, so it is not part of the format. Properties of the error may be very long.
       const text = error instanceof Error ? error.stack : String(error);
       // biome-ignore lint/suspicious/noConsole: without a listener
       console.error('headgate: %s failed (req_id %s): %s', stage, requestId, text);

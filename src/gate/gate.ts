@@ -10,28 +10,32 @@ export interface Outcome {
   /** HTTP status of the response. */
   readonly status: number;
   /**
-   * True if a cache answered after all, so that the request did not reach the provider. The charge is refunded then (S12).
+   * True if a cache answered after all, so that the provider did not get the request: its charge is refunded (S12).
    * @default false
    */
   readonly cached?: boolean;
 }
 
-/** The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once. Later calls change nothing. */
+/**
+ * The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once. Later calls
+ * change nothing.
+ */
 export interface Passage {
   readonly kind: 'proceed';
   /** Undefined if the request is not limited. */
   readonly decision: Decision | undefined;
-  /** Headers for the response, whatever its status. If the provider itself answers 429, see {@link Settlement} instead. */
+  /** Headers for a response with any status, except a 429 of the provider: see {@link Settlement}. */
   readonly headers: HeaderFields;
   /** Call it when the status of the response is known. Returns the headers for that response. */
   settle(outcome: Outcome): Settlement;
-  /** The part of `headers` that every response must carry, including error responses of the adapter: `idempotency-status: bypassed`, or nothing. */
+  /** Headers that every response must carry, also error responses of the adapter: `idempotency-status`, or none. */
   readonly marks?: HeaderFields;
   /** Stores the response for retries. Undefined if the request has no idempotency key, or if the key is bypassed. */
   readonly recording?: Recording | undefined;
   /**
-   * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency key is released (I6).
-   * Resolves to the response that the client must get instead, if another outcome is already stored under the key. Never rejects.
+   * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
+   * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already
+   * stored under the key. Never rejects.
    */
   abandon(): Promise<Reply | undefined>;
 }
@@ -40,7 +44,7 @@ export interface Passage {
 export interface Settlement {
   /** Headers to add to the response. */
   readonly headers: HeaderFields;
-  /** True if the provider itself answered 429: the response must carry no rate-limit header then, also none of the provider (S16). */
+  /** True if the provider itself answered 429: remove all rate-limit headers, also those of the provider (S16). */
   readonly stripRateLimit: boolean;
 }
 
@@ -61,10 +65,11 @@ export type Entry = Answer | Passage;
 /** Checks idempotency and limits of each HTTP request. Independent of any framework. */
 export interface Gate<Request> {
   /**
-   * Runs all checks that come before the handler. Never throws or rejects: an error becomes a 500 or 503 answer, and nothing is charged. Returns
-   * without a promise if no resolver and no store returns one. A property, because a method would also accept requests of another type.
+   * Runs all checks that come before the handler. Never throws or rejects: an error becomes a 500 or 503 answer, and
+   * nothing is charged. Returns without a promise if no resolver and no store returns one. A property, because a method
+   * would also accept requests of another type.
    * @param requestId goes into error answers as `req_id`, and into events; a random UUID by default
-   * @param outer the passage of the gate in front of this one, if there is one: if that gate stores the outcome, this one does not store it again
+   * @param outer the passage of a gate in front of this one: if that gate stores the outcome, this one does not
    */
   readonly enter: (request: Request, requestId?: string, outer?: Passage) => MaybePromise<Entry>;
   /**

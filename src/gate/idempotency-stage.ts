@@ -25,26 +25,24 @@ export interface IdempotencyStageOptions {
   readonly idempotency: Idempotency;
   /** Which header fields of a response are stored. Some fields are never stored (I4). */
   readonly keepsField?: KeepField | undefined;
-  /** True if a response with this status is stored as the outcome. False if the provider did nothing, so that the key is released (I6). */
+  /** Whether a response with this status is stored as the outcome. If not, the key is released (I6). */
   readonly isOutcome: (status: number) => boolean;
 }
 
+const UNKNOWN_OUTCOME =
+  'The outcome of the request with this idempotency key is unknown: it may have been executed. It will not be sent again.';
 /** Added to every replayed response. */
 const REPLAYED_HEADERS = { 'Idempotency-Replayed': 'true' } as const;
-/** The stage limits the length of the body itself, so the engine's limit for the encoded value is disabled (I7). */
+/** The stage itself limits the length of the body, so the limit for the encoded value is disabled (I7). */
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-/** The stage of the gate that claims idempotency keys, replays stored responses and refuses duplicates. Reads and writes no HTTP. */
+/** Claims idempotency keys, replays stored responses and refuses duplicates. Reads and writes no HTTP. */
 export class IdempotencyStage {
-  readonly #options: IdempotencyStageOptions;
-
-  constructor(options: IdempotencyStageOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: IdempotencyStageOptions) {}
 
   open({ scope, key, fingerprint, reconcile, signal, ...settings }: FingerprintedRequest): Promise<Opened> {
     const { value } = fingerprint;
-    return this.#options.idempotency.open({
+    return this.options.idempotency.open({
       ...settings,
       scope,
       key,
@@ -76,11 +74,7 @@ export class IdempotencyStage {
       case 'not_kept':
         return answer(409, 'errors/already_used', notStoredDetail(refused.status));
       case 'orphan':
-        return answer(
-          409,
-          'errors/conflict',
-          'The outcome of the request with this idempotency key is unknown: it may have been executed. It will not be sent again.',
-        );
+        return answer(409, 'errors/conflict', UNKNOWN_OUTCOME);
       case 'in_progress': {
         const seconds = Math.max(1, Math.ceil(refused.retryAfterMs / 1_000));
         const detail = `The request with this idempotency key is still running; retry with the same key in ${seconds} s.`;
@@ -94,7 +88,7 @@ export class IdempotencyStage {
     }
   }
 
-  /** Releases the key. Returns the response that the client must get instead, if the outcome of another owner was stored first. */
+  /** Releases the key. If another owner's outcome is already stored, returns that: the client must get it instead. */
   async release(claim: Claim, answer: AnswerProblem): Promise<Reply | undefined> {
     const release = await claim.abandon();
     return release.kind === 'settled' ? this.replay(release.result, answer) : undefined;
@@ -102,7 +96,7 @@ export class IdempotencyStage {
 
   /** Returns the recording that completes the claim with the response. */
   recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Recording {
-    const defaults = this.#options.idempotency.settings;
+    const defaults = this.options.idempotency.settings;
     const { maxKeptBytes = defaults.maxKeptBytes, onOrphan = defaults.onOrphan } = settings;
     return {
       maxBytes: maxKeptBytes,
@@ -117,7 +111,7 @@ export class IdempotencyStage {
     maxBytes: number,
     answer: AnswerProblem,
   ): Promise<Reply | undefined> {
-    const { isOutcome, keepsField } = this.#options;
+    const { isOutcome, keepsField } = this.options;
     if (!isOutcome(status)) return this.release(claim, answer);
     const value =
       body === undefined || body.length > maxBytes
@@ -141,7 +135,7 @@ function isBodyless(status: number): boolean {
   return status === 204 || status === 304;
 }
 
-/** The values of a repeated name become a list. Defines a property, so that a name such as `__proto__` has no effect on the object. */
+/** The values of a repeated name become a list. `defineProperty` makes even `__proto__` an ordinary name. */
 function addHeader(headers: Record<string, string | string[]>, name: string, value: string): void {
   const known = Object.keys(headers).find((other) => other.toLowerCase() === name.toLowerCase());
   if (known === undefined)

@@ -14,8 +14,9 @@ export interface IdempotentRequest extends SettingsInput {
   /** The key as the client sent it (I1). */
   readonly key: string;
   /**
-   * Fingerprint of the whole request, made by `fingerprint()` of `headgate/http` (I3). A function is called with the result of the gate's `account`
-   * resolver. A fingerprint that does not include the account cannot distinguish two accounts if their requests are otherwise equal (I2).
+   * Fingerprint of the whole request, made by `fingerprint()` of `headgate/http` (I3). A function is called with the
+   * result of the gate's `account` resolver. A fingerprint that does not include the account cannot distinguish two
+   * accounts if their requests are otherwise equal (I2).
    */
   readonly fingerprint: Fingerprint | ((account: string | undefined) => MaybePromise<Fingerprint>);
   /** Required if `onOrphan` is `reconcile`. */

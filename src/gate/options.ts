@@ -10,15 +10,15 @@ import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import type { Resolver } from './resolver.ts';
 
-/** Options of {@link createGate}. `Request` is the request object that the adapter passes, e.g. Node's `IncomingMessage`. */
+/** Options of {@link createGate}. `Request` is what the adapter passes, e.g. Node's `IncomingMessage`. */
 export interface GateOptions<Request> {
   /** Decides whether a request fits its limits. */
   readonly limiter: Limiter;
   /** The connected account whose allowance the request uses. Undefined: the request is not limited. */
   readonly account: Resolver<Request, string | undefined>;
   /**
-   * The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL. Undefined: the request is not
-   * limited.
+   * The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL.
+   * Undefined: the request is not limited.
    */
   readonly route: Resolver<Request, string | undefined>;
   /** The account's provider, if limits differ per provider. */
@@ -33,19 +33,20 @@ export interface GateOptions<Request> {
   /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
   readonly idempotency?: Idempotency | undefined;
   /**
-   * The request's key, scope and fingerprint. Undefined for a request without a key, which continues without idempotency. A `KeyFault`, as
-   * `readIdempotencyKey()` of `headgate/http` returns it, becomes a 422. A thrown `BodyError` becomes a response with its own status (I1, I13).
-   * In both cases nothing is claimed or charged.
+   * The request's key, scope and fingerprint. Undefined for a request without a key, which continues without
+   * idempotency. A `KeyFault`, as `readIdempotencyKey()` of `headgate/http` returns it, becomes a 422. A thrown
+   * `BodyError` becomes a response with its own status (I1, I13). In both cases nothing is claimed or charged.
    */
   readonly idempotent?: Resolver<Request, IdempotentRequest | KeyFault | undefined> | undefined;
   /**
-   * Whether a response with this status is stored as the outcome. False means that the provider did nothing, so the key is released (I6).
+   * Whether a response with this status is stored as the outcome. If false, the provider did nothing, and the key is
+   * released (I6).
    * @default every status but 429
    */
   readonly isOutcome?: ((status: number) => boolean) | undefined;
   /**
-   * Which header fields of a response are stored; receives the name in lower case. `set-cookie`, `date`, rate-limit and hop-by-hop fields are
-   * never stored (I4).
+   * Which header fields of a response are stored; receives the name in lower case. `set-cookie`, `date`, rate-limit and
+   * hop-by-hop fields are never stored (I4).
    * @default all others
    */
   readonly keepsField?: KeepField | undefined;

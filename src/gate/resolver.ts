@@ -15,7 +15,7 @@ export class StageError extends Error {
   }
 }
 
-/** Calls a resolver of the application. Any error that it throws or rejects with becomes a {@link StageError} of the given stage. */
+/** Calls a resolver. Any error that it throws or rejects with becomes a {@link StageError} of the given stage. */
 export function callResolver<Request, Value>(
   stage: FailureEvent['stage'],
   resolver: Resolver<Request, Value>,
@@ -27,7 +27,7 @@ export function callResolver<Request, Value>(
     const wrapped = value.catch((error: unknown) => {
       throw new StageError(stage, error);
     });
-    // Another resolver may throw before this promise is awaited. Its rejection must not end the process as an unhandled one.
+    // Another resolver may throw before this promise is awaited. An unhandled rejection would end the process.
     wrapped.catch(() => {});
     return wrapped;
   } catch (error) {

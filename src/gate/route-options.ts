@@ -4,7 +4,7 @@ import type { Resolver } from './resolver.ts';
 
 /** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
 export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'cached'>> {
-  /** The operation, as the limits name it. If the framework knows the matched template, its adapter has a resolver for it. */
+  /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
   readonly cost?: number | Resolver<Request, number> | undefined;

@@ -53,51 +53,34 @@ export class Attempt {
   }
 
   #sendBegin(command: BeginCommand, tries: number, mayBeClaimed: boolean): MaybePromise<BeginResult> {
-    const sentAt = this.runtime.timers.now();
-    try {
-      const reply = this.runtime.store.begin(this.id, command);
-      if (!isPromise(reply)) return this.#onBeginReply(command, tries, mayBeClaimed, sentAt, reply);
-      return reply.then(
-        (received) => this.#onBeginReply(command, tries, mayBeClaimed, sentAt, received),
-        (error: unknown) => this.#onBeginError(command, tries, mayBeClaimed || !didNothing(error), error),
-      );
-    } catch (error) {
-      return this.#onBeginError(command, tries, mayBeClaimed || !didNothing(error), error);
-    }
-  }
-
-  #onBeginReply(
-    command: BeginCommand,
-    tries: number,
-    mayBeClaimed: boolean,
-    sentAt: number,
-    reply: BeginReply,
-  ): MaybePromise<BeginResult> {
-    if (reply.kind === 'claimed') {
+    const { store, timers } = this.runtime;
+    const sentAt = timers.now();
+    const onReply = (reply: BeginReply): MaybePromise<BeginResult> => {
+      if (reply.kind === 'late')
+        return onFailure(new StoreUnavailableError('the command arrived after its deadline'), mayBeClaimed);
+      if (reply.kind !== 'claimed') return reply;
       const { kind, generation, inherited, dispatched } = reply;
       return { kind, generation, inherited, dispatched, sentAt };
+    };
+    const onError = (error: unknown): MaybePromise<BeginResult> => onFailure(error, mayBeClaimed || !didNothing(error));
+    const onFailure = (error: unknown, isClaimPossible: boolean): MaybePromise<BeginResult> => {
+      if (tries < MAX_TRIES && isWorthRetrying(error)) return this.#sendBegin(command, tries + 1, isClaimPossible);
+      if (isClaimPossible) this.abandonInBackground(undefined, this.dispatchOnClaim);
+      return { kind: 'unavailable', error };
+    };
+    try {
+      const reply = store.begin(this.id, command);
+      return isPromise(reply) ? reply.then(onReply, onError) : onReply(reply);
+    } catch (error) {
+      return onError(error);
     }
-    if (reply.kind !== 'late') return reply;
-    const error = new StoreUnavailableError('the command arrived after its deadline');
-    return this.#onBeginError(command, tries, mayBeClaimed, error);
-  }
-
-  #onBeginError(
-    command: BeginCommand,
-    tries: number,
-    mayBeClaimed: boolean,
-    error: unknown,
-  ): MaybePromise<BeginResult> {
-    if (tries < MAX_TRIES && isWorthRetrying(error)) return this.#sendBegin(command, tries + 1, mayBeClaimed);
-    if (mayBeClaimed) this.abandonInBackground(undefined, this.dispatchOnClaim);
-    return { kind: 'unavailable', error };
   }
 
   extend(generation: number): HeldReply | Promise<HeldReply> {
     return this.runtime.store.extend(this.id, this.#ownerCommand(generation));
   }
 
-  /** Returns `ok` only if the reply arrived within the lease. Without a reply, the claim is released in the background. Never rejects. */
+  /** `ok` only if the reply arrived within the lease. Without a reply, releases in the background. Never rejects. */
   async dispatch(generation: number): Promise<HeldReply | Unavailable> {
     const { runtime, id, settings } = this;
     let error: unknown;
@@ -154,7 +137,7 @@ export class Attempt {
     return reply;
   }
 
-  /** @param mayBeDispatched whether a dispatch may be recorded; if not, the claim becomes free anyway when its lease expires */
+  /** @param mayBeDispatched whether a dispatch may be recorded; if not, the claim is free when its lease expires */
   abandonInBackground(generation: number | undefined, mayBeDispatched: boolean): void {
     const { runtime, id, settings } = this;
     const usefulMs = mayBeDispatched ? settings.retentionMs : 2 * settings.leaseMs;

@@ -8,14 +8,14 @@ export type Completion =
   | { readonly kind: 'kept' }
   /** Another outcome was stored first. The caller gets that one, never its own. */
   | { readonly kind: 'superseded'; readonly result: KeptResult }
-  /** The key now belongs to another request, for example after the store lost its data. The caller gets its own outcome; no retry will. */
+  /** The key now belongs to another request, e.g. after the store lost its data. Only the caller gets its outcome. */
   | { readonly kind: 'lost' }
   | {
       /** The store has not acknowledged the outcome yet. The command is retried in the background until it does. */
       readonly kind: 'pending';
       /**
-       * `own`: the caller gets its own outcome. `unavailable`: the caller is asked to retry (503), because the outcome of another execution may
-       * be stored first (I12: `reexecute` and `reconcile`).
+       * `own`: the caller gets its own outcome. `unavailable`: the caller is asked to retry (503), because the outcome
+       * of another execution may be stored first (I12: `reexecute` and `reconcile`).
        */
       readonly answer: 'own' | 'unavailable';
       readonly error: unknown;
@@ -31,38 +31,44 @@ export type Release =
   /** The store has not acknowledged the release yet. The command is retried in the background until it does. */
   | { readonly kind: 'pending'; readonly error: unknown };
 
-/** Whether the effect may happen: only after `ok`. After any other reply the claim has ended, and the caller calls none of its methods. */
+/**
+ * Whether the effect may happen: only after `ok`. After any other reply the claim has ended, and the caller calls none
+ * of its methods.
+ */
 export type Dispatch = HeldReply | Unavailable;
 
 /**
- * The claim of one attempt on a key. Its lease is renewed until {@link Claim.complete} or {@link Claim.abandon} is called, for at most `maxRunMs`.
- * The owner must call exactly one of the two, unless {@link Claim.dispatch} returned anything but `ok`.
+ * The claim of one attempt on a key. Its lease is renewed until {@link Claim.complete} or {@link Claim.abandon} is
+ * called, for at most `maxRunMs`. The owner must call exactly one of the two, unless {@link Claim.dispatch} returned
+ * anything but `ok`.
  */
 export interface Claim extends ClaimId {
   readonly fingerprint: string;
-  /** Increases by one with every claim of the key. A downstream service that supports fencing tokens can use it as one. */
+  /** Increases by one with every claim of the key: a fencing token, for a downstream service that supports those. */
   readonly generation: number;
-  /** True if the claim was taken over from an owner that had recorded dispatch: the effect may have happened already. */
+  /** True if the claim was taken over from an owner that had recorded dispatch: the effect may have happened. */
   readonly inherited: boolean;
   /** Whether this owner has asked for dispatch and got `ok`. */
   readonly dispatched: boolean;
   /**
-   * Aborted if the claim is lost before dispatch. After dispatch, with `reexecute` and `reconcile`, aborted if another attempt may have taken the
-   * claim over. Aborted in any case after `maxRunMs`. In the last two cases {@link Claim.complete} works as before.
+   * Aborted if the claim is lost before dispatch. After dispatch, with `reexecute` and `reconcile`, aborted if another
+   * attempt may have taken the claim over. Aborted in any case after `maxRunMs`. In the last two cases
+   * {@link Claim.complete} works as before.
    */
   readonly signal: AbortSignal;
   /** Await it just before the effect. Resolves at once if `begin` has already recorded the dispatch. Never rejects. */
   dispatch(): Promise<Dispatch>;
   /**
-   * Stores the outcome, success or error (I6). Resolves after the first try; without an acknowledgement, the command is retried in the background.
-   * A value over `maxKeptBytes` is not stored (I7). Never rejects. A second call does nothing and returns the first result.
+   * Stores the outcome, success or error (I6). Resolves after the first try; without an acknowledgement, the command is
+   * retried in the background. A value over `maxKeptBytes` is not stored (I7). Never rejects. A second call does
+   * nothing and returns the first result.
    */
   complete(result: KeptResult): Promise<Completion>;
   /**
-   * Releases the key. Call it only if nothing was dispatched, or if the effect is *known* not to have happened and cannot happen any more.
-   * Resolves after the first try. Never rejects. Does nothing after {@link Claim.complete}.
+   * Releases the key. Call it only if nothing was dispatched, or if the effect is *known* not to have happened and
+   * cannot happen any more. Resolves after the first try. Never rejects. Does nothing after {@link Claim.complete}.
    */
   abandon(): Promise<Release>;
-  /** Stops renewing without a command to the store. For an unknown outcome, if the outcome of another owner should count. Rarely right. */
+  /** Stops renewing, without a command to the store: if another owner's outcome should count. Rarely right. */
   leave(): void;
 }

@@ -36,7 +36,7 @@ export type ClaimEvent =
   | { readonly type: 'released' }
   /** According to the store, this attempt does not own the claim, or does not own it any more. */
   | { readonly type: 'lost'; readonly command: ClaimCommandName }
-  /** The owner did not finish within `maxRunMs` and stops renewing. When the lease expires, retries find an orphan (I9). */
+  /** The owner exceeded `maxRunMs` and stops renewing. When the lease expires, retries find an orphan (I9). */
   | { readonly type: 'overdue'; readonly dispatched: boolean }
   /** The store failed, and nothing was executed (I12). */
   | { readonly type: 'unavailable'; readonly command: ClaimCommandName; readonly error: unknown }

@@ -3,7 +3,7 @@ import { after } from '../core/maybe-promise.ts';
 import { isPlainObject } from '../core/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
 
-/** Version of the rules that convert a request to bytes. It is part of the fingerprint, so that two versions never match by accident. */
+/** Version of the rules that convert a request to bytes. In every fingerprint, so that two versions never match. */
 const VERSION = 'run1';
 const MAX_DEPTH = 256;
 const encoder = /* @__PURE__ */ new TextEncoder();
@@ -27,7 +27,7 @@ interface NodeCrypto {
   hash?(algorithm: string, data: string | Uint8Array, encoding: 'hex'): string;
 }
 
-/** `node:crypto` if available: it hashes synchronously, without the thread pool. Not imported, so that this file also runs on other platforms. */
+/** Hashes synchronously, without the thread pool. Not imported, so that this file also runs on other platforms. */
 const node = /* @__PURE__ */ nodeCrypto();
 
 function nodeCrypto(): NodeCrypto | undefined {

@@ -35,10 +35,10 @@ export interface Idempotency {
   readonly settings: ClaimSettings;
   /**
    * Executes the operation once per key. Every other call with the key gets the outcome of that execution.
-   * @param key a string, or a key with the scope that it belongs to: a tenant can neither replay nor probe the keys of another (I2)
-   * @param request the request that the key belongs to: text, bytes or JSON. Another request with the same key is refused
-   * @throws what the operation throws if nothing was dispatched, or if it throws `notExecuted(…)`; the key is released then. Also OptionError,
-   * SubjectError, ClosedError
+   * @param key a string, or a key and its scope: one tenant can neither replay nor probe the keys of another (I2)
+   * @param request text, bytes or JSON; another request with the same key is refused
+   * @throws what the operation throws if nothing was dispatched, or if it is `notExecuted(error)`: then the key is
+   * released. Also OptionError, SubjectError, ClosedError
    */
   run<T>(
     key: string | ClaimId,
@@ -71,7 +71,8 @@ export interface Idempotency {
   /** Resolves when `held` and `pending` are 0. */
   idle(): Promise<void>;
   /**
-   * Refuses new calls, ends all waiting, and lets running operations finish for `timeoutMs`. Then stops every timer and closes the store.
+   * Refuses new calls, ends all waiting, and lets running operations finish for `timeoutMs`. Then stops every timer and
+   * closes the store.
    * @param options.timeoutMs milliseconds, default 5,000
    */
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
@@ -135,7 +136,7 @@ class StoreIdempotency implements Idempotency {
     operation: Operation<T>,
     options: RunOptions<T> = NO_OPTIONS,
   ): Promise<RunResult<T>> {
-    if (this.#runtime.closed) throw new ClosedError('the idempotency');
+    if (this.#runtime.closed) throw new ClosedError('this idempotency instance');
     if (options !== NO_OPTIONS) checkOptions(options, RUN_OPTIONS, 'options');
     const id = checkId(typeof key === 'string' ? { scope: '', key } : key);
     // Checked before anything is claimed; otherwise the error would be stored as the outcome.

@@ -95,7 +95,7 @@ export class LeasedClaim implements Claim {
 
   async abandon(): Promise<Release> {
     this.#dispatching ??= DISPATCH_REFUSED;
-    // The reply to a running dispatch decides whether this attempt still owns the claim, and whether the claim is released already.
+    // The reply to a running dispatch decides whether the claim is still held, or already lost or released.
     await this.#dispatching;
     if (!this.#end()) return LOST;
     const attempt = this.#attempt;
@@ -184,7 +184,7 @@ export class LeasedClaim implements Claim {
     else if (this.#mayBeTakenOver()) this.#abortSignal();
   }
 
-  /** The owner took longer than `maxRunMs`, so retries must not wait for it any longer. If it finishes later, its outcome is still accepted. */
+  /** Retries must not wait longer than `maxRunMs` for this owner. If it finishes later, its outcome still counts. */
   #stopAsOverdue(): void {
     this.#attempt.emit({ type: 'overdue', dispatched: this.#dispatched });
     this.stopRenewing();

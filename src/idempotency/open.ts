@@ -17,7 +17,8 @@ export interface OpenRequest extends ClaimId, SettingsInput {
   /** Fingerprint of the request: equal for equal requests only (I3). */
   readonly fingerprint: string;
   /**
-   * `automatic`: the command that makes the claim also records the dispatch, if that is safe. `explicit`: only {@link Claim.dispatch} records it.
+   * `automatic`: the command that makes the claim also records the dispatch, if that is safe.
+   * `explicit`: only {@link Claim.dispatch} records it.
    */
   readonly dispatch: 'explicit' | 'automatic';
   /** Required if `onOrphan` is `reconcile`. */
@@ -47,7 +48,7 @@ const ABORTED = { kind: 'aborted' } as const;
 
 type InProgress = Extract<BeginResult, { kind: 'in_progress' }>;
 
-/** Claims the key, waits for the outcome of the original, or returns why neither is possible. Never throws or rejects. */
+/** Claims the key, waits for the original's outcome, or returns why neither is possible. Never throws or rejects. */
 export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSettings): MaybePromise<Opened> {
   const { scope, key, fingerprint, dispatch, signal, reconcile } = request;
   const attempt = new Attempt(runtime, { scope, key }, fingerprint, settings, dispatch === 'automatic');
@@ -61,15 +62,11 @@ export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSett
 
 /** One call of `open`. */
 class OpenCall {
-  readonly #attempt: Attempt;
-  readonly #signal: AbortSignal | undefined;
-  readonly #reconcile: Reconcile<KeptResult> | undefined;
-
-  constructor(attempt: Attempt, signal: AbortSignal | undefined, reconcile: Reconcile<KeptResult> | undefined) {
-    this.#attempt = attempt;
-    this.#signal = signal;
-    this.#reconcile = reconcile;
-  }
+  constructor(
+    private readonly attempt: Attempt,
+    private readonly signal: AbortSignal | undefined,
+    private readonly reconcile: Reconcile<KeptResult> | undefined,
+  ) {}
 
   run(): MaybePromise<Opened> {
     return after<BeginResult | typeof ABORTED, Opened>(this.#begin(), (result) =>
@@ -79,7 +76,7 @@ class OpenCall {
 
   /** Looks at the original until its key is free, its outcome is stored, or `waitMs` have passed (I5). */
   async #wait(first: InProgress): Promise<Opened> {
-    const { runtime, id, settings } = this.#attempt;
+    const { runtime, id, settings } = this.attempt;
     if (settings.waitMs === 0) return refuseInProgress(first.remainingMs);
     const startedAt = runtime.timers.now();
     const waiter = runtime.waiters.join(id);
@@ -87,27 +84,26 @@ class OpenCall {
       return await this.#waitUntil(startedAt + settings.waitMs, waiter);
     } finally {
       waiter.leave();
-      this.#attempt.emit({ type: 'waited', waitedMs: runtime.timers.now() - startedAt });
+      this.attempt.emit({ type: 'waited', waitedMs: runtime.timers.now() - startedAt });
     }
   }
 
   async #waitUntil(endsAt: number, waiter: Waiter): Promise<Opened> {
-    const { runtime } = this.#attempt;
+    const { runtime } = this.attempt;
     // The waiter notices every change from now on. The first look, without a pause, finds what changed before.
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       const result = await this.#begin();
       if (result.kind !== 'in_progress') return this.#handle(result);
       const leftMs = endsAt - runtime.timers.now();
       if (leftMs <= 0 || runtime.closed) return refuseInProgress(result.remainingMs);
-      await waiter.wait(Math.max(1, Math.min(pauseMs, leftMs, result.remainingMs)), this.#signal);
+      await waiter.wait(Math.max(1, Math.min(pauseMs, leftMs, result.remainingMs)), this.signal);
     }
   }
 
-  /** Returns at once when the signal is aborted. A claim that the command makes nevertheless is released when its reply arrives. */
+  /** Returns at once when the signal is aborted. If the reply then says that a claim was made, releases the claim. */
   #begin(): MaybePromise<BeginResult | typeof ABORTED> {
-    const attempt = this.#attempt;
-    const signal = this.#signal;
-    if (attempt.runtime.closed) return { kind: 'unavailable', error: new ClosedError('the idempotency') };
+    const { attempt, signal } = this;
+    if (attempt.runtime.closed) return { kind: 'unavailable', error: new ClosedError('this idempotency instance') };
     if (signal?.aborted) return ABORTED;
     const beginning = attempt.begin();
     if (signal === undefined || !isPromise(beginning)) return beginning;
@@ -123,10 +119,10 @@ class OpenCall {
   }
 
   #handle(result: Exclude<BeginResult, InProgress> | typeof ABORTED): MaybePromise<Opened> {
-    const { runtime, settings } = this.#attempt;
+    const { runtime, settings } = this.attempt;
     switch (result.kind) {
       case 'claimed': {
-        const claim = new LeasedClaim(this.#attempt, result);
+        const claim = new LeasedClaim(this.attempt, result);
         const isOrphan = result.inherited && settings.onOrphan === 'reconcile';
         return isOrphan ? this.#reconcileOrphan(claim) : { kind: 'claimed', claim };
       }
@@ -145,7 +141,7 @@ class OpenCall {
   }
 
   async #reconcileOrphan(claim: LeasedClaim): Promise<Opened> {
-    const answer = await askReconcile(this.#attempt, claim, this.#reconcile);
+    const answer = await askReconcile(this.attempt, claim, this.reconcile);
     if (claim.isLost) return { kind: 'refused', reason: 'lost' };
     if (answer === 'unknown') {
       // No command is sent: the lease expires, and the next retry asks again.

@@ -34,8 +34,8 @@ export class NotExecutedError extends HeadgateError {
 }
 
 /**
- * Wraps an error for an operation to throw: its effect is *known* not to have happened, and cannot happen any more. The key is then released
- * and a retry executes (I6). `run` rejects with `error` itself.
+ * Wraps an error for an operation to throw: its effect is *known* not to have happened, and cannot happen any more. The
+ * key is then released and a retry executes (I6). `run` rejects with `error` itself.
  * @example
  * if (error.code === 'ECONNREFUSED') throw notExecuted(error);
  */

@@ -12,8 +12,8 @@ export interface Reconciliation extends ClaimId {
 }
 
 /**
- * What became of an operation whose owner died after dispatch. `done: false` means that it did not happen *and cannot happen any more*. If in
- * doubt, return `unknown`.
+ * What became of an operation whose owner died after dispatch. `done: false` means that it did not happen *and cannot
+ * happen any more*. If in doubt, return `unknown`.
  */
 export type Reconciled<Result> =
   | { readonly done: true; readonly result: Result }

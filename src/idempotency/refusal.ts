@@ -12,7 +12,7 @@ export type Refusal =
   | { readonly reason: 'mismatch'; readonly fingerprint: string }
   /** The original completed with this status, but its value was too large to store, or could not be serialized (I7). */
   | { readonly reason: 'not_kept'; readonly status: string }
-  /** This attempt lost its claim before dispatch, or its operation stopped because of the loss. Another owner may be executing. */
+  /** The claim was lost before dispatch, or the operation stopped because of it. Another owner may be executing. */
   | { readonly reason: 'lost' }
   /** The caller's own signal was aborted. */
   | { readonly reason: 'aborted' };

@@ -25,8 +25,6 @@ const MAX_TOTAL_LENGTH = 64 * 1_048_576;
 
 /** Sends each command again and again, until it is acknowledged or its record has expired. */
 export class RetryQueue {
-  readonly #timers: Timers;
-  readonly #events: Emitter<IdempotencyEvent>;
   /** Each task with the function that cancels its pause. */
   readonly #tasks = new Map<RetryTask, (() => void) | undefined>();
   readonly #ready: { readonly task: RetryTask; readonly failures: number }[] = [];
@@ -35,10 +33,10 @@ export class RetryQueue {
   #totalLength = 0;
   #stopped = false;
 
-  constructor(timers: Timers, events: Emitter<IdempotencyEvent>) {
-    this.#timers = timers;
-    this.#events = events;
-  }
+  constructor(
+    private readonly timers: Timers,
+    private readonly events: Emitter<IdempotencyEvent>,
+  ) {}
 
   /** How many commands are not acknowledged yet. */
   get size(): number {
@@ -102,16 +100,16 @@ export class RetryQueue {
   #retryLater(task: RetryTask, failures: number, error: unknown): void {
     if (this.#stopped) return;
     const { id, command, expiresAt } = task;
-    if (this.#timers.now() >= expiresAt) {
+    if (this.timers.now() >= expiresAt) {
       this.#remove(task);
-      this.#events.emit({ ...id, type: 'given_up', command });
+      this.events.emit({ ...id, type: 'given_up', command });
       return;
     }
-    this.#events.emit({ ...id, type: 'retrying', command, tries: failures, error });
+    this.events.emit({ ...id, type: 'retrying', command, tries: failures, error });
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
     this.#tasks.set(
       task,
-      this.#timers.after(pauseMs, () => this.#enqueue(task, failures), true),
+      this.timers.after(pauseMs, () => this.#enqueue(task, failures), true),
     );
   }
 

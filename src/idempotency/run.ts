@@ -14,33 +14,33 @@ import type { ClaimSettings, SettingsInput } from './settings.ts';
 export interface OperationContext {
   /** Generation of the claim; increases by one with every claim of the key. Undefined if the store was bypassed. */
   readonly generation: number | undefined;
-  /** An earlier owner died after dispatch. Its effect may have happened (`reexecute`), or is known not to have happened (`reconcile`). */
+  /** An earlier owner died after dispatch. Its effect may have happened (`reexecute`), or did not (`reconcile`). */
   readonly inherited: boolean;
   /** Aborted when the claim is lost. Stop then, if nothing has been done yet. */
   readonly signal: AbortSignal;
   /**
-   * With the option `dispatch: 'explicit'`, await it just before the effect. Otherwise the dispatch was recorded before the operation started.
-   * Rejects if the effect must not happen: do not catch that error.
+   * With the option `dispatch: 'explicit'`, await it just before the effect. Otherwise the dispatch was recorded before
+   * the operation started. Rejects if the effect must not happen: do not catch that error.
    */
   dispatch(): Promise<void>;
-  /** The effect is *known* not to have happened, and will not happen. The key is released after the operation, and a retry executes (I6). */
+  /** The effect is *known* not to have happened, and will not happen: releases the key after the operation (I6). */
   abandon(): void;
 }
 
-/** The function to execute once. An error that it throws is stored as its outcome, unless it is made by {@link notExecuted}. */
+/** Executed once. An error that it throws is stored as its outcome, unless {@link notExecuted} made the error. */
 export type Operation<T> = (context: OperationContext) => T | Promise<T>;
 
 /** Options of one `run`. */
 export interface RunOptions<T> extends SettingsInput, Partial<Codec<T>> {
   /**
-   * `automatic`: the dispatch is recorded before the operation starts. `explicit`: the operation calls `dispatch()`, so that anything before
-   * that call can fail and be retried.
+   * `automatic`: the dispatch is recorded before the operation starts. `explicit`: the operation calls `dispatch()`, so
+   * that anything before that call can fail and be retried.
    * @default 'automatic'
    */
   readonly dispatch?: 'explicit' | 'automatic' | undefined;
   /** Required if `onOrphan` is `reconcile`. */
   readonly reconcile?: Reconcile<T> | undefined;
-  /** Ends the wait for an original. It never ends the operation, whose outcome is stored even if no caller waits for it (I11). */
+  /** Ends the wait for an original. Never ends the operation: its outcome is stored even without a caller (I11). */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -182,7 +182,7 @@ class Execution<T> {
     const claim = this.claim;
     if (this.#failedDispatch !== undefined) return this.#resultWithoutDispatch(this.#failedDispatch);
     if (isHeadgateError(error, 'claim_lost') && claim.signal.aborted) {
-      // The operation stopped because another attempt has taken over. That attempt's outcome counts, so none is stored here.
+      // The operation stopped because another attempt has taken over. The outcome of that attempt counts.
       claim.leave();
       return { kind: 'refused', reason: 'lost' };
     }

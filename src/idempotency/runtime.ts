@@ -10,14 +10,14 @@ interface Renewing {
   stopRenewing(): void;
 }
 
-/** What all attempts of one `createIdempotency()` share: store, timers, events, background commands and the list of held claims. */
+/** What all attempts of one `createIdempotency()` share: store, timers, events, background commands, held claims. */
 export class Runtime {
   readonly retries: RetryQueue;
   readonly waiters: Waiters;
   readonly #events: Emitter<IdempotencyEvent>;
   readonly #heldClaims = new Set<Renewing>();
   readonly #releaseListeners: (() => void)[] = [];
-  /** Unique name of this runtime. Created on first use, because some platforms have no random numbers while a module loads. */
+  /** Unique. Created on first use, because some platforms have no random numbers while a module loads. */
   #name: string | undefined;
   #tokens = 0;
   #closed = false;
@@ -45,7 +45,7 @@ export class Runtime {
     if (this.#events.hasListener) this.#events.emit({ ...id, ...event });
   }
 
-  /** A globally unique token for one attempt. One random name and a number, because a random token per attempt costs more than the look-up. */
+  /** Unique everywhere: name and number. A random token per attempt would cost more than the look-up. */
   nextToken(): string {
     this.#name ??= crypto.randomUUID();
     return `${this.#name}-${++this.#tokens}`;

@@ -17,23 +17,22 @@ interface Queue {
 }
 
 /**
- * One platform timer per delay. Almost all calls are cancelled long before they are due: a lease is renewed for one claim in thousands, and a
- * timer per claim would cost more than the claim. A timer that has nothing left to call is not set again.
+ * One platform timer per delay. Almost all calls are cancelled long before they are due: a lease is renewed for one
+ * claim in thousands, and a timer per claim would cost more than the claim. A timer that has nothing left to call is
+ * not set again.
  */
 export class SharedTimers {
-  readonly #clock: Clock;
-  readonly #setTimer: (call: () => void, ms: number) => void;
   readonly #queues = new Map<number, Queue>();
 
-  constructor(clock: Clock, setTimer: (call: () => void, ms: number) => void) {
-    this.#clock = clock;
-    this.#setTimer = setTimer;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly setTimer: (call: () => void, ms: number) => void,
+  ) {}
 
   /** Calls `call` once, `ms` milliseconds from now or later. Returns a function that cancels the call. */
   after(ms: number, call: () => void): () => void {
     const queue = this.#queueFor(ms);
-    const entry: Entry = { queue, dueAt: this.#clock.now() + ms, call, previous: undefined, next: undefined };
+    const entry: Entry = { queue, dueAt: this.clock.now() + ms, call, previous: undefined, next: undefined };
     append(entry);
     return () => remove(entry);
   }
@@ -43,19 +42,19 @@ export class SharedTimers {
     if (existing !== undefined) return existing;
     const queue: Queue = { delayMs, first: undefined, last: undefined };
     this.#queues.set(delayMs, queue);
-    this.#setTimer(() => this.#callDue(queue), delayMs);
+    this.setTimer(() => this.#callDue(queue), delayMs);
     return queue;
   }
 
   #callDue(queue: Queue): void {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     for (let due = queue.first; due !== undefined && due.dueAt <= now; due = queue.first) {
       const { call } = due;
       remove(due);
       call?.();
     }
     if (queue.first === undefined) this.#queues.delete(queue.delayMs);
-    else this.#setTimer(() => this.#callDue(queue), Math.max(1, queue.first.dueAt - now));
+    else this.setTimer(() => this.#callDue(queue), Math.max(1, queue.first.dueAt - now));
   }
 }
 

@@ -14,8 +14,8 @@ export interface Timers extends Clock {
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * Whether a timer may serve other requests than the one that set it. On Cloudflare Workers, with or without Node.js compatibility, a timer ends
- * with its request. Without `process`, the platform is unknown, so timers are not shared.
+ * Whether a timer may serve other requests than the one that set it. On Cloudflare Workers, with or without Node.js
+ * compatibility, a timer ends with its request. Without `process`, the platform is unknown, so timers are not shared.
  */
 function timersOutliveRequests(): boolean {
   const { process, navigator } = globalThis as { process?: NodeJS.Process; navigator?: { userAgent?: string } };

@@ -3,12 +3,9 @@ import type { Timers } from './timers.ts';
 
 /** Duplicates in this process that wait for an original. An original in the same process wakes them at once (I5). */
 export class Waiters {
-  readonly #timers: Timers;
   readonly #byKey = new Map<string, Set<Waiter>>();
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
-  }
+  constructor(private readonly timers: Timers) {}
 
   /** How many duplicates wait now. */
   get size(): number {
@@ -22,7 +19,7 @@ export class Waiters {
     const name = mapKey(id);
     const waiters = this.#byKey.get(name) ?? new Set();
     this.#byKey.set(name, waiters);
-    const waiter = new Waiter(this.#timers, () => {
+    const waiter = new Waiter(this.timers, () => {
       waiters.delete(waiter);
       if (waiters.size === 0) this.#byKey.delete(name);
     });
@@ -43,26 +40,24 @@ export class Waiters {
 
 /** One waiting duplicate. */
 export class Waiter {
-  readonly #timers: Timers;
-  readonly leave: () => void;
   #woken = false;
   #resume: (() => void) | undefined;
 
-  constructor(timers: Timers, leave: () => void) {
-    this.#timers = timers;
-    this.leave = leave;
-  }
+  constructor(
+    private readonly timers: Timers,
+    readonly leave: () => void,
+  ) {}
 
   wake(): void {
     this.#woken = true;
     this.#resume?.();
   }
 
-  /** Waits until it is woken, `signal` is aborted, or `ms` have passed. Returns at once if it was woken since the last wait. */
+  /** Waits for {@link wake}, an abort, or `ms`. Returns at once if it was woken since the last wait. */
   async wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
     if (!(this.#woken || signal?.aborted)) {
       await new Promise<void>((resolve) => {
-        const cancel = this.#timers.after(ms, resolve, false);
+        const cancel = this.timers.after(ms, resolve, false);
         this.#resume = () => {
           cancel();
           resolve();

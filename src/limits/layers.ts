@@ -22,7 +22,7 @@ export interface LimitSet {
   readonly routes?: Readonly<Record<string, LimitInput>> | undefined;
 }
 
-/** Limits in layers. Each limit comes from the most specific layer that has it: account, then provider, then default. */
+/** Each limit comes from the most specific layer that has it: account, then provider, then default. */
 export interface LayeredLimits {
   /** Limits of every account. */
   readonly default?: LimitSet | undefined;
@@ -32,14 +32,15 @@ export interface LayeredLimits {
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 
-/** A checked limit for all routes. Without its own scope, it uses that of the less specific layer, so that an adjustment keeps the scope. */
+/** Without its own scope, it uses that of the less specific layer, so that an adjustment keeps the scope. */
 interface AllMethods {
   readonly windows: Limit;
   readonly scope: AllMethodsScope | undefined;
 }
 
 /**
- * The checked limits of one layer. {@link adjustAllMethods} and {@link adjustRoute} change them, and can restore the initial ones.
+ * The checked limits of one layer. {@link adjustAllMethods} and {@link adjustRoute} change them, and can restore the
+ * initial ones.
  */
 export class Layer {
   readonly #initial: { readonly allMethods: AllMethods | undefined; readonly routes: ReadonlyMap<string, Limit> };

@@ -10,7 +10,7 @@ import { type AdjustTarget, type Limits, Plans, type Subject } from './plans.ts'
 export interface LimiterOptions {
   /** Where counters are stored, e.g. `createMemoryStore()`. {@link Limiter.close} closes it. */
   readonly store: LimitStore;
-  /** Limits for every account, limits in layers (default, provider, account), or a function that returns the limits of a subject. */
+  /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
   readonly limits: Limits;
 }
 
@@ -39,12 +39,13 @@ export interface Limiter {
   consumeSync(request: LimitRequest): Decision;
   /** Returns the current state of every window of the subject's plan. Changes nothing (S14). */
   peek(subject: Subject): Promise<readonly WindowStatus[]>;
-  /** Refunds the charge of an accepted decision, at most once, and only to the windows that were charged (S13). Returns false if nothing was refunded. */
+  /** Refunds an accepted decision, once, to the windows that it has charged (S13). False if nothing was refunded. */
   refund(decision: Decision): Promise<boolean>;
-  /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, deletes all counters. */
+  /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. */
   reset(target: ResetTarget): Promise<void>;
   /**
-   * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the values of `limits`.
+   * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the
+   * values of `limits`.
    * @throws LimitError, OptionError
    */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
@@ -74,23 +75,26 @@ export function createLimiter(options: LimiterOptions): Limiter {
 }
 
 class StoreLimiter implements Limiter {
+  readonly #store: LimitStore;
+  readonly #plans: Plans;
   #closed = false;
 
   get synchronous(): boolean {
-    return this.store.synchronous;
+    return this.#store.synchronous;
   }
 
-  constructor(
-    private readonly store: LimitStore,
-    private readonly plans: Plans,
-  ) {}
+  constructor(store: LimitStore, plans: Plans) {
+    this.#store = store;
+    this.#plans = plans;
+  }
 
   consume(request: LimitRequest): Promise<Decision> {
     // Not an async function, because that would cost more than the decision itself.
     try {
       const decided = this.#consume(request);
-      // This check, with a single call site, shows the compiler that a decision has no `then`. Promise.resolve() then skips its own search for
-      // `then`, which would take a tenth of the call. The shared `isPromise` sees many types, so it would not have this effect.
+      // This check, with a single call site, shows the compiler that a decision has no `then`. Promise.resolve() then
+      // skips its own search for `then`, which would take a tenth of the call. The shared `isPromise` sees many types,
+      // so it would not have this effect.
       return isPending(decided) ? decided : Promise.resolve(decided);
     } catch (error) {
       return Promise.reject(error);
@@ -98,17 +102,17 @@ class StoreLimiter implements Limiter {
   }
 
   consumeSync(request: LimitRequest): Decision {
-    if (!this.store.synchronous) throw new StoreNotSynchronousError();
+    if (!this.#store.synchronous) throw new StoreNotSynchronousError();
     return this.#consume(request) as Decision;
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
-    return this.store.peek(subject.account, subject.route, this.plan(subject));
+    return this.#store.peek(subject.account, subject.route, this.plan(subject));
   }
 
   async refund(decision: Decision): Promise<boolean> {
     this.#checkOpen();
-    return this.store.refund(decision);
+    return this.#store.refund(decision);
   }
 
   async reset(target: ResetTarget): Promise<void> {
@@ -116,11 +120,11 @@ class StoreLimiter implements Limiter {
     checkOptions(target, ['account', 'route'], 'target');
     // A field that is given but undefined would silently reset all accounts or routes.
     for (const field of ['account', 'route'] as const) if (field in target) checkString(field, target[field]);
-    await this.store.reset(target);
+    await this.#store.reset(target);
   }
 
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
-    this.plans.adjust(target, windows);
+    this.#plans.adjust(target, windows);
   }
 
   plan(subject: Subject): Plan {
@@ -128,19 +132,19 @@ class StoreLimiter implements Limiter {
     checkString('account', subject.account);
     checkString('route', subject.route);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
-    return this.plans.planFor(subject);
+    return this.#plans.planFor(subject);
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.store.close?.();
+    await this.#store.close?.();
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
     const { account, route, cost = 1 } = request;
     if (!Number.isSafeInteger(cost) || cost < 1) throw new CostError(cost);
-    return this.store.consume(account, route, this.plan(request), cost);
+    return this.#store.consume(account, route, this.plan(request), cost);
   }
 
   #checkOpen(): void {

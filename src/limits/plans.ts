@@ -18,8 +18,8 @@ export interface Subject {
 export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet);
 
 /**
- * Which limit to adjust: that of an account, of a provider, or (if neither is given) the default one. With `route`, the limit of that route;
- * otherwise the limit for all routes.
+ * Which limit to adjust: that of an account, of a provider, or (if neither is given) the default one. With `route`, the
+ * limit of that route; otherwise the limit for all routes.
  */
 export interface AdjustTarget {
   readonly account?: string | undefined;
@@ -97,7 +97,7 @@ export class Plans {
   }
 }
 
-/** The plans of one combination of layers. Routes without their own limit share one plan, so that unknown routes use no memory. */
+/** The plans of one combination of layers. Routes without their own limit share one, so unknown routes cost nothing. */
 class PlanCache {
   readonly #byRoute = new Map<string, Plan>();
   readonly #withLayer = new WeakMap<Layer, PlanCache>();

@@ -4,8 +4,9 @@ import type { LimitSet } from './layers.ts';
 export type Provider = 'linkedin' | 'whatsapp' | 'google' | 'outlook' | 'imap' | 'telegram' | 'instagram' | 'mock';
 
 /**
- * Limits to start with, for one connected account of each provider. Most providers publish no numbers. These are headgate's own cautious values,
- * which no provider guarantees: adjust them when you see how your accounts behave. Higher values risk `provider/too_many_requests`.
+ * Limits to start with, for one connected account of each provider. Most providers publish no numbers. These are
+ * headgate's own cautious values, which no provider guarantees: adjust them when you see how your accounts behave.
+ * Higher values risk `provider/too_many_requests`.
  */
 export const recommendedLimits: Readonly<Record<Provider, LimitSet>> = {
   // These networks detect automation: the limits are far below what a busy person does in a day.
