@@ -28,7 +28,7 @@ export interface Passage {
   readonly headers: HeaderFields;
   /** Call it when the status of the response is known. Returns the headers for that response. */
   settle(outcome: Outcome): Settlement;
-  /** Headers that every response must carry, also error responses of the adapter: `idempotency-status`, or none. */
+  /** The part of `headers` for every response, also the adapter's own errors: `idempotency-status`, or nothing. */
   readonly marks?: HeaderFields;
   /** Stores the response for retries. Undefined if the request has no idempotency key, or if the key is bypassed. */
   readonly recording?: Recording | undefined;

@@ -69,6 +69,6 @@ export interface Claim extends ClaimId {
    * cannot happen any more. Resolves after the first try. Never rejects. Does nothing after {@link Claim.complete}.
    */
   abandon(): Promise<Release>;
-  /** Stops renewing, without a command to the store: if another owner's outcome should count. Rarely right. */
+  /** Stops renewing without a command: the own outcome is unknown, and another owner's should count. Rarely right. */
   leave(): void;
 }

@@ -29,7 +29,7 @@ export interface IdempotencyOptions extends SettingsInput {
   readonly timers?: Timers | undefined;
 }
 
-/** Executes at most one request per key, once, and returns its one result to every caller. */
+/** Executes the request of each key once, and returns the same result to every caller. */
 export interface Idempotency {
   /** Settings of every call that does not override them. */
   readonly settings: ClaimSettings;
