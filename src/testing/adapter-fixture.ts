@@ -1,6 +1,7 @@
 import { createGate } from '../gate/create-gate.ts';
 import type { GateEvent } from '../gate/events.ts';
-import { createIdempotency, type Idempotency, type SettingsInput } from '../idempotency/idempotency.ts';
+import { createIdempotency, type Idempotency } from '../idempotency/idempotency.ts';
+import type { SettingsInput } from '../idempotency/settings.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import { createMemoryClaimStore } from '../stores/memory/claims.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';

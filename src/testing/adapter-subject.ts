@@ -1,5 +1,5 @@
 import type { Gate } from '../gate/gate.ts';
-import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../gate/idempotent-request.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 

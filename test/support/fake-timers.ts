@@ -1,4 +1,4 @@
-import type { Timers } from '../../src/idempotency/idempotency.ts';
+import type { Timers } from '../../src/idempotency/timers.ts';
 
 interface Call {
   readonly at: number;

@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { MaybePromise } from '../../core/ports.ts';
-import type { IdempotentRequest } from '../../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { createFingerprinter } from '../../http/fingerprint/fingerprint.ts';
 import { type KeyFault, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { bothAccounts, type IdempotentRequestOptions } from '../shared/request-options.ts';

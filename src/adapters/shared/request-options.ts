@@ -1,5 +1,5 @@
 import { OptionError } from '../../core/errors.ts';
-import type { IdempotentRequest } from '../../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 
 /** What a timer can count. */
 const LONGEST_MS = 2 ** 31 - 1;

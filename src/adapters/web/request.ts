@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../../core/ports.ts';
-import type { IdempotentRequest } from '../../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodyError } from '../../http/body-error.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
 import { createFingerprinter } from '../../http/fingerprint/fingerprint.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { IdempotentRequest } from '../../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { type BodyError, isBodyError } from '../../http/body-error.ts';
 import { readIdempotencyKey } from '../../http/idempotency-key.ts';
 import type { Account, Accounts } from '../admission/accounts.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { IdempotentRequest } from '../../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import type { Account } from '../admission/accounts.ts';
 import type { Route } from '../admission/routes.ts';
 import type { SpooledBody } from '../body/spool.ts';

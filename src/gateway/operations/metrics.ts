@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
-import type { IdempotencyEvent } from '../../idempotency/idempotency.ts';
+import type { IdempotencyEvent } from '../../idempotency/events.ts';
 import type { StoreFigure } from './store-figures.ts';
 
 /** What is counted for `/metrics`. No label ever holds an account, a token or a path that is no route of the config. */
