@@ -1,3 +1,4 @@
+import { claimName } from '../core/claim-id.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Timers } from './timers.ts';
 
@@ -19,7 +20,7 @@ export class Waiters {
 
   /** From now on every {@link wake} is heard, also one between two waits. */
   join(id: ClaimId): Waiter {
-    const name = nameOf(id);
+    const name = claimName(id);
     const others = this.#byKey.get(name) ?? new Set();
     this.#byKey.set(name, others);
     const waiter = new Waiter(this.#timers, () => {
@@ -33,7 +34,7 @@ export class Waiters {
   /** Something happened to the key: everybody who waits for it looks again. */
   wake(id: ClaimId): void {
     if (this.#byKey.size === 0) return;
-    for (const waiter of this.#byKey.get(nameOf(id)) ?? []) waiter.wake();
+    for (const waiter of this.#byKey.get(claimName(id)) ?? []) waiter.wake();
   }
 
   wakeAll(): void {
@@ -74,9 +75,4 @@ export class Waiter {
     }
     this.#woken = false;
   }
-}
-
-/** Two different pairs never meet. */
-function nameOf({ scope, key }: ClaimId): string {
-  return `${scope.length}:${scope}${key}`;
 }
