@@ -15,7 +15,7 @@ export interface WindowStatus {
    */
   readonly resetMs: number;
   readonly durationMs: number;
-  /** When the active instance started, in milliseconds on the store's clock; undefined if there is none. */
+  /** When the active instance started, in milliseconds on the store's clock; undefined without one. */
   readonly startedAt: number | undefined;
 }
 

@@ -38,7 +38,7 @@ export class HeadgateError extends Error {
 /** An invalid limit, window or duration. The message names the limit and the value (S3). */
 export class LimitError extends HeadgateError {
   constructor(
-    /** Where the invalid value is, e.g. `limits.routes["POST /x"][1]`. */
+    /** Place of the invalid value, e.g. `limits.routes["POST /x"][1]`. */
     readonly place: string,
     readonly value: unknown,
     reason: string,

@@ -96,7 +96,7 @@ export interface ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): MaybePromise<CompleteReply>;
   /** Releases the key, because the effect has not happened. */
   abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
-  /** Returns the claim for an operator, or undefined if there is none. Changes nothing. */
+  /** Returns the claim as an operator sees it; undefined without a record. Changes nothing. */
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;

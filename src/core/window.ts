@@ -1,7 +1,7 @@
 /**
- * Rolling fixed windows (S4). Each is two numbers in a flat array: when its instance started, and its count. The array
- * is flat because a store has millions of windows: there is no object per window and no allocation per check. There is
- * one array type because the rule is the hot path: machine code for one type is three times as fast as for two.
+ * Rolling fixed windows (S4). Each is two numbers in a flat array: when its instance started, and its count. A store
+ * has millions of windows, so a flat array saves an object per window and an allocation per check. All counters use one
+ * array type, because the rule is the hot path: machine code for one type is three times as fast as for two.
  */
 export type Counters = Float64Array;
 

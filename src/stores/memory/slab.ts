@@ -17,8 +17,8 @@ const OFFSET_MASK = CHUNK_SIZE - 1;
 export const MAX_WINDOWS = Math.floor((CHUNK_SIZE - HEADER) / SLOTS_PER_WINDOW);
 
 /**
- * Records of numbers in large chunks. There is no object per key, so that a million keys take 150 bytes each and the
- * garbage collector has nothing to visit. It grows by one chunk at a time and never copies. A released record is reused
+ * Records of numbers in large chunks. Without an object per key, a million keys take 150 bytes each and the garbage
+ * collector has nothing to visit. The slab grows by one chunk at a time and never copies. A released record is reused
  * by the next record of the same size.
  */
 export class Slab {
