@@ -1,3 +1,4 @@
+import { claimName } from '../core/claim-id.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Timers } from './timers.ts';
 
@@ -16,7 +17,7 @@ export class Waiters {
 
   /** Adds a waiter. From now on it notices every {@link wake}, also one between two calls of its `wait`. */
   join(id: ClaimId): Waiter {
-    const name = mapKey(id);
+    const name = claimName(id);
     const waiters = this.#byKey.get(name) ?? new Set();
     this.#byKey.set(name, waiters);
     const waiter = new Waiter(this.timers, () => {
@@ -30,7 +31,7 @@ export class Waiters {
   /** The claim of this key changed: every duplicate that waits for it looks again. */
   wake(id: ClaimId): void {
     if (this.#byKey.size === 0) return;
-    for (const waiter of this.#byKey.get(mapKey(id)) ?? []) waiter.wake();
+    for (const waiter of this.#byKey.get(claimName(id)) ?? []) waiter.wake();
   }
 
   wakeAll(): void {
@@ -69,9 +70,4 @@ export class Waiter {
     }
     this.#woken = false;
   }
-}
-
-/** The length keeps two different pairs apart. */
-function mapKey({ scope, key }: ClaimId): string {
-  return `${scope.length}:${scope}${key}`;
 }

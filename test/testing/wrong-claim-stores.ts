@@ -10,7 +10,7 @@ import {
   dispatch,
   extend,
   type HeldCommand,
-  keptAt,
+  unexpired,
 } from '../../src/core/claim.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import type { ClaimId, ClaimStore } from '../../src/core/ports.ts';
@@ -40,7 +40,7 @@ export function createWrongClaimStore(clock: Clock, fault: Fault = {}): ClaimSto
   const records = new Map<string, ClaimRecord>();
   const nameOf = ({ scope, key }: ClaimId): string => JSON.stringify([scope, key]);
   const find = (id: ClaimId): ClaimRecord | undefined => {
-    const record = keptAt(records.get(nameOf(id)), clock.now());
+    const record = unexpired(records.get(nameOf(id)), clock.now());
     return record !== undefined && fault.read !== undefined ? fault.read(record, clock.now()) : record;
   };
   function withFault<Command, Reply>(
