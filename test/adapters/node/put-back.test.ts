@@ -43,7 +43,7 @@ describe.each(Object.entries(READERS))('I13: a body that was put back is found u
   it.each(SENT)('%s', async (_what, pieces, body) => {
     for (const isLate of [false, true]) {
       const server = await listen(async (request, response) => {
-        await readAndPutBack(request, { maxBytes: 100, observe: () => {} });
+        await readAndPutBack(request, { maxBytes: 100, idleMs: 30_000 });
         if (isLate) await pause(20);
         response.end(`<${await read(request)}>`);
       });
