@@ -72,7 +72,7 @@ export function headgate(
   };
 }
 
-/** For a gate's `route`: `POST /api/v1/chats/:id`. All requests that no template matches have one name. */
+/** For a gate's `route`: `POST /api/v1/chats/:id`. If no template matches, the name is `POST /*`, whatever the URL. */
 export function routeOf({ request, route }: ElysiaRequest): string {
   return routeName(request.method, route ?? '/*');
 }

@@ -28,7 +28,7 @@ export interface ExpressRequest extends IncomingMessage {
   readonly route?: { readonly path?: unknown } | undefined;
 }
 
-/** Middleware of Express 4 or 5. Like a body parser, it leaves the types of the next handlers to their path. */
+/** Middleware of Express 4 or 5. Like a body parser, it does not change the types of the handlers behind it. */
 export type ExpressMiddleware = NodeMiddleware;
 
 /**
@@ -60,14 +60,14 @@ export function routeOf({ method, baseUrl, params, route }: ExpressRequest): str
   const path = route?.path;
   if (typeof path !== 'string') {
     throw new Error(
-      "routeOf(): this request has no route template: mount the gate inside a route, app.post('/x', headgate(gate), …), or name the route in the gate's options.",
+      "routeOf(): no route template: mount the gate in a route, app.post('/x', headgate(gate), …), or set `route`.",
     );
   }
   if (baseUrl === '') return routeName(method, path);
   const inherited = Object.keys(params).find((name) => !hasParameter(path, name));
   if (inherited !== undefined) {
     throw new Error(
-      `routeOf(): the router is mounted under the parameter :${inherited}, so its routes have no template: name the route, headgate(gate, { route: '…' }).`,
+      `routeOf(): no template under mount parameter :${inherited}: set the route, headgate(gate, { route: '…' }).`,
     );
   }
   return routeName(method, baseUrl.toLowerCase() + path);

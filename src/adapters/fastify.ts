@@ -7,6 +7,7 @@ import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastif
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import * as node from './node/bridge.ts';
+import type { NodeRequest, NodeResponse } from './node/http.ts';
 import * as nodeRequest from './node/request.ts';
 import { sendFastifyReply } from './node/send.ts';
 import { forContext, gateForRoute, routeName } from './shared/mount.ts';
@@ -114,22 +115,26 @@ export function routeOf({ method, routeOptions }: FastifyRequest): string | unde
   return routeOptions.url === undefined ? undefined : routeName(method, routeOptions.url);
 }
 
-const rawRequest = ({ raw }: FastifyRequest) => raw;
-const rawResponse = ({ raw }: FastifyReply) => raw;
+// What Fastify's requests and replies have in common: their types differ per server, HTTP/1 or HTTP/2.
+const rawRequest = ({ raw }: { readonly raw: NodeRequest }) => raw;
+const rawResponse = ({ raw }: { readonly raw: NodeResponse }) => raw;
 
-/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
+/** Takes Fastify's request, for a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
 export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, nodeRequest.idempotentRequest);
 
-/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/node`. */
+/**
+ * Takes Fastify's request, for a gate's `account` if it is a field of the body; see `fieldOfBody` of `headgate/node`.
+ */
 export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, nodeRequest.fieldOfBody);
 
 /**
- * Reports that a cache answers this request, so that its charge is refunded (S12). Call it before the reply is sent.
+ * Takes Fastify's reply. Reports that a cache answers its request, so that the charge is refunded (S12). Call it before
+ * the reply is sent.
  */
 export const servedFromCache = /* @__PURE__ */ forContext(rawResponse, node.servedFromCache);
 
 /**
- * The passage of the request that has this reply: its `decision`, and `abandon()` if the request never reached the
+ * Takes Fastify's reply. The passage of its request: its `decision`, and `abandon()` if the request never reached the
  * provider.
  */
 export const passageOf = /* @__PURE__ */ forContext(rawResponse, node.passageOf);

@@ -25,7 +25,9 @@ export type FetchSubject = Request | { readonly request: Request };
  * @example
  * ```ts
  * Deno.serve(withHeadgate(gate, (request) => new Response('sent')));
- * export const POST = withHeadgate(gate, async (request: NextRequest, { params }: Context) => Response.json(await send(await request.json())));
+ * export const POST = withHeadgate(gate, async (request: NextRequest, { params }: Context) =>
+ *   Response.json(await send(await request.json())),
+ * );
  * ```
  */
 export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[], Answer>(

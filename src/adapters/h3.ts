@@ -61,8 +61,8 @@ export function headgate<Event extends H3EventLike>(
 }
 
 /**
- * For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`. All requests without a template have
- * one name.
+ * For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`. If no template matches,
+ * the name is `POST /**`, whatever the URL.
  */
 export function routeOf({ req, context }: H3EventLike): string {
   return routeName(req.method, context.matchedRoute?.route ?? '/**');

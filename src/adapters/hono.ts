@@ -49,7 +49,7 @@ export function headgate<E extends Env>(
 
 /**
  * For a gate's `route`: the template that Hono matched, `POST /api/v1/chats/:id`. For a gate in front of the whole app
- * it is the first template behind the gate without a wildcard or, if there is none, the longest. If another route
+ * it is the first template behind the gate that has no wildcard or, if all have one, the longest. If another route
  * answers, name the route in the options.
  */
 export function routeOf(c: Context): string {
@@ -80,7 +80,7 @@ function isExact({ path }: Route): boolean {
   return !path.endsWith('*');
 }
 
-const rawRequest = (c: Context) => c.req.raw;
+const rawRequest = (c: { readonly req: { readonly raw: Request } }) => c.req.raw;
 
 /** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/fetch`. */
 export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webRequest.idempotentRequest);

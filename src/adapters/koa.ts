@@ -83,7 +83,7 @@ export function routeOf(context: KoaContext & RoutedContext): string {
   const path = matched.find(({ methods }, at) => at >= running && methods.includes(method))?.path;
   if (running < 0 || typeof path !== 'string') {
     throw new Error(
-      "routeOf(): this request has no route template: mount the gate inside a route, router.post('/x', headgate(gate), …), or name the route in the gate's options.",
+      "routeOf(): no route template: mount the gate in a route, router.post('/x', headgate(gate)), or set `route`.",
     );
   }
   // `mountPath` stays on the context behind the mount as well.

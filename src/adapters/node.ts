@@ -97,8 +97,8 @@ function enter<Request extends IncomingMessage>(
 }
 
 /**
- * Nothing answers the error of a plain handler. It is an outcome even so, and is thrown on to where it would be without
- * the gate.
+ * Runs a handler whose response is recorded. If the handler fails, its client gets no answer, but the failure is an
+ * outcome. The error is thrown on, as it would be without the gate.
  */
 function runCaptured(run: () => unknown, capture: { fail(): void }): void {
   const failed = (error: unknown): never => {

@@ -25,7 +25,8 @@ import { readAndPutBack } from './put-back.ts';
  * ```ts
  * const gate = createGate<IncomingMessage>({
  *   limiter, account, route, idempotency,
- *   idempotent: (request) => request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
+ *   idempotent: (request) =>
+ *     request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
  * });
  * ```
  */

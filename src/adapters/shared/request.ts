@@ -27,8 +27,8 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
   /** The caller's application, from your authentication: the same key of two applications is two keys (I2). */
   readonly scope: string;
   /**
-   * What else identifies the account of a request, if the gate's `account`, the URL and the body do not: for example
-   * another header. The same key with another value is another request, and is rejected with 409 (I2).
+   * What else says for whom a request is, beside the gate's `account`, the URL and the body: for example another
+   * header. The same key with another value is another request, and is rejected with 409 (I2).
    */
   readonly account?: string | undefined;
   /**
@@ -41,7 +41,7 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
   readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
 }
 
-/** {@link ReadBodyOptions} with the defaults filled in. */
+/** {@link ReadBodyOptions} with the defaults. */
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly idleMs: number;

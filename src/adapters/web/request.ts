@@ -24,7 +24,8 @@ import { readClone } from './read-clone.ts';
  * ```ts
  * const gate = createGate<Request>({
  *   limiter, account, route, idempotency,
- *   idempotent: (request) => request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
+ *   idempotent: (request) =>
+ *     request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
  * });
  * ```
  */
