@@ -85,16 +85,10 @@ export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webReque
 /** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/fetch`. */
 export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, webRequest.fieldOfBody);
 
-/**
- * Takes Elysia's context. Reports that a cache answers this request, so that its charge is refunded (S12). Call it
- * before the handler returns.
- */
+/** Call it with Elysia's context, before the handler returns, if a cache answers: the charge is refunded (S12). */
 export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.servedFromCache);
 
-/**
- * Takes Elysia's context. The passage of this request: its `decision`, and `abandon()` if the request never reached the
- * provider.
- */
+/** The passage of a context's request: its `decision`, and `abandon()` if it never reached the provider. */
 export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
 
 /** An app that is part of another app has that app's server. */
@@ -113,10 +107,7 @@ function servingApp(app: AnyElysia): AnyElysia {
   return parent === null ? app : servingApp(parent);
 }
 
-/**
- * Matches templates with a router of Elysia's own kind. The app's own router returns handlers, not the templates of
- * their routes.
- */
+/** Finds templates with a second router of Elysia's kind, because the app's router returns handlers. */
 function createRouteFinder(app: AnyElysia): (request: Request) => string | undefined {
   const router = new (app.router.http.constructor as new () => Router)();
   for (const { method, path } of servingApp(app).routes) router.add(method, path, path as never);

@@ -73,9 +73,7 @@ export function routeOf({ method, baseUrl, params, route }: ExpressRequest): str
   return routeName(method, baseUrl.toLowerCase() + path);
 }
 
-/**
- * Whether a template has this parameter. A numbered parameter is not named in the template, so it counts as present.
- */
+/** Whether a template has this parameter. A numbered parameter has no name in the template: it counts as present. */
 function hasParameter(template: string, name: string): boolean {
   return /^\d+$/.test(name) || [':', '*', '"'].some((mark) => template.includes(mark + name));
 }

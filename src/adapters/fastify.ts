@@ -119,22 +119,14 @@ export function routeOf({ method, routeOptions }: FastifyRequest): string | unde
 const rawRequest = ({ raw }: { readonly raw: NodeRequest }) => raw;
 const rawResponse = ({ raw }: { readonly raw: NodeResponse }) => raw;
 
-/** Takes Fastify's request, for a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
+/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
 export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, nodeRequest.idempotentRequest);
 
-/**
- * Takes Fastify's request, for a gate's `account` if it is a field of the body; see `fieldOfBody` of `headgate/node`.
- */
+/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/node`. */
 export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, nodeRequest.fieldOfBody);
 
-/**
- * Takes Fastify's reply. Reports that a cache answers its request, so that the charge is refunded (S12). Call it before
- * the reply is sent.
- */
+/** Call it before the reply is sent if a cache answers the request: the charge is refunded (S12). */
 export const servedFromCache = /* @__PURE__ */ forContext(rawResponse, node.servedFromCache);
 
-/**
- * Takes Fastify's reply. The passage of its request: its `decision`, and `abandon()` if the request never reached the
- * provider.
- */
+/** The passage of a reply's request: its `decision`, and `abandon()` if it never reached the provider. */
 export const passageOf = /* @__PURE__ */ forContext(rawResponse, node.passageOf);

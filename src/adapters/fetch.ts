@@ -69,10 +69,7 @@ function requestOf(subject: FetchSubject): Request {
   return 'request' in subject ? subject.request : subject;
 }
 
-/**
- * Workers and Next.js pass it beside the request. Without it, the runtime may stop before a response whose client has
- * gone is stored.
- */
+/** Workers and Next.js pass it beside the request. Without it, they may stop while a response is being stored. */
 function findWaitUntil(rest: readonly unknown[]): ((promise: Promise<unknown>) => void) | undefined {
   const context = rest.find(
     (one): one is { waitUntil(promise: Promise<unknown>): void } =>

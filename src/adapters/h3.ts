@@ -60,10 +60,7 @@ export function headgate<Event extends H3EventLike>(
   };
 }
 
-/**
- * For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`. If no template matches,
- * the name is `POST /**`, whatever the URL.
- */
+/** For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`. If none does: `POST /**`. */
 export function routeOf({ req, context }: H3EventLike): string {
   return routeName(req.method, context.matchedRoute?.route ?? '/**');
 }
@@ -76,18 +73,13 @@ export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webReque
 /** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/fetch`. */
 export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, webRequest.fieldOfBody);
 
-/**
- * Reports that a cache answers this request, so that its charge is refunded (S12). Call it before the handler returns.
- */
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
 export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.servedFromCache);
 
 /** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
 export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
 
-/**
- * h3 lets prepared fields override those of a response. The gate's fields must win, so prepared fields of the same name
- * are removed.
- */
+/** h3 lets prepared fields override those of a response. The gate's fields must win, so it removes prepared ones. */
 function withOwnFields(response: Response, { res }: H3EventLike): Response {
   for (const name of response.headers.keys()) {
     res.headers.delete(name);

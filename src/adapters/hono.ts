@@ -88,9 +88,7 @@ export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webReque
 /** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/fetch`. */
 export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, webRequest.fieldOfBody);
 
-/**
- * Reports that a cache answers this request, so that its charge is refunded (S12). Call it before the handler returns.
- */
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
 export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.servedFromCache);
 
 /** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */

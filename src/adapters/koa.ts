@@ -102,9 +102,7 @@ export const idempotentRequest = /* @__PURE__ */ forContext(
 /** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/node`. */
 export const fieldOfBody = /* @__PURE__ */ forContext(({ req }: KoaContext) => req, nodeRequest.fieldOfBody);
 
-/**
- * Reports that a cache answers this request, so that its charge is refunded (S12). Call it before the response is sent.
- */
+/** Call it before the response is sent if a cache answers the request: the charge is refunded (S12). */
 export const servedFromCache = /* @__PURE__ */ forContext(response, node.servedFromCache);
 
 /** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */

@@ -52,10 +52,7 @@ export function Headgate(options: Options): MethodDecorator & ClassDecorator {
   };
 }
 
-/**
- * Puts a gate in front of the routes that it guards. If resolvers need to know the caller, add it behind the guards
- * that authenticate.
- */
+/** Puts a gate in front of the routes that it guards. Add it behind guards that set what its resolvers read. */
 export class HeadgateGuard implements CanActivate {
   readonly #gate: Gate<NestRequest>;
   /** By controller, then by handler: two controllers may inherit the same handler. */

@@ -32,10 +32,10 @@ const keyed = (body = '{"account_id":"acc_1"}') =>
 
 describe('headgate in an app of Elysia', () => {
   it('finds the template that will match, even of routes added later; URLs without a template share one route', async () => {
-    const told: string[] = [];
+    const recorded: string[] = [];
     const { gate } = parts({
       route: (given) => {
-        told.push(routeOf(given));
+        recorded.push(routeOf(given));
         return undefined;
       },
     });
@@ -55,7 +55,7 @@ describe('headgate in an app of Elysia', () => {
       ['PATCH', '/things/7', 404, 'PATCH /*'],
     ];
     for (const [method, path, status, route] of asked) {
-      expect([(await app.handle(ask(path, { method }))).status, told.pop()]).toEqual([status, route]);
+      expect([(await app.handle(ask(path, { method }))).status, recorded.pop()]).toEqual([status, route]);
     }
   });
 
@@ -130,11 +130,11 @@ describe('headgate in an app of Elysia', () => {
   });
 
   it('I13: Elysia parses the body as usual, after the gate has read the account from it', async () => {
-    const told: string[] = [];
+    const recorded: string[] = [];
     const { gate } = parts({
       account: async (given) => {
-        told.push(await fieldOfBody(given, 'account_id'));
-        return told.at(-1);
+        recorded.push(await fieldOfBody(given, 'account_id'));
+        return recorded.at(-1);
       },
     });
     const app = new Elysia().use(headgate(gate)).post('/', ({ body }) => ({ body }));
@@ -144,7 +144,7 @@ describe('headgate in an app of Elysia', () => {
       expect(response.headers.get('idempotency-replayed')).toBe(replayed);
     }
     // The account is part of the fingerprint, so it is read for a replay as well.
-    expect(told).toEqual(['acc_1', 'acc_1']);
+    expect(recorded).toEqual(['acc_1', 'acc_1']);
   });
 
   it("Elysia's answer to an error is the outcome", async () => {

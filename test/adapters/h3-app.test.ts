@@ -26,10 +26,10 @@ const keyed = {
 
 describe('headgate in an app of h3', () => {
   it('finds the template in front of the app, in a mounted app and for HEAD; URLs without a template share one route', async () => {
-    const told: string[] = [];
+    const recorded: string[] = [];
     const { gate } = parts({
       route: (event) => {
-        told.push(routeOf(event));
+        recorded.push(routeOf(event));
         return undefined;
       },
     });
@@ -42,7 +42,7 @@ describe('headgate in an app of h3', () => {
     await app.request('/things/7', { method: 'HEAD' });
     await app.request('/sub/7', { method: 'POST' });
     expect((await app.request('/nothing/7')).status).toBe(404);
-    expect(told).toEqual(['GET /things/:id', 'GET /things/:id', 'POST /sub/:id', 'GET /**']);
+    expect(recorded).toEqual(['GET /things/:id', 'GET /things/:id', 'POST /sub/:id', 'GET /**']);
   });
 
   it('the value that a handler returns and the fields that it prepares are sent and replayed', async () => {

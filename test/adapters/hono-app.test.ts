@@ -29,10 +29,10 @@ const POST = (body: BodyInit, headers = {}) => ({
 type BodyInit = string | FormData;
 
 describe('routeOf', () => {
-  const told: string[] = [];
+  const recorded: string[] = [];
   const { gate } = parts({
     route: (c) => {
-      told.push(routeOf(c));
+      recorded.push(routeOf(c));
       return undefined;
     },
   });
@@ -74,7 +74,7 @@ describe('routeOf', () => {
     [inside, 'PATCH', '/all/7', 'PATCH /all/:id'],
   ])('%#: %s %s', async (app, method, path, route) => {
     await app.request(path, { method });
-    expect(told.pop()).toBe(route);
+    expect(recorded.pop()).toBe(route);
   });
 });
 

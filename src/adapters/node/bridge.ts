@@ -17,10 +17,7 @@ interface Marks {
   [FROM_CACHE]?: boolean;
 }
 
-/**
- * One request in a framework on Node, and what the framework does about each result of a gate. Exactly one method is
- * called.
- */
+/** One request of a framework on Node, and what the framework does for each result of a gate. */
 export interface NodeExchange<Result> {
   readonly response: ServerResponse;
   /** Appears in error answers and events; the gate makes one if it is undefined. */
@@ -35,24 +32,16 @@ export interface NodeExchange<Result> {
   proceed(capture: AnswerCapture | undefined): MaybePromise<Result>;
   /** The outcome would be stored, but the client is gone or something else has answered: the handler must not run. */
   skip(): MaybePromise<Result>;
-  /**
-   * If given, the request must not reach its handler, although the gate lets it pass. Called before the response is
-   * changed.
-   */
+  /** If given, called in place of `proceed` and `skip`, for a request that must not reach its handler. */
   turnBack?: ((passage: Passage) => MaybePromise<Result>) | undefined;
 }
 
-/**
- * Reports that a cache answers the request, so that its charge is refunded (S12). Call it before the head is written.
- */
+/** Call it before the head is written if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(response: NodeResponse): void {
   (response as Marks)[FROM_CACHE] = true;
 }
 
-/**
- * The passage of the request that has this response: its `decision`, and `abandon()` if the request never reached the
- * provider.
- */
+/** The passage of a response's request: its `decision`, and `abandon()` if it never reached the provider. */
 export function passageOf(response: NodeResponse): Passage | undefined {
   return (response as Marks)[PASSAGE];
 }

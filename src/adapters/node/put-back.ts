@@ -74,10 +74,7 @@ export function readAndPutBack(request: NodeRequest, { maxBytes, idleMs }: BodyL
   });
 }
 
-/**
- * Returns a function that says whether the whole body has come. HTTP/2 calls a request complete only when it was read,
- * or is gone.
- */
+/** Makes a check for the end of the body. HTTP/2 calls a request complete only when it was read, or is gone. */
 function watchEnd(request: NodeRequest): () => boolean {
   const stream = streamOf(request);
   if (stream === undefined) return () => request.complete;

@@ -86,10 +86,7 @@ type Connection = Pick<Socket | ServerHttp2Stream, 'once' | 'destroyed'>;
 /** One signal per connection: a signal per request would leave a listener per request on the connection. */
 const SIGNALS = new WeakMap<Connection, AbortSignal>();
 
-/**
- * Aborts when the client goes while its request waits for the original. The request's own `close` event comes when its
- * body was read.
- */
+/** Aborts when the client goes. Watches the connection: a request emits `close` as soon as its body was read. */
 function signalOf(request: NodeRequest): AbortSignal {
   const connection: Connection = streamOf(request) ?? request.socket;
   const known = SIGNALS.get(connection);

@@ -17,10 +17,7 @@ export function checkHandler(handler: unknown): void {
   if (typeof handler !== 'function') throw new OptionError('handler', handler, 'must be a function');
 }
 
-/**
- * The name of a route: `POST /api/v1/chats/:id`. A HEAD request has the name of its GET, because it would have an
- * allowance of its own otherwise.
- */
+/** The name of a route: `POST /api/v1/chats/:id`. HEAD has the name of its GET, so that both share one allowance. */
 export function routeName(method: string | undefined, template: string): string {
   const path = template.length > 1 && template.endsWith('/') ? template.slice(0, -1) : template;
   return `${method === 'HEAD' ? 'GET' : method} ${path}`;

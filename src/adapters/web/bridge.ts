@@ -23,9 +23,7 @@ type ResponseBody = ConstructorParameters<typeof Response>[0];
 /** One request in a framework of the web, as the gate needs it. */
 export interface WebExchange {
   readonly request: Request;
-  /**
-   * Runs the handler. A result that is not a `Response`, such as undefined after an upgrade, is passed on unchanged.
-   */
+  /** Runs the handler. A result that is not a `Response`, such as undefined after an upgrade, is passed on. */
   proceed(): unknown;
   /**
    * Makes a response of an answer of the gate's own.
@@ -36,9 +34,7 @@ export interface WebExchange {
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
-/**
- * Reports that a cache answers this request, so that its charge is refunded (S12). Call it before the handler returns.
- */
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(request: Request): void {
   (request as MarkedRequest)[FROM_CACHE] = true;
 }
@@ -143,9 +139,7 @@ function settle(response: unknown, passage: Passage, request: MarkedRequest): un
   return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
 }
 
-/**
- * Sets and removes fields, in place if possible: the response of a redirect or of `fetch()` is immutable and is copied.
- */
+/** Sets and removes fields. An immutable response, such as a redirect or a result of `fetch()`, is copied. */
 function editHeaders(response: Response, set: HeaderFields, remove: readonly string[]): Response {
   try {
     edit(response.headers, set, remove);
