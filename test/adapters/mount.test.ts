@@ -11,7 +11,7 @@ import { headgate as connect, withHeadgate as withNode } from '../../src/adapter
 import { createGate, createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
-it('a handler that is none is refused there, too', () => {
+it('a handler that is not a function throws when it is mounted', () => {
   const gate = createGate({
     limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
     account: () => undefined,
@@ -33,7 +33,7 @@ it.each<[string, (gate: never) => unknown]>([
   ['h3', h3],
   ['elysia', elysia],
   ['nest', (gate) => new HeadgateGuard(gate)],
-])('%s: what is no gate is refused when it is mounted, not with each request', (_name, mount) => {
+])('%s: a value that is not a gate throws when it is mounted, not with each request', (_name, mount) => {
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
   for (const wrong of [undefined, {}, limiter]) {
     expect(() => mount(wrong as never)).toThrow(/^gate: must be what createGate\(\) returns, got /);

@@ -17,7 +17,7 @@ const ok: Parameters<typeof serveKeyed>[0] = (_, response) => response.end('ok')
 const errorOf = (reply: { status: number; text: string }) => [reply.status, JSON.parse(reply.text).type];
 
 it.each([{ maxBytes: Number.NaN }, { maxBytes: -1 }, { maxBytes: '9' as never }, { idleMs: 0 }, { idleMs: 2 ** 31 }])(
-  '%j is no bound: 500, told as a fault of the resolver',
+  '%j is not a limit: 500, and a failure event of the resolver',
   async (options) => {
     const server = await serve(ok, within(options));
     expect(errorOf(await server.post())).toEqual([500, 'errors/unexpected_error']);
@@ -30,7 +30,7 @@ it.each([{ maxBytes: Number.NaN }, { maxBytes: -1 }, { maxBytes: '9' as never },
   },
 );
 
-describe('I13: what cannot be taken is refused before anything is claimed or charged', () => {
+describe('I13: rejected before anything is claimed or charged:', () => {
   afterEach(() => {
     expect(open).not.toHaveLength(0);
     for (const server of open) {
@@ -40,9 +40,9 @@ describe('I13: what cannot be taken is refused before anything is claimed or cha
   });
 
   it.each([
-    ['declared', 'content-length: 101\r\n\r\n', 'x'.repeat(101)],
-    ['found out', 'transfer-encoding: chunked\r\n\r\n', `65\r\n${'x'.repeat(101)}\r\n0\r\n\r\n`],
-  ])('413: a body over the bound, %s; the connection can be used again', async (_how, framing, body) => {
+    ['by its content-length', 'content-length: 101\r\n\r\n', 'x'.repeat(101)],
+    ['in chunks', 'transfer-encoding: chunked\r\n\r\n', `65\r\n${'x'.repeat(101)}\r\n0\r\n\r\n`],
+  ])('413: a body over the limit, %s; the connection can be used again', async (_how, framing, body) => {
     const server = await serve(ok, within({ maxBytes: 100 }));
     const socket = tcp(server.port, '127.0.0.1');
     let text = '';
@@ -71,13 +71,13 @@ describe('I13: what cannot be taken is refused before anything is claimed or cha
     expect(server.events).toEqual([]);
   });
 
-  it('422 for a second Content-Type, which Node would drop', async () => {
+  it('422 for a second Content-Type, which Node would ignore', async () => {
     const server = await serve(ok);
     const types = ['application/json', 'text/plain'];
     expect((await server.post('/', { 'content-type': types })).status).toBe(422);
   });
 
-  it('422 for a multipart body that no parser agrees on', async () => {
+  it('422 for a multipart body that parsers read in different ways', async () => {
     const server = await serve(ok);
     const headers = { 'content-type': 'multipart/form-data; boundary=b' };
     expect(errorOf(await server.post('/', headers, '--b\r\nno part'))).toEqual([422, 'errors/unprocessable_entity']);
@@ -96,7 +96,7 @@ describe('I13: what cannot be taken is refused before anything is claimed or cha
     socket.destroy();
   });
 
-  it('a client that goes in mid-body claims nothing', async () => {
+  it('a request whose client goes in the middle of the body', async () => {
     let fault: unknown;
     const server = await serve(ok, {
       gate: {
@@ -118,7 +118,7 @@ describe('I13: what cannot be taken is refused before anything is claimed or cha
     expect(fault).toMatchObject({ status: 400, reason: 'aborted' });
   });
 
-  it('500, and a failure event, where something has read the body before', async () => {
+  it('500, and a failure event, if the body was already read', async () => {
     const server = await serve(ok, {
       gate: {
         idempotent: async (request) => {
@@ -132,13 +132,13 @@ describe('I13: what cannot be taken is refused before anything is claimed or cha
   });
 });
 
-describe('I2: what is the same request', () => {
+describe('I2: the same request', () => {
   it.each<[string, string, Record<string, string>, string, RegExp]>([
     ['another path', '/b', {}, '{"a":1}', /the path differs/],
     ['another query', '/?x=2', {}, '{"a":1}', /the query differs/],
     ['another body', '/', {}, '{"a":2}', /a differs/],
     ['another type', '/', { 'content-type': 'text/plain' }, '{"a":1}', /content type/],
-  ])('%s under the same key is 409', async (_what, path, headers, body, detail) => {
+  ])('has the same content: %s under the same key is rejected with 409', async (_what, path, headers, body, detail) => {
     const server = await serve(ok);
     await server.post();
     const reply = await server.post(path, headers, body);
@@ -146,7 +146,7 @@ describe('I2: what is the same request', () => {
     expect(JSON.parse(reply.text).detail).toMatch(detail);
   });
 
-  it('another account, as the gate or the resolver says it, is another request; white space in JSON is not', async () => {
+  it('has the same account, from the gate and from the resolver; white space in JSON does not matter', async () => {
     const server = await serve(ok, {
       gate: {
         idempotent: (request) =>
@@ -163,14 +163,14 @@ describe('I2: what is the same request', () => {
     expect(JSON.parse((await plain.post('/', { 'x-account': 'b' })).text).detail).toMatch(/the account differs/);
   });
 
-  it('another application knows nothing of the key', async () => {
+  it('has the same application: another application can use the same key', async () => {
     const server = await serve(ok);
     await server.post();
     const other = await server.post('/', { 'x-app': 'app_2' }, '{"a":2}');
     expect([other.status, other.headers['idempotency-replayed'], server.runs]).toEqual([200, undefined, 2]);
   });
 
-  it('below a mount point the whole path counts', async () => {
+  it('has the same path, including the mount path', async () => {
     const values: string[] = [];
     const app = connect();
     const note = async (request: IncomingMessage, response: { end(): void }) => {
@@ -188,7 +188,7 @@ describe('I2: what is the same request', () => {
     expect(values[0]).not.toBe(values[1]);
   });
 
-  it('the settings of the kind of request hold', async () => {
+  it('settings of idempotentRequest override those of createIdempotency', async () => {
     const server = await serve(
       (_, response) => setTimeout(() => response.end('late'), 100),
       within({ settings: { waitMs: 0 } }),
@@ -201,7 +201,7 @@ describe('I2: what is the same request', () => {
     expect((await first).text).toBe('late');
   });
 
-  it('I5: a waiting duplicate whose client goes waits no longer', async () => {
+  it('I5: a duplicate stops waiting when its client goes', async () => {
     const server = await serve((request, response) => {
       request.resume();
       setTimeout(() => response.end('late'), 300);
@@ -216,7 +216,7 @@ describe('I2: what is the same request', () => {
     socket.destroy();
     await eventually(
       () => server.events.some((event) => event.type === 'idempotency' && event.outcome === 'aborted'),
-      'it waits no longer',
+      'the duplicate stops waiting',
     );
     await first;
   });
