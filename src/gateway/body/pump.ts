@@ -1,59 +1,53 @@
 import type { Readable } from 'node:stream';
-import { BodyError } from '../../http/body-error.ts';
+import { aborted, alreadyRead, IdleTimer } from '../../http/body-limits.ts';
 
-/** Where a body comes from: a Node stream, or whatever can be iterated. */
+/** Where a body comes from: a Node stream, or any async iterable of bytes. */
 export type BodySource = Readable | AsyncIterable<Uint8Array>;
 
 export interface PumpOptions {
-  /** Longest wait for the next piece, in milliseconds. */
+  /** Longest wait for the next chunk, in milliseconds. */
   readonly idleMs: number;
+  /** Ends the reading. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** Takes a piece; where it returns a promise, the next one waits for it. */
-export type Take = (chunk: Uint8Array) => Promise<void> | undefined;
+/** Takes one chunk. If it returns a promise, the next chunk waits for it. */
+export type TakeChunk = (chunk: Uint8Array) => Promise<void> | undefined;
 
 /**
- * Reads a body to its end, no faster than it is taken. Where that fails the source is left as it is, paused and not destroyed: the client is
- * still to be answered.
+ * Reads a body to its end, no faster than `take` accepts it. If that fails, the source is paused but not destroyed, because the client
+ * still gets an answer.
  *
  * @throws BodyError `aborted` (400), `stalled` (408), `already_read` (500), and whatever `take` throws
  */
-export function pump(source: BodySource, take: Take, options: PumpOptions): Promise<void> {
+export function pump(source: BodySource, take: TakeChunk, { idleMs, signal }: PumpOptions): Promise<void> {
   return new Promise<void>((resolve, reject) => {
-    let isOver = false;
-    let timer: NodeJS.Timeout | undefined;
-    const over = (): void => {
-      isOver = true;
-      clearTimeout(timer);
-      options.signal?.removeEventListener('abort', onSignal);
+    let isSettled = false;
+    const settle = (finish: () => void): void => {
+      if (isSettled) return;
+      isSettled = true;
+      idle.stop();
+      signal?.removeEventListener('abort', onAbort);
       reading.stop();
+      finish();
     };
     const flow: Flow = {
       take: (chunk) => {
-        clearTimeout(timer);
+        idle.stop();
         if (!(chunk instanceof Uint8Array)) throw alreadyRead();
         return take(chunk);
       },
       wait() {
-        clearTimeout(timer);
-        if (!isOver) timer = setTimeout(() => flow.fail(stalled(options.idleMs)), options.idleMs);
+        if (!isSettled) idle.restart();
       },
-      done() {
-        if (isOver) return;
-        over();
-        resolve();
-      },
-      fail(error) {
-        if (isOver) return;
-        over();
-        reject(error);
-      },
+      done: () => settle(resolve),
+      fail: (error) => settle(() => reject(error)),
     };
-    const onSignal = (): void => flow.fail(aborted(options.signal?.reason));
+    const idle = new IdleTimer(idleMs, flow.fail);
+    const onAbort = (): void => flow.fail(aborted(signal?.reason));
     const reading = isStream(source) ? readStream(source, flow) : readIterable(source, flow);
-    options.signal?.addEventListener('abort', onSignal);
-    if (options.signal?.aborted) onSignal();
+    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted) onAbort();
     else {
       flow.wait();
       reading.start();
@@ -61,10 +55,10 @@ export function pump(source: BodySource, take: Take, options: PumpOptions): Prom
   });
 }
 
-/** What a reading tells. */
+/** What a reading reports to the pump. */
 interface Flow {
-  readonly take: Take;
-  /** The next piece is waited for. */
+  readonly take: TakeChunk;
+  /** The next chunk is awaited. */
   wait(): void;
   done(): void;
   fail(error: unknown): void;
@@ -99,19 +93,19 @@ function readStream(source: Readable, flow: Flow): Reading {
   };
   const onError = (error: unknown): void => flow.fail(aborted(error));
   const onClose = (): void => {
-    // Closed behind its end, while the last piece is still being taken.
+    // A stream may also close after its end, while the last chunk is still being taken.
     if (!source.readableEnded) flow.fail(aborted(source.errored));
   };
   return {
     start() {
-      // Its events have been.
+      // A stream that has ended emits no more events.
       if (source.readableEnded) flow.fail(alreadyRead());
       else if (source.destroyed) flow.fail(aborted(source.errored));
       else source.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose);
     },
     stop() {
       source.off('data', onData).off('end', onEnd).off('close', onClose);
-      // The listener for errors stays: one that comes later must not end the process.
+      // The error listener stays: a later error must not end the process.
       if (!source.destroyed && !source.readableEnded) source.pause();
     },
   };
@@ -138,7 +132,7 @@ function readIterable(source: AsyncIterable<Uint8Array>, flow: Flow): Reading {
     stop() {
       if (isStopped) return;
       isStopped = true;
-      // May wait for a piece that never comes: nobody waits for it.
+      // This may wait for a chunk that never comes, so it is not awaited.
       iterator.return?.().catch(() => {});
     },
   };
@@ -146,16 +140,4 @@ function readIterable(source: AsyncIterable<Uint8Array>, flow: Flow): Reading {
 
 function isStream(source: BodySource): source is Readable {
   return 'pause' in source && 'on' in source;
-}
-
-function aborted(cause: unknown): BodyError {
-  return new BodyError(400, 'aborted', 'The body broke off before its end.', { cause });
-}
-
-function stalled(idleMs: number): BodyError {
-  return new BodyError(408, 'stalled', `Nothing more of the body came for ${idleMs} ms.`);
-}
-
-function alreadyRead(): BodyError {
-  return new BodyError(500, 'already_read', 'The body was read or decoded by something else before.');
 }

@@ -118,15 +118,15 @@ it('what cannot stop in order exits 1, and says why', async () => {
   tell('SIGTERM', 'SIGTERM');
   await eventually(() => exits.length > 0, 'the exit');
   expect(exits).toEqual([1]);
-  await eventually(() => line('could not stop in order'), 'the line');
-  expect(line('could not stop in order')).toMatchObject({ level: 50, err: { message: 'stuck' } });
+  await eventually(() => line('shutdown failed'), 'the line');
+  expect(line('shutdown failed')).toMatchObject({ level: 50, err: { message: 'stuck' } });
 });
 
 it('what nobody caught is logged, and the other requests do not pay for it', async () => {
   await serve(config(), {});
   const port = await portOf('listening');
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) tell(event, new Error(event));
-  await eventually(() => log.lines().filter(({ msg }) => msg === 'uncaught').length === 2, 'both lines');
+  await eventually(() => log.lines().filter(({ msg }) => msg === 'uncaught error').length === 2, 'both lines');
   expect(exits).toEqual([]);
   expect((await send(port, { path: '/healthz' })).status).toBe(200);
 });

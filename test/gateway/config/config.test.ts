@@ -13,7 +13,7 @@ function faultsOf(config: unknown, overrides: Overrides = {}): string[] {
   try {
     parseConfig(text, 'test.json', overrides);
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(({ path, reason }) => `${path}: ${reason}`);
+    if (error instanceof ConfigError) return error.issues.map(({ path, reason }) => `${path}: ${reason}`);
     throw error;
   }
   return [];

@@ -27,7 +27,7 @@ it('has one line of JSON for each request: what was decided and how long it took
   const log = createLog(fd);
   const whole = exchangeOf(true);
   whole.route = { name: 'POST /x', source: undefined, idempotent: undefined };
-  whole.decided = 'accepted';
+  whole.decision = 'accepted';
   log.request(whole, 200);
   log.request(exchangeOf(false), 499);
   const lines = await eventually(() => {

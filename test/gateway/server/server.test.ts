@@ -58,7 +58,7 @@ it.each<[stage: string, parts: Partial<ServerOptions>]>([
   const reply = await send(port, { path: '/x' });
   const { req_id } = expectProblem(reply, 500, 'errors/unexpected_error');
   expect(reply.text).not.toContain('secret');
-  const failures = () => lines().filter(({ msg }) => msg === 'unexpected');
+  const failures = () => lines().filter(({ msg }) => msg === 'unexpected error');
   await eventually(() => failures().length > 0, 'its line in the log');
   expect(failures()).toMatchObject([{ req_id, level: 50, err: { message: 'secret' } }]);
   expect((await send(port, { path: '/healthz' })).status).toBe(200);
@@ -78,7 +78,7 @@ it('what breaks after the answer began: it breaks off, so that half of it is not
   await expect(send(port, { path: '/x' })).rejects.toThrow();
   await eventually(() => connections.running === 0, 'its end');
   await eventually(() => lines().length === 2, 'its lines');
-  expect(lines()).toMatchObject([{ msg: 'unexpected' }, { msg: 'request', aborted: true }]);
+  expect(lines()).toMatchObject([{ msg: 'unexpected error' }, { msg: 'request', aborted: true }]);
 });
 
 it.each(['at once', 'later'])('an answer of the gate, %s, is sent, and decided so in the log', async (when) => {
@@ -141,7 +141,7 @@ it('malformed HTTP has a line in the log and a count, as it has no request', asy
   const [reply] = await connection.waitFor(1);
   await connection.closed;
   await eventually(() => lines().length === 1, 'its line');
-  expect(lines()).toMatchObject([{ msg: 'malformed', status: 400, req_id: reply?.headers['x-request-id'] }]);
+  expect(lines()).toMatchObject([{ msg: 'malformed request', status: 400, req_id: reply?.headers['x-request-id'] }]);
   expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="400"} 1');
 });
 

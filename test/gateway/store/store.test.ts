@@ -1,8 +1,8 @@
 /** contract.md, "Config" (`store`) and "Answers" (Redis away, /healthz); semantics.md, S17 and S18. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
-import { parseStoreUrl } from '../../../src/gateway/config/store-url.ts';
-import { connected, createRedisClient, type RedisUrl } from '../../../src/gateway/store/redis-client.ts';
+import { parseStoreUrl, type RedisUrl } from '../../../src/gateway/config/store-url.ts';
+import { connected, createRedisClient } from '../../../src/gateway/store/redis-client.ts';
 import { openStore } from '../../../src/gateway/store/store.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf } from '../../support/gateway.ts';
 import { type InProcess, openLog, startInProcess } from '../../support/in-process.ts';
@@ -67,7 +67,7 @@ describe('a store in Redis', () => {
   it('that is away at start is no fault: a warning, degraded, and it recovers', async () => {
     await redis.kill();
     const gateway = await start({});
-    const isThere = ({ msg }: Record<string, unknown>) => String(msg).startsWith('redis is not there yet');
+    const isThere = ({ msg }: Record<string, unknown>) => String(msg).startsWith('redis is unreachable');
     await eventually(() => gateway.lines().some(isThere), 'the warning');
     expect(gateway.lines().find(isThere)).toMatchObject({ level: 40, onStoreFailure: 'local' });
     expect(JSON.stringify(gateway.lines())).not.toContain('s3cret');
@@ -97,7 +97,7 @@ describe('a store in Redis', () => {
       expect(await healthOf(gateway)).toBe('degraded');
       expect(await gateway.metrics()).toMatch(/^headgate_failures_total\{stage="limits"\} 4$/m);
       // At most one line a second, however many calls fail.
-      expect(gateway.lines().filter(({ msg }) => msg === 'redis fails').length).toBeLessThanOrEqual(2);
+      expect(gateway.lines().filter(({ msg }) => msg === 'redis error').length).toBeLessThanOrEqual(2);
     } finally {
       redis.thaw();
     }
@@ -127,7 +127,7 @@ describe('openStore', () => {
     const store = await openStore(config, log);
     expect(await store.health()).toBe('degraded');
     // Before it is closed: the connection fails by its own time-out, and a closed client says nothing more.
-    await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
+    await eventually(() => lines().some(({ msg }) => msg === 'redis error'), 'the warning');
     store.close();
   });
 
@@ -144,14 +144,14 @@ describe('openStore', () => {
     const store = await openStore(checkConfig({ store: `redis-cluster://us3r:s3cret@127.0.0.1:${port}` }, 'test'), log);
     expect(await store.health()).toBe('degraded');
     store.close();
-    await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
+    await eventually(() => lines().some(({ msg }) => msg === 'redis error'), 'the warning');
     expect(JSON.stringify(lines())).not.toMatch(/us3r|s3cret/);
   });
 
   it('S18: memory has room for every account on every limited route, and is never degraded', async () => {
     const { log } = openLog();
     const store = await openStore(checkConfig(configOf('http://127.0.0.1:1'), 'test'), log);
-    const figures = Object.fromEntries(store.figures.map(({ name, value }) => [name, value()]));
+    const figures = Object.fromEntries(store.gauges.map(({ name, value }) => [name, value()]));
     expect(figures).toEqual({
       memory_store_keys: 0,
       memory_store_max_keys: 45,
@@ -168,6 +168,6 @@ describe('openStore', () => {
     expect(await store.health()).toBe('ok');
     store.close();
     const empty = await openStore(checkConfig({}, 'test'), log);
-    expect(empty.figures.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
+    expect(empty.gauges.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
   });
 });

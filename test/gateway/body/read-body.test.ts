@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Intake, type IntakeOptions, takeIn } from '../../../src/gateway/body/intake.ts';
+import { type ReadBody, type ReadBodyOptions, readBody } from '../../../src/gateway/body/read-body.ts';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import { bytesOf, field, file, inChunks, multipart, multipartType, printOf } from '../../support/bodies.ts';
 
 let directory: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'headgate-intake-test-'));
+  directory = mkdtempSync(join(tmpdir(), 'headgate-body-test-'));
 });
 afterEach(() => {
   expect(readdirSync(directory)).toEqual([]);
@@ -18,14 +18,18 @@ afterEach(() => {
 });
 
 const HEAD = { method: 'POST', path: '/api/v1/emails', query: undefined };
-const take = (body: Uint8Array | string, contentType: string, options: Partial<IntakeOptions> = {}): Promise<Intake> =>
-  takeIn(Readable.from(inChunks(bytesOf(body))), {
+const take = (
+  body: Uint8Array | string,
+  contentType: string,
+  options: Partial<ReadBodyOptions> = {},
+): Promise<ReadBody> =>
+  readBody(Readable.from(inChunks(bytesOf(body))), {
     head: { ...HEAD, contentType },
     maxBytes: 30_000_000,
     directory,
     ...options,
   });
-const reasonOf = async (taken: Promise<Intake>): Promise<string> =>
+const reasonOf = async (taken: Promise<ReadBody>): Promise<string> =>
   taken.then(
     () => 'none',
     (error: unknown) => (isBodyError(error) ? `${error.status} ${error.reason}` : String(error)),
@@ -82,7 +86,7 @@ describe('a body that is taken in', () => {
         throw new Error('read');
       },
     });
-    const taken = takeIn(source, { head: HEAD, maxBytes: 10, field: 'account_id' });
+    const taken = readBody(source, { head: HEAD, maxBytes: 10, field: 'account_id' });
     expect(await reasonOf(taken)).toBe('422 unsupported_type');
   });
 });

@@ -1,11 +1,11 @@
 /** What `headgate doctor` says of a store: reachable, and fit for the gateway (contract.md, `store`). */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
-import { examine, type Finding, findingsTable } from '../../../src/gateway/operations/doctor.ts';
+import { examineStore, type Finding, findingsTable } from '../../../src/gateway/store/doctor.ts';
 import { bulk, type Says, startFakeRedis } from '../../support/fake-redis.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
-const of = (store: string): Promise<Finding[]> => examine(checkConfig({ store }, 'test'));
+const of = (store: string): Promise<Finding[]> => examineStore(checkConfig({ store }, 'test'));
 const verdicts = (findings: readonly Finding[]) => findings.map(({ verdict, subject }) => `${subject}: ${verdict}`);
 
 async function ofFake(says: Says): Promise<Map<string, Finding>> {

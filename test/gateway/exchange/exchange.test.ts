@@ -2,8 +2,8 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { spoolBody } from '../../src/gateway/body/spool.ts';
-import { createExchange, holdBody, isOpen } from '../../src/gateway/exchange/exchange.ts';
+import { spoolBody } from '../../../src/gateway/body/spool.ts';
+import { attachBody, createExchange, isOpen } from '../../../src/gateway/exchange/exchange.ts';
 
 it('a body that is whole only when its connection has gone is let go, though its answer waited behind another one', async () => {
   const request = new IncomingMessage(new Socket());
@@ -13,7 +13,7 @@ it('a body that is whole only when its connection has gone is let go, though its
   response.destroy();
   response.emit('close');
   const body = await spoolBody(new Blob(['abc']).stream(), { maxBytes: 10 });
-  holdBody(exchange, body);
+  attachBody(exchange, body);
   expect(isOpen(exchange)).toBe(false);
   expect(() => body.open()).toThrow('disposed');
 });
