@@ -27,7 +27,7 @@ const reasonOf = (promise: Promise<unknown>): Promise<unknown> =>
     () => 'none',
     (error: unknown) => (isBodyError(error) ? `${error.status} ${error.reason}` : error),
   );
-/** Files of the directory that this process holds open, which no longer have a name. */
+/** Files of the folder that this process has open and that no longer have a name. */
 const openFiles = (): string[] =>
   readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
@@ -40,7 +40,7 @@ const openFiles = (): string[] =>
 const big = Buffer.from(Uint8Array.from({ length: 300_000 }, (_, i) => (i * 31) % 251));
 
 describe('a spooled body', () => {
-  it('I13: is the very same bytes, as often as they are asked for', async () => {
+  it('I13: has the same bytes, any number of times', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.nat(200_000),
@@ -69,7 +69,7 @@ describe('a spooled body', () => {
     expect(openFiles()).toEqual([]);
   });
 
-  it('copies: chunks that are used again, and readers that write, change nothing', async () => {
+  it('copies its bytes: reused chunks, and readers that write into theirs, change nothing', async () => {
     for (const memoryBytes of [0, 1_000_000]) {
       const chunk = Buffer.alloc(1_000);
       const source = (async function* () {
@@ -83,7 +83,7 @@ describe('a spooled body', () => {
     }
   });
 
-  it('is in a file of nobody else’s that has no name', async () => {
+  it('is in a private file without a name', async () => {
     const body = await spool(streamOf(big), { memoryBytes: 1_000 });
     expect(readdirSync(directory)).toEqual([]);
     const [file] = openFiles();
@@ -107,7 +107,7 @@ describe('a spooled body', () => {
     expect(openFiles()).toEqual([]);
   });
 
-  it('I13: is refused past its bound, with nothing left behind and the source paused', async () => {
+  it('I13: is refused past its bound, with everything freed and the source paused', async () => {
     for (const memoryBytes of [0, 1_000_000]) {
       const source = new PassThrough({ highWaterMark: 1_000_000 });
       source.write(big);
@@ -119,7 +119,7 @@ describe('a spooled body', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('I13: never hangs: aborted, broken, stalled, given up, read before', async () => {
+  it('I13: never hangs: aborted, broken, stalled, given up, already read', async () => {
     const aborted = new PassThrough();
     aborted.write('x');
     setImmediate(() => aborted.destroy());
@@ -159,14 +159,14 @@ describe('a spooled body', () => {
     await closed;
   });
 
-  it('says where there is no room for it', async () => {
+  it('fails with no_storage if there is no room', async () => {
     expect(await reasonOf(spool(streamOf(big), { memoryBytes: 0, directory: join(directory, 'none') }))).toBe(
       '503 no_storage',
     );
     expect(await reasonOf(spool(streamOf(big), { memoryBytes: 0, directory: '/proc' }))).toBe('503 no_storage');
   });
 
-  it('reads no faster than it can store, and tells the observer every byte once', async () => {
+  it('reads no faster than it can store, and passes every byte to the observer once', async () => {
     let pulled = 0;
     const source = new Readable({
       highWaterMark: 65_536,
@@ -182,7 +182,7 @@ describe('a spooled body', () => {
     await body.dispose();
   });
 
-  it('ends with what the observer throws', async () => {
+  it('ends with the error that the observer throws', async () => {
     const observe = (): void => {
       throw new Error('enough');
     };

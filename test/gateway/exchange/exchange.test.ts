@@ -1,15 +1,14 @@
-/** What an adversary found behind idempotent routes, piece by piece; each stays found. */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { spoolBody } from '../../../src/gateway/body/spool.ts';
 import { attachBody, createExchange, isOpen } from '../../../src/gateway/exchange/exchange.ts';
 
-it('a body that is whole only when its connection has gone is let go, though its answer waited behind another one', async () => {
+it('a body that is complete only after its connection has closed is freed, even if its answer waited behind another one', async () => {
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   const exchange = createExchange('id-1', request, response, false);
-  // As connections.ts tells it: Node itself says nothing of an answer that has no connection yet.
+  // connections.ts emits this event: Node does not, for a response that has no connection yet.
   response.destroy();
   response.emit('close');
   const body = await spoolBody(new Blob(['abc']).stream(), { maxBytes: 10 });

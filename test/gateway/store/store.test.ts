@@ -1,4 +1,4 @@
-/** contract.md, "Config" (`store`) and "Answers" (Redis away, /healthz); semantics.md, S17 and S18. */
+/** The config's `store`, and what happens while Redis is down: S17, S18 and /healthz. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { parseStoreUrl, type RedisUrl } from '../../../src/gateway/config/store-url.ts';
@@ -52,7 +52,7 @@ describe('a store in Redis', () => {
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
 
-  it('has its figures in /metrics', async () => {
+  it('has gauges in /metrics', async () => {
     const gateway = await start({});
     await gateway.ask('GET', `${CHATS}acc_2`);
     const text = await gateway.metrics();
@@ -64,7 +64,7 @@ describe('a store in Redis', () => {
     await gateway.stop();
   });
 
-  it('that is away at start is no fault: a warning, degraded, and it recovers', async () => {
+  it('that is down at start causes a warning: the gateway serves degraded, and recovers', async () => {
     await redis.kill();
     const gateway = await start({});
     const isThere = ({ msg }: Record<string, unknown>) => String(msg).startsWith('redis is unreachable');
@@ -80,7 +80,7 @@ describe('a store in Redis', () => {
     await gateway.stop();
   });
 
-  it('S17: frozen, with `refuse`: 503 in time and a failure in log and metrics; degraded for /healthz', async () => {
+  it('S17: frozen, with `refuse`: 503 in time, a failure in log and metrics, and /healthz is degraded', async () => {
     const gateway = await start({ onStoreFailure: 'refuse' });
     expect(await statusesOf([gateway], 'acc_5', 1)).toEqual([200]);
     redis.freeze();
@@ -96,7 +96,7 @@ describe('a store in Redis', () => {
       }
       expect(await healthOf(gateway)).toBe('degraded');
       expect(await gateway.metrics()).toMatch(/^headgate_failures_total\{stage="limits"\} 4$/m);
-      // At most one line a second, however many calls fail.
+      // At most one line per second, however many calls fail.
       expect(gateway.lines().filter(({ msg }) => msg === 'redis error').length).toBeLessThanOrEqual(2);
     } finally {
       redis.thaw();
@@ -104,7 +104,7 @@ describe('a store in Redis', () => {
     await gateway.stop();
   });
 
-  it('S17: frozen, with `local`: this process holds the limit, and its 429 invents no header', async () => {
+  it('S17: frozen, with `local`: this process applies the limit, and its 429 has no rate-limit headers', async () => {
     const gateway = await start({});
     redis.freeze();
     try {
@@ -121,24 +121,27 @@ describe('a store in Redis', () => {
 });
 
 describe('openStore', () => {
-  it('rediss: a server that speaks no TLS is one that is away', async () => {
+  it('rediss: a server without TLS counts as down', async () => {
     const { log, lines } = openLog();
     const config = checkConfig({ store: `rediss://127.0.0.1:${redis.port}`, storeDeadlineMs: 50 }, 'test');
     const store = await openStore(config, log);
     expect(await store.health()).toBe('degraded');
-    // Before it is closed: the connection fails by its own time-out, and a closed client says nothing more.
+    // Before the store is closed: the connection fails by its own timeout, and a closed client reports no more errors.
     await eventually(() => lines().some(({ msg }) => msg === 'redis error'), 'the warning');
     store.close();
   });
 
-  it.each(['redis', 'redis-cluster'])('%s: nobody waits for one that refuses connections', async (kind) => {
-    const client = createRedisClient(parseStoreUrl(`${kind}://127.0.0.1:${await freePort()}`) as RedisUrl, () => {});
-    // The bound is past the test's own.
-    expect(await connected(client, 600_000)).toBe(false);
-    client.disconnect();
-  });
+  it.each(['redis', 'redis-cluster'])(
+    '%s: opening does not wait for a server that refuses connections',
+    async (kind) => {
+      const client = createRedisClient(parseStoreUrl(`${kind}://127.0.0.1:${await freePort()}`) as RedisUrl, () => {});
+      // The bound is longer than the test's own timeout.
+      expect(await connected(client, 600_000)).toBe(false);
+      client.disconnect();
+    },
+  );
 
-  it('a cluster that is away, with credentials: degraded, and neither user nor password is told', async () => {
+  it('a cluster that is down, with credentials: degraded, and neither user nor password is logged', async () => {
     const { log, lines } = openLog();
     const port = await freePort();
     const store = await openStore(checkConfig({ store: `redis-cluster://us3r:s3cret@127.0.0.1:${port}` }, 'test'), log);
