@@ -72,6 +72,29 @@ describe('a gateway', () => {
     expect(await gateway.metrics()).toContain('headgate_requests_total{route="GET /healthz",status="200"} 1');
   });
 
+  it('config: `maxRunMs` bounds the claim of a request that hangs, and no output has the `secret`', async () => {
+    const hold = held(answer());
+    const upstream = await startUpstream(hold.behaviour);
+    const gateway = await startInProcess(
+      configOf(upstream.url, {
+        routes: [{ route: 'POST /api/v1/open', idempotent: { leaseMs: 100, maxRunMs: 50 } }],
+        idempotency: { waitMs: 0, secret: 'hush-hush' },
+      }),
+    );
+    const ask = () => gateway.ask('POST', '/api/v1/open', { 'idempotency-key': 'key-1' }, { body: 'x' });
+    const original = ask();
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    expect((await ask()).headers['retry-after']).toBeDefined();
+    // Once the claim has expired its request is an orphan, and there is nothing to wait for.
+    await eventually(async () => (await ask()).headers['retry-after'] === undefined, 'the orphan');
+    expectProblem(await ask(), 409, 'errors/conflict');
+    hold.release();
+    expect((await original).status).toBe(200);
+    await gateway.stop();
+    expect(upstream.seen).toHaveLength(1);
+    expect(JSON.stringify(gateway.lines()) + (await original).text).not.toContain('hush');
+  });
+
   it('config: without `admin` there is no admin listener', async () => {
     const gateway = await startInProcess({ ...configOf('http://127.0.0.1:1'), admin: undefined });
     expect(gateway.gateway.adminAddress).toBeUndefined();
