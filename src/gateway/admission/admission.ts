@@ -4,22 +4,16 @@ import { tooLarge } from '../../http/body-limits.ts';
 import { fieldValues } from '../../http/raw-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
-import type { Accounts } from './accounts.ts';
-import { createBodyStage } from './body-stage.ts';
+import { type BodyStageOptions, createBodyStage } from './body-stage.ts';
 import type { ApiKey, Keys } from './keys.ts';
 import { readAccount } from './read-account.ts';
 import type { RouteMatch, Routes } from './routes.ts';
 import { readTarget, type Target } from './target.ts';
 
 /** What the stages in front of the gate need. */
-export interface AdmissionOptions {
+export interface AdmissionOptions extends BodyStageOptions {
   readonly routes: Routes;
   readonly keys: Keys;
-  readonly accounts: Accounts;
-  /** In bytes. */
-  readonly maxBodyBytes: number;
-  /** Key of the HMAC of fingerprints. */
-  readonly fingerprintSecret?: string | undefined;
 }
 
 /**

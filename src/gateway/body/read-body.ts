@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { createBodyField } from '../../http/field/body-field.ts';
 import {
   createFingerprinter,
@@ -5,7 +6,6 @@ import {
   type FingerprintOptions,
   type RequestHead,
 } from '../../http/fingerprint/fingerprint.ts';
-import type { BodySource } from './pump.ts';
 import { type SpooledBody, type SpoolOptions, spoolBody } from './spool.ts';
 
 /** Options of {@link readBody}. */
@@ -36,7 +36,7 @@ export interface ReadBody {
  * @example
  * const { body, field, fingerprint } = await readBody(request, { head, maxBytes: 26_214_400, field: 'account_id', fingerprint: {} });
  */
-export async function readBody(source: BodySource, options: ReadBodyOptions): Promise<ReadBody> {
+export async function readBody(source: Readable, options: ReadBodyOptions): Promise<ReadBody> {
   const { head, field: name, fingerprint, onRead, ...spooling } = options;
   const { contentType, contentEncoding } = head;
   const field = name === undefined ? undefined : createBodyField({ name, contentType, contentEncoding });

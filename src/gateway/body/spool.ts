@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
-import { type BodySource, pump } from './pump.ts';
+import { pump } from './pump.ts';
 import { Storage } from './storage.ts';
 
 export interface SpoolOptions {
@@ -46,7 +46,7 @@ export interface SpooledBody {
  *
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `no_storage` (503), `already_read` (500), and whatever `observe` throws
  */
-export async function spoolBody(source: BodySource, options: SpoolOptions): Promise<SpooledBody> {
+export async function spoolBody(source: Readable, options: SpoolOptions): Promise<SpooledBody> {
   const { memoryBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, observe } = options;
   const storage = new Storage(memoryBytes, directory);
   const size = new BodySize(options.maxBytes);

@@ -1,5 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { spoolBody } from '../../../src/gateway/body/spool.ts';
 import { attachBody, createExchange, isOpen } from '../../../src/gateway/exchange/exchange.ts';
@@ -11,7 +12,7 @@ it('a body that is complete only after its connection has closed is freed, even 
   // connections.ts emits this event: Node does not, for a response that has no connection yet.
   response.destroy();
   response.emit('close');
-  const body = await spoolBody(new Blob(['abc']).stream(), { maxBytes: 10 });
+  const body = await spoolBody(Readable.from([Buffer.from('abc')]), { maxBytes: 10 });
   attachBody(exchange, body);
   expect(isOpen(exchange)).toBe(false);
   expect(() => body.open()).toThrow('disposed');
