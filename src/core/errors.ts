@@ -135,7 +135,8 @@ export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value
   );
 }
 
-function describe(value: unknown): string {
+/** A value as an error message shows it: long strings are cut, and objects are only named. */
+export function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';

@@ -2,13 +2,13 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
+import { isBodyError } from '../../http/body-error.ts';
 import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
-import { tooLarge } from '../admission/admission.ts';
-import { BodyMeter, BodyTooLargeError } from '../body/meter.ts';
+import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse } from '../exchange/refusal.ts';
+import { type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import { type AnswerSink, StreamedAnswer } from './answer-sink.ts';
 import { StoredAnswer } from './stored-answer.ts';
 import { answerFields } from './upstream-fields.ts';
@@ -181,7 +181,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) {
       this.#stop();
       this.#sink.breakOff();
-    } else if (error instanceof BodyTooLargeError) this.#giveUp(tooLarge(this.#options.maxBodyBytes));
+    } else if (isBodyError(error, 'too_large')) this.#giveUp(refuseBody(error));
     else if (error.code === 'UND_ERR_INVALID_ARG') {
       this.#giveUp(refuse(400, 'errors/malformed_request', 'The request cannot be forwarded.'));
     } else {

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { readAccount } from '../../../src/gateway/admission/account-source.ts';
 import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
-import type { Refusal } from '../../../src/gateway/exchange/refusal.ts';
 import { answerFields, requestFields } from '../../../src/gateway/proxy/upstream-fields.ts';
 
 const forwarded = (rawHeaders: string[]): string[] => {
@@ -107,46 +105,4 @@ describe('of the answer', () => {
       answerFields(['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'], { id: 'i' }, {}, false),
     ).toEqual(['constructor', 'k', 'd', '\u00e9', 'x-request-id', 'i']);
   });
-});
-
-describe('an account in the query', () => {
-  const read = (query: string) =>
-    readAccount({ place: 'query', name: 'a' }, {} as never, { path: '/', query } as never, {} as never);
-
-  it.each([
-    ['a=1', '1'],
-    ['b=2&a=1&c', '1'],
-    ['b=100%&a=1', '1'],
-    ['b=x;y&a=1', '1'],
-    ['a=x+y%20z=', 'x y z='],
-    ['a=%C3%A9', 'é'],
-  ])('%j is read as a form is', (query, account) => {
-    expect(read(query)).toBe(account);
-  });
-
-  it.each([
-    ['', 'is missing'],
-    ['b=1', 'is missing'],
-    ['a', 'is empty'],
-    ['a=', 'is empty'],
-    ['a=1&a=2', 'is given more than once'],
-    ['%61=1&a=%32', 'is given more than once'],
-    ['a=%zz', 'malformed percent-encoding'],
-    ['%zz=1&a=1', 'malformed percent-encoding'],
-    ['a=1;b=2', 'a semicolon'],
-  ])('%j is refused', (query, why) => {
-    expect((read(query) as Refusal).problem('r')).toMatchObject({ status: 422, detail: expect.stringContaining(why) });
-  });
-
-  // Each of them is the account to some server: PHP, Go, .NET, qs, or whoever takes a semicolon for the end of a pair.
-  it.each(['A=2', 'a[]=2', 'a%5B%5D=2', 'a[0]=2', 'a%00=2', '%20a=2', 'b=c;a=2', 'b;a=2'])(
-    'beside %j it cannot be told',
-    (other) => {
-      for (const query of [`a=1&${other}`, `${other}&a=1`])
-        expect((read(query) as Refusal).problem('r')).toMatchObject({
-          status: 422,
-          detail: expect.stringMatching(/query/),
-        });
-    },
-  );
 });

@@ -1,11 +1,11 @@
-/** What `headgate doctor` says of a store: reachable, and fit for the gateway (contract.md, `store`). */
+/** What `headgate doctor` reports about a store: whether it can be reached, and does what the gateway needs. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
-import { examine, type Finding, findingsTable } from '../../../src/gateway/operations/doctor.ts';
+import { examineStore, type Finding, findingsTable } from '../../../src/gateway/store/doctor.ts';
 import { bulk, type Says, startFakeRedis } from '../../support/fake-redis.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
-const of = (store: string): Promise<Finding[]> => examine(checkConfig({ store }, 'test'));
+const of = (store: string): Promise<Finding[]> => examineStore(checkConfig({ store }, 'test'));
 const verdicts = (findings: readonly Finding[]) => findings.map(({ verdict, subject }) => `${subject}: ${verdict}`);
 
 async function ofFake(says: Says): Promise<Map<string, Finding>> {
@@ -14,17 +14,17 @@ async function ofFake(says: Says): Promise<Map<string, Finding>> {
 }
 
 describe('a healthy store', () => {
-  it('in memory: there is nothing to reach', async () => {
+  it('in memory: there is no server to check', async () => {
     expect(verdicts(await of('memory'))).toEqual(['store: ok']);
   });
 
-  it('of one server', async () => {
+  it('on one server', async () => {
     const findings = await of(`redis://127.0.0.1:${inject('redis').port}/0`);
     expect(verdicts(findings)).toEqual(['reachable: ok', 'version: ok', 'eviction: ok', 'clock: ok', 'scripts: ok']);
     expect(findings[0]?.text).toBe('1 server(s)');
   });
 
-  it('of a cluster: every master is looked at', async () => {
+  it('on a cluster: every master is checked', async () => {
     const hosts = inject('redis').clusterPorts.map((port) => `127.0.0.1:${port}`);
     const findings = await of(`redis-cluster://${hosts.join()}`);
     expect(verdicts(findings).slice(0, 2)).toEqual(['reachable: ok', 'cluster: ok']);
@@ -41,7 +41,7 @@ describe('with a user', () => {
   });
   afterAll(() => server.stop());
 
-  it('who may not ask: a warning, but a fault where scripts are forbidden', async () => {
+  it('without permission for INFO: a warning; without permission for scripts: a fault', async () => {
     const findings = await of(`redis://gate:s3cret@127.0.0.1:${server.port}`);
     expect(verdicts(findings)).toEqual([
       'reachable: ok',
@@ -51,17 +51,17 @@ describe('with a user', () => {
       'scripts: fault',
     ]);
     for (const { subject, text } of findings) {
-      if (['version', 'eviction', 'scripts'].includes(subject)) expect(text).toMatch(/^could not be looked at: NOPERM/);
+      if (['version', 'eviction', 'scripts'].includes(subject)) expect(text).toMatch(/^check failed: NOPERM/);
     }
   });
 
-  it('whose password is wrong: a fault, and the password is not told', async () => {
+  it('with a wrong password: a fault that does not show the password', async () => {
     const findings = await of(`redis://gate:wr0ng@127.0.0.1:${server.port}`);
     expect(verdicts(findings)).toEqual(['reachable: fault']);
     expect(findingsTable(findings)).not.toContain('wr0ng');
   });
 
-  it('and an eviction policy that would grant allowances: a warning that says what to set', async () => {
+  it('with an eviction policy that would lose counters: a warning with the right policy', async () => {
     const findings = await of(`redis://127.0.0.1:${server.port}`);
     const eviction = findings.find(({ subject }) => subject === 'eviction');
     expect(eviction).toMatchObject({ verdict: 'warning', text: expect.stringMatching(/^allkeys-lru: .*noeviction$/) });
@@ -69,7 +69,7 @@ describe('with a user', () => {
 });
 
 describe('a fault', () => {
-  it('nobody there: the reason stands in the table', async () => {
+  it('no server: the table has the reason', async () => {
     const findings = await of('redis://user:s3cret@127.0.0.1:1/0');
     expect(findingsTable(findings)).toMatch(
       /^fault {3}reachable {2}.*ECONNREFUSED.*: the gateway would serve degraded\n$/,
@@ -77,7 +77,7 @@ describe('a fault', () => {
     expect(findingsTable(findings)).not.toContain('s3cret');
   });
 
-  it('somebody there who does not answer: no answer in time', async () => {
+  it('a server that does not answer: no answer in time', async () => {
     const findings = await ofFake(([name]) => (name === 'ping' ? '' : undefined));
     expect(findings.get('reachable')).toMatchObject({
       verdict: 'fault',
@@ -85,7 +85,7 @@ describe('a fault', () => {
     });
   });
 
-  it('too old a version, and a clock that is far', async () => {
+  it('a version that is too old, and a clock that is far away', async () => {
     const findings = await ofFake(([name, section]) => {
       if (name === 'time') return `*2\r\n${bulk('1000')}${bulk('0')}`;
       return name === 'info' && section === 'server' ? bulk('redis_version:5.0.14\r\n') : undefined;
@@ -94,7 +94,7 @@ describe('a fault', () => {
     expect(findings.get('clock')).toMatchObject({ verdict: 'warning', text: expect.stringMatching(/^\d{9,} s from/) });
   });
 
-  it('a server that tells neither version nor policy', async () => {
+  it('a server that reports neither version nor policy', async () => {
     const findings = await ofFake(([name, section]) =>
       name === 'info' && section !== undefined ? bulk('nothing\r\n') : undefined,
     );
@@ -102,7 +102,7 @@ describe('a fault', () => {
     expect(findings.get('eviction')).toMatchObject({ verdict: 'warning', text: expect.stringMatching(/^unknown: /) });
   });
 
-  it('a cluster that has lost slots since it was connected to', async () => {
+  it('a cluster that has lost slots since the client connected', async () => {
     let asked = 0;
     const port = await startFakeRedis(([name, sub]) => {
       if (name !== 'cluster') return undefined;

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Intake, type IntakeOptions, takeIn } from '../../../src/gateway/body/intake.ts';
+import { type ReadBody, type ReadBodyOptions, readBody } from '../../../src/gateway/body/read-body.ts';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import { bytesOf, field, file, inChunks, makeFingerprint, multipart, multipartType } from '../../support/bodies.ts';
 
 let directory: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'headgate-intake-test-'));
+  directory = mkdtempSync(join(tmpdir(), 'headgate-body-test-'));
 });
 afterEach(() => {
   expect(readdirSync(directory)).toEqual([]);
@@ -18,21 +18,25 @@ afterEach(() => {
 });
 
 const HEAD = { method: 'POST', path: '/api/v1/emails', query: undefined };
-const take = (body: Uint8Array | string, contentType: string, options: Partial<IntakeOptions> = {}): Promise<Intake> =>
-  takeIn(Readable.from(inChunks(bytesOf(body))), {
+const take = (
+  body: Uint8Array | string,
+  contentType: string,
+  options: Partial<ReadBodyOptions> = {},
+): Promise<ReadBody> =>
+  readBody(Readable.from(inChunks(bytesOf(body))), {
     head: { ...HEAD, contentType },
     maxBytes: 30_000_000,
     directory,
     ...options,
   });
-const reasonOf = async (taken: Promise<Intake>): Promise<string> =>
+const reasonOf = async (taken: Promise<ReadBody>): Promise<string> =>
   taken.then(
     () => 'none',
     (error: unknown) => (isBodyError(error) ? `${error.status} ${error.reason}` : String(error)),
   );
 
-describe('a body that is taken in', () => {
-  it('I3, I13: is stored, fingerprinted and searched in one pass, and sent on as it came', async () => {
+describe('readBody', () => {
+  it('I3, I13: stores, fingerprints and searches a body in one pass, and keeps its bytes unchanged', async () => {
     const attachment = Buffer.alloc(3_000_000, '0123456789');
     const body = multipart({
       boundary: 'b',
@@ -48,7 +52,7 @@ describe('a body that is taken in', () => {
     await taken.body.dispose();
   });
 
-  it('is only stored where nothing else is asked for', async () => {
+  it('only stores the body if nothing else is asked for', async () => {
     const { body, field: value, fingerprint } = await take('{"a":', 'application/json');
     expect(value).toBeUndefined();
     expect(fingerprint()).toBeUndefined();
@@ -56,7 +60,7 @@ describe('a body that is taken in', () => {
     await body.dispose();
   });
 
-  it('has a fingerprint although it is no JSON, but no account', async () => {
+  it('makes a fingerprint of malformed JSON, but finds no account in it', async () => {
     const taken = await take('{"a":', 'application/json', { fingerprint: {} });
     expect(taken.fingerprint()?.value).toBeDefined();
     await taken.body.dispose();
@@ -72,17 +76,17 @@ describe('a body that is taken in', () => {
     ['422 too_deep', '['.repeat(100), 'application/json', { fingerprint: {} }],
     ['422 field_missing', '{}', 'application/json', { field: 'a' }],
     ['413 too_large', 'x'.repeat(11), 'text/plain', { fingerprint: {}, maxBytes: 10 }],
-  ])('is refused with %s, and leaves nothing', async (reason, body, type, options) => {
+  ])('fails with %s, and frees everything', async (reason, body, type, options) => {
     expect(await reasonOf(take(body, type, { memoryBytes: 0, ...options }))).toBe(reason);
   });
 
-  it('refuses before it reads where the type says that there is no account to be found', async () => {
+  it('fails before it reads if the media type cannot have the account', async () => {
     const source = new Readable({
       read() {
         throw new Error('read');
       },
     });
-    const taken = takeIn(source, { head: HEAD, maxBytes: 10, field: 'account_id' });
+    const taken = readBody(source, { head: HEAD, maxBytes: 10, field: 'account_id' });
     expect(await reasonOf(taken)).toBe('422 unsupported_type');
   });
 });
