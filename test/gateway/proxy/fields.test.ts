@@ -10,6 +10,10 @@ const forwarded = (rawHeaders: string[]): string[] => {
   return requestFields(createExchange('id-1', request as unknown as IncomingMessage, {} as never, false));
 };
 
+/** Fields of a response with status 200 and id `id-1`, as the client gets them. */
+const answered = (raw: string[], gateFields: Record<string, string> = {}, isLimited = false, status = 200): string[] =>
+  answerFields(raw, { status, id: 'id-1', gateFields, isLimited });
+
 const OURS = [
   'x-forwarded-for',
   '10.0.0.1',
@@ -88,24 +92,29 @@ describe('of the answer', () => {
   ];
 
   it('pass on an unlimited route, but for the id', () => {
-    expect(answerFields(raw, { id: 'id-1' }, {}, false)).toEqual([...raw.slice(0, 8), 'x-request-id', 'id-1']);
+    expect(answered(raw)).toEqual([...raw.slice(0, 8), 'x-request-id', 'id-1']);
   });
 
   it('never say that an outcome was kept, or not, which is ours alone to say', () => {
     const marks = ['Idempotency-Replayed', 'true', 'idempotency-status', 'bypassed'];
-    expect(answerFields(marks, { id: 'i' }, {}, false)).toEqual(['x-request-id', 'i']);
+    expect(answered(marks)).toEqual(['x-request-id', 'id-1']);
   });
 
   it('give way to ours on a limited one', () => {
-    const fields = answerFields(raw, { id: 'id-1' }, { 'x-ratelimit-limit': '10' }, true);
+    const fields = answered(raw, { 'x-ratelimit-limit': '10' }, true);
     expect(fields).toEqual([...raw.slice(0, 4), 'RateLimit', 'r', 'x-ratelimit-limit', '10', 'x-request-id', 'id-1']);
-    expect(answerFields(raw, { id: 'id-1' }, { ratelimit: 'ours' }, true)).not.toContain('r');
+    expect(answered(raw, { ratelimit: 'ours' }, true)).not.toContain('r');
   });
 
   it('are dropped where no header can hold them', () => {
-    expect(
-      answerFields(['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'], { id: 'i' }, {}, false),
-    ).toEqual(['constructor', 'k', 'd', '\u00e9', 'x-request-id', 'i']);
+    expect(answered(['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'])).toEqual([
+      'constructor',
+      'k',
+      'd',
+      '\u00e9',
+      'x-request-id',
+      'id-1',
+    ]);
   });
 });
 
