@@ -14,11 +14,11 @@ export interface AnswerTapeOptions {
 }
 
 /**
- * Records one response while it is sent, for every transport alike. Pure: it decides what is stored and what may be sent, and the transport
- * stores and sends.
+ * Records one response while it is sent, for every transport alike. Pure: it decides what is stored and what may be
+ * sent, and the transport stores and sends.
  *
- * 1. The client is one piece behind, so that it cannot see the end of a response that is not stored yet. If another response may still
- *    replace this one (`storeBeforeSending`), nothing is sent before the response is stored.
+ * 1. The client is one piece behind, so that it cannot see the end of a response that is not stored yet. If another
+ *    response may still replace this one (`storeBeforeSending`), nothing is sent before the response is stored.
  * 2. A body past `maxBytes` is not recorded, nor is one that broke off or is not as long as its own head says (I7).
  * 3. The response is stored once. Afterwards the rest is sent, unless another response replaces it.
  */
@@ -60,7 +60,10 @@ export class AnswerTape {
     return this.#recorded !== undefined;
   }
 
-  /** Whether the head may be sent. The head of an empty response is also its end, so it waits until the response is stored. */
+  /**
+   * Whether the head may be sent. The head of an empty response is also its end, so it waits until the response is
+   * stored.
+   */
   get maySendHead(): boolean {
     return this.#isStored || !(this.#recording.storeBeforeSending || this.#isEmpty);
   }

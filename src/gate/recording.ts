@@ -2,13 +2,16 @@ import type { Reply } from '../http/problem.ts';
 
 /** How the response to a request with an idempotency key is captured and stored, so that every retry gets it (I4). */
 export interface Recording {
-  /** Largest body that is stored, in bytes. Of a response with a longer body only the status and the fields are stored (I7). */
+  /** Largest body that is stored, in bytes. If a body is longer, only status and fields are stored (I7). */
   readonly maxBytes: number;
-  /** If true, nothing of the response may reach the client before {@link store} resolved: another response may replace it. */
+  /**
+   * If true, nothing of the response may reach the client before {@link store} resolved: another response may replace
+   * it.
+   */
   readonly storeBeforeSending: boolean;
   /**
-   * Stores the response. Call it once, unless the passage was abandoned, and also if the client has disconnected (I11). Wait for it before
-   * the client can see the end of the response. Never rejects.
+   * Stores the response. Call it once, unless the passage was abandoned, and also if the client has disconnected (I11).
+   * Wait for it before the client can see the end of the response. Never rejects.
    * @returns the reply that the client gets instead, if another outcome of this key counts; otherwise undefined
    */
   store(response: CapturedResponse): Promise<Reply | undefined>;

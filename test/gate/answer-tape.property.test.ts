@@ -36,7 +36,10 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   steps: fc.array(step, { maxLength: 25 }),
 });
 
-/** Only what a transport does: nothing is written after the end, and storing finishes once, after the tape said what to store. */
+/**
+ * Only what a transport does: nothing is written after the end, and storing finishes once, after the tape said what to
+ * store.
+ */
 function possible(steps: readonly Step[]): Step[] {
   const done: Step[] = [];
   const has = (...names: Step['do'][]) => done.some((before) => names.includes(before.do));
@@ -50,8 +53,8 @@ function possible(steps: readonly Step[]): Step[] {
 }
 
 /**
- * The rules, without a queue and without state: every answer is computed anew from the list of all that happened. Bytes are numbered in the
- * order in which they are written, so that a piece in a wrong place cannot go unnoticed.
+ * The rules, without a queue and without state: every answer is computed anew from the list of all that happened. Bytes
+ * are numbered in the order in which they are written, so that a piece in a wrong place cannot go unnoticed.
  */
 class Model {
   readonly #log: Step[] = [];
@@ -153,7 +156,7 @@ function play(
 }
 
 describe('a tape, whatever happens in whatever order', () => {
-  it('sends what the model sends: a part of the response from its beginning, in the pieces that were written', () => {
+  it('sends what the model sends: the beginning of the response, in the pieces that were written', () => {
     fc.assert(
       fc.property(plan, (next) => {
         play(next, (tape, model, sent) => {
@@ -167,7 +170,7 @@ describe('a tape, whatever happens in whatever order', () => {
     );
   });
 
-  it('I4: never sends the last piece before the response is stored, and nothing at all if another one may replace it', () => {
+  it('I4: before storing, never sends the last piece, and nothing at all if another response may win', () => {
     fc.assert(
       fc.property(plan, (next) => {
         play(next, (tape, model, sent) => {
@@ -195,7 +198,7 @@ describe('a tape, whatever happens in whatever order', () => {
     );
   });
 
-  it('I7: says once what to store: the whole body, or none if it is too long, broken off or not as long as its head says', () => {
+  it('I7: returns once what to store: the whole body, or none if it is too long or incomplete', () => {
     fc.assert(
       fc.property(plan, (next) => {
         const { model, stored, length, fields, steps } = play(next, () => {});

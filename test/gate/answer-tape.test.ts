@@ -128,7 +128,7 @@ describe('a tape', () => {
     expect(textOf(tape.end()?.body)).toBe('abcd');
   });
 
-  it('an empty piece is no piece', () => {
+  it('ignores empty pieces', () => {
     const { tape, sendable } = begun();
     for (const text of ['a', '', '']) tape.write(bytes(text));
     expect(sendable()).toEqual([]);

@@ -10,8 +10,9 @@ import { Interposition } from './interposition.ts';
 import { type Callback, isChunk, splitArguments, streamError } from './write-arguments.ts';
 
 /**
- * Captures the response of a handler, so that it can be stored for retries (I4). The client gets the last piece only after the response is
- * stored. If the client disconnects, the handler does not notice: the capture takes the rest of its response (I11).
+ * Captures the response of a handler, so that it can be stored for retries (I4). The client gets the last piece only
+ * after the response is stored. If the client disconnects, the handler does not notice: the capture takes the rest of
+ * its response (I11).
  */
 export class AnswerCapture {
   readonly #response: ServerResponse;
@@ -151,9 +152,9 @@ export class AnswerCapture {
   }
 
   /**
-   * The connection is being destroyed without an error. finalhandler, of Express and Connect, does that for an error that comes after its
-   * handler began to respond. Such a handler will not end its response, so this is its outcome. On Bun a client that disconnects looks the
-   * same, and every such destroy is taken for a disconnect.
+   * The connection is being destroyed without an error. finalhandler, of Express and Connect, does that for an error
+   * that comes after its handler began to respond. Such a handler will not end its response, so this is its outcome. On
+   * Bun a client that disconnects looks the same, and every such destroy is taken for a disconnect.
    * @returns true if the handler ended its response, and the destroy must wait until that is stored
    */
   #mustDestroyWait(): boolean {
@@ -183,7 +184,10 @@ export class AnswerCapture {
     if (this.#head === undefined && !this.#tape.isStored) this.#response.writeHead(this.#response.statusCode);
   }
 
-  /** Records a copy, since a handler may reuse its buffer as soon as its callback runs. Node ignores a body where there cannot be one. */
+  /**
+   * Records a copy, since a handler may reuse its buffer as soon as its callback runs. Node drops the body of a
+   * response that cannot have one.
+   */
   #record(chunk: string | Uint8Array, encoding: unknown): void {
     if (!this.#tape.hasBody) return;
     this.#tape.write(typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk));

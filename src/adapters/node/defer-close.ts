@@ -20,14 +20,15 @@ const DEFERRAL = Symbol('headgate.deferral');
 const DESTROY_DEFERRED = Symbol('headgate.destroyDeferred');
 
 /**
- * While a response is captured, code that starts to listen for the end of its connection is called only afterwards. `sendFile` of Express
- * and streams of Koa would stop at that event, and the rest of the response could not be stored (I11).
+ * While a response is captured, code that starts to listen for the end of its connection is called only afterwards.
+ * `sendFile` of Express and streams of Koa would stop at that event, and the rest of the response could not be stored
+ * (I11).
  * @returns stops deferring, and calls the listeners that waited
  */
 export function deferClose(response: ServerResponse & { __onFinished?: unknown }): () => void {
   const socket: Duplex & { [DEFERRAL]?: Deferral | undefined } = streamOf(response) ?? response.req.socket;
-  // Both frameworks use the package on-finished, which adds one listener for all its callers. Without that one, later callers add a new
-  // listener, and it is deferred.
+  // Both frameworks use the package on-finished, which adds one listener for all its callers. Without that one, later
+  // callers add a new listener, and it is deferred.
   if (response.__onFinished) response.__onFinished = undefined;
   socket[DEFERRAL] ??= deferListeners(socket);
   const deferral = socket[DEFERRAL];
@@ -41,8 +42,8 @@ export function deferClose(response: ServerResponse & { __onFinished?: unknown }
 }
 
 /**
- * While a response is captured, destroying its connection without an error can wait. A destroy with an error happens at once: that connection
- * is broken anyway.
+ * While a response is captured, destroying its connection without an error can wait. A destroy with an error happens at
+ * once: that connection is broken anyway.
  * @param mustWait called for each destroy without an error; returns true if it must wait
  * @returns stops deferring, and destroys the connection if that waited
  */

@@ -8,7 +8,8 @@ import { streamOf } from './http.ts';
 export type HeadersInput = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /**
- * Settles a passage when the head of its response is written. Only then is it known whether the response is the provider's own 429 (S16).
+ * Settles a passage when the head of its response is written. Only then is it known whether the response is the
+ * provider's own 429 (S16).
  * @param first second argument of `writeHead`: a reason or fields
  * @param second third argument of `writeHead`: fields, if `first` is a reason
  * @returns the fields to pass to `writeHead`
@@ -27,7 +28,10 @@ export function settleHead(
   return withFields(headers, replaced, Array.isArray(given) ? fromPairs(given) : given);
 }
 
-/** Fields that a handler passes to `writeHead` win over those that were set before. So the gate's fields must replace the handler's here. */
+/**
+ * Fields that a handler passes to `writeHead` win over those that were set before. So the gate's fields must replace
+ * the handler's here.
+ */
 function withFields(
   gateFields: HeaderFields,
   replaced: readonly string[],
@@ -40,7 +44,10 @@ function withFields(
   return all;
 }
 
-/** Turns a flat list of names and values, or a list of pairs, into an object. A name that comes twice, in any case, becomes a list. */
+/**
+ * Turns a flat list of names and values, or a list of pairs, into an object. A name that comes twice, in any case,
+ * becomes a list.
+ */
 function fromPairs(given: readonly unknown[]): OutgoingHttpHeaders {
   const all: OutgoingHttpHeaders = Object.create(null);
   const names = new Map<string, string>();
@@ -80,7 +87,10 @@ export class AnswerHead {
   }
 }
 
-/** Names in the case in which they were set. HTTP/2 has only lower case. Node's types have this method for requests only. */
+/**
+ * Names in the case in which they were set. HTTP/2 has only lower case. Node's types have this method for requests
+ * only.
+ */
 function rawNames(response: ServerResponse & { getRawHeaderNames?(): string[] }): string[] {
   return response.getRawHeaderNames?.() ?? response.getHeaderNames();
 }

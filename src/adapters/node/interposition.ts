@@ -6,7 +6,10 @@ export type MethodName = 'write' | 'end' | 'writeHead' | '_implicitHeader' | 'fl
 type Methods = Readonly<Record<MethodName, Method | undefined>>;
 type GetterName = 'headersSent' | 'writableEnded';
 
-/** Methods that write to the connection. Middleware in front of the gate, such as compression or a session, may have replaced them. */
+/**
+ * Methods that write to the connection. Middleware in front of the gate, such as compression or a session, may have
+ * replaced them.
+ */
 const SENDING: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeaders', 'destroy'];
 
 /** What a handler finds on its response instead of the response's own members. */
@@ -18,14 +21,17 @@ export interface Replacements {
 }
 
 /**
- * Puts methods between a handler and its response. Middleware in front of the gate that replaced methods of the response is still called,
- * as if nothing were between.
+ * Puts methods between a handler and its response. Middleware in front of the gate that replaced methods of the
+ * response is still called, as if nothing were between.
  */
 export class Interposition {
   readonly #response: ServerResponse;
   /** The methods that the response had before, which are not Node's if middleware replaced them. */
   readonly #originals: Methods;
-  /** How many calls of originals are running. They must see the real state of the response, not the one that the handler sees. */
+  /**
+   * How many calls of originals are running. They must see the real state of the response, not the one that the handler
+   * sees.
+   */
   #runningCalls = 0;
   #isRemoved = false;
 
@@ -35,7 +41,8 @@ export class Interposition {
       ...methods,
       // Called if Node has no head yet, by Node itself and by express-session.
       _implicitHeader: () => (this.#runningCalls > 0 ? this.call('_implicitHeader') : writeImplicitHead()),
-      // Compression in front of the gate would pass a drain listener to its own stream, which does not notice pieces that wait here.
+      // Compression in front of the gate would pass a drain listener to its own stream, which does not notice pieces
+      // that wait here.
       on: (event, listener) =>
         event === 'drain'
           ? Reflect.apply(EventEmitter.prototype.on, response, [event, listener])
@@ -79,7 +86,10 @@ export class Interposition {
     this.#response.writeHead = this.#originals.writeHead as ServerResponse['writeHead'];
   }
 
-  /** The response behaves as before. The methods stay on it, since code behind the gate may have wrapped them; now they call the originals. */
+  /**
+   * The response behaves as before. The methods stay on it, since code behind the gate may have wrapped them; now they
+   * call the originals.
+   */
   remove(): void {
     this.#isRemoved = true;
     for (const name of ['headersSent', 'writableEnded']) Reflect.deleteProperty(this.#response, name);

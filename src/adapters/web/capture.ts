@@ -3,22 +3,27 @@ import type { CapturedHead, CapturedResponse, Recording } from '../../gate/recor
 import type { Reply } from '../../http/problem.ts';
 
 const NOTHING = new Uint8Array(0);
-/** In every runtime tested, the pieces of a body that is in memory arrive within this many turns of the microtask queue. */
+/**
+ * In every runtime tested, the pieces of a body that is in memory arrive within this many turns of the microtask queue.
+ */
 const MAX_TURNS = 20;
 
 /** What to send after the response of a handler was captured. */
 export interface Captured {
   /** The reply to send instead of the handler's response, because another outcome counts. */
   readonly instead?: Reply | undefined;
-  /** The body to send with the handler's head. Null: no body, as in a replay. Undefined: the handler's response as it is. */
+  /**
+   * The body to send with the handler's head. Null: no body, as in a replay. Undefined: the handler's response as it
+   * is.
+   */
   readonly body?: ReadableStream<Uint8Array> | Uint8Array | null | undefined;
   /** Settles when the whole response is stored and sent. */
   readonly rest?: Promise<void> | undefined;
 }
 
 /**
- * Captures the response of a handler, so that it can be stored for retries (I4). A body in memory is stored before any of it is sent. A
- * stream is sent one piece behind, and its client sees the end only after the response is stored.
+ * Captures the response of a handler, so that it can be stored for retries (I4). A body in memory is stored before any
+ * of it is sent. A stream is sent one piece behind, and its client sees the end only after the response is stored.
  * @param hasBody false if the client will not see the body, as for HEAD
  */
 export async function captureAnswer(response: Response, recording: Recording, hasBody: boolean): Promise<Captured> {
@@ -66,7 +71,9 @@ class BodyCapture {
     return { body: body.length === 0 ? null : body };
   }
 
-  /** Sends the rest as a stream: as fast as it comes while it is recorded, and afterwards as fast as the client reads. */
+  /**
+   * Sends the rest as a stream: as fast as it comes while it is recorded, and afterwards as fast as the client reads.
+   */
   #stream(): Captured {
     let rest: Promise<void> | undefined;
     const body = new ReadableStream<Uint8Array>({
@@ -99,7 +106,10 @@ class BodyCapture {
     if (!this.#tape.isDiscarded) controller?.close();
   }
 
-  /** Sends the pieces that may be sent now. While the body is recorded it is in memory anyway, so the client need not have room. */
+  /**
+   * Sends the pieces that may be sent now. While the body is recorded it is in memory anyway, so the client need not
+   * have room.
+   */
   async #send(controller: ReadableStreamDefaultController<Uint8Array> | undefined): Promise<void> {
     for (const piece of this.#tape.sendable()) {
       while (!this.#tape.isRecording && !this.#tape.isDiscarded && (controller?.desiredSize ?? 1) <= 0) {

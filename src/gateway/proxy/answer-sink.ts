@@ -81,12 +81,18 @@ export function writeHead(exchange: Exchange, { status, reason, fields }: Upstre
   exchange.answered = true;
 }
 
-/** Sends the head before any body. Node's own `flushHeaders` would encode bytes above ASCII as UTF-8 instead of sending them as they came. */
+/**
+ * Sends the head before any body. Node's own `flushHeaders` would encode bytes above ASCII as UTF-8 instead of sending
+ * them as they came.
+ */
 export function flushHead(response: ServerResponse): void {
   response.write('', 'latin1');
 }
 
-/** Breaks the client's response off. HTTP/1.0 needs a reset, because there the end of the connection can be the end of the response. */
+/**
+ * Breaks the client's response off. HTTP/1.0 needs a reset, because there the end of the connection can be the end of
+ * the response.
+ */
 export function breakOff({ request, response }: Exchange): void {
   if (request.httpVersion === '1.0') response.socket?.resetAndDestroy();
   response.destroy();

@@ -30,9 +30,9 @@ export interface ForwardingOptions {
 }
 
 /**
- * Forwards one request to the upstream and its response to the client. Both are streamed, and each side is read only as fast as the other
- * side takes the data. undici calls the handler methods and never sends the request again. If the response is stored for retries, the
- * forwarding continues when the client disconnects.
+ * Forwards one request to the upstream and its response to the client. Both are streamed, and each side is read only as
+ * fast as the other side takes the data. undici calls the handler methods and never sends the request again. If the
+ * response is stored for retries, the forwarding continues when the client disconnects.
  */
 export class Forwarding implements Dispatcher.DispatchHandler {
   /** For undici: the body of the request; null if it has none. */
@@ -170,7 +170,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   #fail(error: Error & { code?: string }): void {
-    // These have no body, whatever length they state (RFC 9110, section 8.6). undici reports the missing body as an error.
+    // These have no body, whatever length they state (RFC 9110, section 8.6). undici reports the missing body as an
+    // error.
     if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && (this.#status === 204 || this.#status === 304)) {
       this.onResponseEnd();
       return;

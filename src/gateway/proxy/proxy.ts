@@ -22,7 +22,10 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Longest pause between two pieces of a response body. */
 const BODY_TIMEOUT_MS = 300_000;
 
-/** Creates a proxy with a pool of connections, one request at a time on each. Used like this, undici never sends a request twice. */
+/**
+ * Creates a proxy with a pool of connections that stay open, one request at a time on each. Like this undici never sends
+ * a request twice: it has no retries of its own.
+ */
 export function createProxy(options: ProxyOptions): UpstreamProxy {
   const { origin, pathname } = new URL(options.upstream);
   const base = pathname.replace(/\/$/, '');
@@ -32,7 +35,8 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
     headersTimeout: 0,
     bodyTimeout: BODY_TIMEOUT_MS,
     connect: { timeout: CONNECT_TIMEOUT_MS },
-    // Shorter than the 5 s after which many servers close an idle connection, so that few requests meet a connection that is closing.
+    // Shorter than the 5 s after which many servers close an idle connection, so that few requests meet a connection
+    // that is closing.
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 60_000,
   });

@@ -6,8 +6,8 @@ import { type Exchange, isOpen } from '../exchange/exchange.ts';
 import { type AnswerSink, breakOff, flushHead, type UpstreamHead, writeHead } from './answer-sink.ts';
 
 /**
- * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end. Recording continues
- * if the client disconnects (I11).
+ * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
+ * Recording continues if the client disconnects (I11).
  */
 export class StoredAnswer implements AnswerSink {
   onReady: (() => void) | undefined;

@@ -13,8 +13,9 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request. Hop-by-hop fields and
- * `X-API-KEY` are removed. The gateway appends what it knows to the `x-forwarded-*` fields of the request.
+ * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request.
+ * Hop-by-hop fields and `X-API-KEY` are removed. The gateway appends what it knows to the `x-forwarded-*` fields of the
+ * request.
  */
 export function requestFields({ request, id, idempotent }: Exchange): string[] {
   const { rawHeaders, socket } = request;
@@ -53,8 +54,8 @@ export interface AnswerFieldsOptions {
 }
 
 /**
- * Header fields of the upstream's response as the client gets them: in order, duplicates included. Removed are hop-by-hop fields, fields that
- * are not valid HTTP, and fields that only the gateway may send.
+ * Header fields of the upstream's response as the client gets them: in order, duplicates included. Removed are
+ * hop-by-hop fields, fields that are not valid HTTP, and fields that only the gateway may send.
  */
 export function answerFields(raw: RawFields, { status, id, gateFields, isLimited }: AnswerFieldsOptions): string[] {
   const named = namedByConnection(raw);
