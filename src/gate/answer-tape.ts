@@ -1,5 +1,4 @@
 import { fieldValues } from '../http/raw-fields.ts';
-import { matchesContentLength } from '../http/stored-response.ts';
 import type { CapturedHead, CapturedResponse, Recording } from './recording.ts';
 
 /** Status of a response that broke off before its head was written. */
@@ -9,8 +8,8 @@ const NO_HEAD: CapturedHead = { status: 500, fields: [] };
 export interface AnswerTapeOptions {
   /** Method of the request. Default: any method but HEAD. */
   readonly method?: string | undefined;
-  /** Copies a piece before it is recorded. Needed if the buffer of a piece can change later. Default: no copy. */
-  readonly copy?: (piece: Uint8Array) => Uint8Array;
+  /** Whether a copy of each piece is recorded. Needed if a buffer can change after its piece was sent. Default: false. */
+  readonly copy?: boolean;
 }
 
 /**
@@ -25,8 +24,10 @@ export interface AnswerTapeOptions {
 export class AnswerTape {
   readonly #recording: Pick<Recording, 'maxBytes' | 'storeBeforeSending'>;
   readonly #isHead: boolean;
-  readonly #copy: (piece: Uint8Array) => Uint8Array;
+  readonly #copy: boolean;
   #head: CapturedHead | undefined;
+  /** What `content-length` says, if the head has that field. */
+  #statedLength: number | undefined;
   /** Undefined if the body will not be stored, or was handed over already. */
   #recorded: Uint8Array[] | undefined = [];
   #length = 0;
@@ -37,7 +38,7 @@ export class AnswerTape {
 
   constructor(
     recording: Pick<Recording, 'maxBytes' | 'storeBeforeSending'>,
-    { method, copy = (piece) => piece }: AnswerTapeOptions = {},
+    { method, copy = false }: AnswerTapeOptions = {},
   ) {
     this.#recording = recording;
     this.#isHead = method === 'HEAD';
@@ -47,6 +48,8 @@ export class AnswerTape {
   /** Fixes status and header fields. Call it before the first {@link write}. */
   begin({ status, fields }: CapturedHead): void {
     this.#head = { status, fields };
+    const [stated] = fieldValues(fields, 'content-length');
+    if (stated !== undefined) this.#statedLength = Number(stated);
   }
 
   /** False if a response with this head cannot have a body; what is written to it is ignored. */
@@ -65,7 +68,7 @@ export class AnswerTape {
    * stored.
    */
   get maySendHead(): boolean {
-    return this.#isStored || !(this.#recording.storeBeforeSending || this.#isEmpty);
+    return this.#isStored || !(this.#recording.storeBeforeSending || !this.hasBody || this.#statedLength === 0);
   }
 
   /** Whether storing has finished. */
@@ -83,7 +86,7 @@ export class AnswerTape {
     if (piece.length === 0 || !this.hasBody) return;
     this.#length += piece.length;
     if (this.#length > this.#recording.maxBytes) this.#recorded = undefined;
-    this.#recorded?.push(this.#copy(piece));
+    this.#recorded?.push(this.#copy ? new Uint8Array(piece) : piece);
     if (!this.#isDiscarded) this.#unsent.push(piece);
   }
 
@@ -102,9 +105,9 @@ export class AnswerTape {
     this.#recorded = undefined;
     if (this.#isHandedOver) return undefined;
     this.#isHandedOver = true;
-    const head = this.#head ?? NO_HEAD;
-    const isWhole = pieces !== undefined && (!this.hasBody || matchesContentLength(head.fields, this.#length));
-    return { ...head, body: isWhole ? join(pieces) : undefined };
+    // A body that is shorter than its own head says broke off, even if its handler ended it (RFC 9112, section 8).
+    const isWhole = !this.hasBody || this.#length === (this.#statedLength ?? this.#length);
+    return { ...(this.#head ?? NO_HEAD), body: pieces && isWhole ? join(pieces) : undefined };
   }
 
   /**
@@ -130,14 +133,10 @@ export class AnswerTape {
     this.#isDiscarded = true;
     this.#unsent = [];
   }
-
-  get #isEmpty(): boolean {
-    return !this.hasBody || Number(fieldValues(this.#head?.fields ?? [], 'content-length')[0] ?? 1) === 0;
-  }
 }
 
 /** One array with all pieces; the only piece itself, if there is one. */
-export function join(pieces: readonly Uint8Array[]): Uint8Array {
+function join(pieces: readonly Uint8Array[]): Uint8Array {
   const [only] = pieces;
   if (pieces.length === 1 && only !== undefined) return only;
   const all = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));

@@ -29,13 +29,6 @@ export type KeepField = (name: string) => boolean;
 export const keepsField: KeepField = (name) =>
   !NEVER_KEPT.has(name) && !isHopByHop(name) && !/^(x-)?ratelimit(-|$)/.test(name);
 
-/** Whether a body is as long as its own head says: one that is shorter broke off, whoever ended it (RFC 9112, section 8). */
-export function matchesContentLength(fields: readonly string[], length: number): boolean {
-  for (let i = 0; i + 1 < fields.length; i += 2)
-    if (fields[i]?.toLowerCase() === 'content-length') return Number(fields[i + 1]) === length;
-  return true;
-}
-
 /** The fields that are stored, of names and values in one flat list. */
 export function storedFields(fields: readonly string[], keeps: KeepField = keepsField): string[] {
   const named = namedByConnection(fields);

@@ -131,7 +131,7 @@ function play(
   const steps = possible(next.steps);
   const length = contentLengthOf(next, steps);
   const fields = length === undefined ? ['x-own', '1'] : ['Content-Length', String(length)];
-  const tape = new AnswerTape(next, { method: next.method, copy: (piece) => piece.slice() });
+  const tape = new AnswerTape(next, { method: next.method, copy: true });
   const model = new Model(next);
   const sent: number[][] = [];
   const stored: CapturedResponse[] = [];

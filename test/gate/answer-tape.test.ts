@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AnswerTape, type AnswerTapeOptions, join } from '../../src/gate/answer-tape.ts';
+import { AnswerTape, type AnswerTapeOptions } from '../../src/gate/answer-tape.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const textOf = (body: Uint8Array | undefined): string | undefined => body && new TextDecoder().decode(body);
@@ -119,8 +119,9 @@ describe('a tape', () => {
   });
 
   it('records a copy if the transport asks for that, and sends the piece itself', () => {
-    const { tape } = begun({}, { copy: (piece) => piece.slice() });
-    const piece = bytes('abc');
+    const { tape } = begun({}, { copy: true });
+    // The slice of a Buffer would be a view of the same bytes.
+    const piece = Buffer.from('abc');
     tape.write(piece);
     tape.write(bytes('d'));
     expect(tape.sendable()[0]).toBe(piece);
@@ -135,8 +136,9 @@ describe('a tape', () => {
   });
 
   it('a single piece is stored without another copy', () => {
+    const { tape } = begun();
     const piece = bytes('abc');
-    expect(join([piece])).toBe(piece);
-    expect([join([]), join([piece, bytes('d')])]).toEqual([bytes(''), bytes('abcd')]);
+    tape.write(piece);
+    expect(tape.end()?.body).toBe(piece);
   });
 });

@@ -1,4 +1,4 @@
-import { AnswerTape, join } from '../../gate/answer-tape.ts';
+import { AnswerTape } from '../../gate/answer-tape.ts';
 import type { CapturedHead, CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 
@@ -49,7 +49,7 @@ class BodyCapture {
     this.#reader = reader;
     this.#recording = recording;
     // A copy is recorded, since the code that reads the response may detach its buffers.
-    this.#tape = new AnswerTape(recording, { copy: (piece) => piece.slice() });
+    this.#tape = new AnswerTape(recording, { copy: true });
     this.#tape.begin(head);
   }
 
@@ -62,12 +62,12 @@ class BodyCapture {
       await reading;
     }
     if (!storeBeforeSending && !this.#isEnded) return this.#stream();
-    const isWhole = this.#isEnded && this.#failure === undefined && tape.isRecording;
     const captured = this.#finish();
     const instead = await this.#store(captured);
     if (instead !== undefined) return { instead, rest: this.#pump() };
-    if (!isWhole) return this.#stream();
-    const body = captured.body ?? join(tape.sendable());
+    const { body } = captured;
+    // Too long, broken off, or not as long as its head says: the client gets it as it comes.
+    if (body === undefined) return this.#stream();
     return { body: body.length === 0 ? null : body };
   }
 

@@ -125,6 +125,15 @@ describe('a response in memory', () => {
     expect((await captureAnswer(responseOf('ok'), recording, true)).instead).toBe(REPLACEMENT);
   });
 
+  it('I7: that is not as long as its content-length is stored without a body, and sent as it is', async () => {
+    const recording = recordingOf();
+    recording.done();
+    const { body } = await captureAnswer(responseOf('abc', { headers: { 'content-length': '5' } }), recording, true);
+    const { seen, all } = reading(body);
+    await all;
+    expect([seen.text, seen.isEnded, recording.stored.map((one) => one.body)]).toEqual(['abc', true, [undefined]]);
+  });
+
   it('whose body was read already is stored without a body', async () => {
     const recording = recordingOf();
     recording.done();
