@@ -1,6 +1,6 @@
 import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
 import { base64, fromBase64 } from './platform.ts';
-import { fieldValues, forEachField, type RawFields } from './raw-fields.ts';
+import { forEachField, type RawFields } from './raw-fields.ts';
 
 /** A response as it is stored for replays (I4). */
 export interface StoredResponse {
@@ -29,12 +29,6 @@ export type KeepField = (name: string) => boolean;
 /** Stores every field that does not belong to one moment, one connection or one session. */
 export const keepsField: KeepField = (name) =>
   !NEVER_STORED.has(name) && !isHopByHop(name) && !/^(x-)?ratelimit(-|$)/.test(name);
-
-/** Whether a body is as long as its Content-Length says. A shorter body is incomplete, whatever ended it (RFC 9112, section 8). */
-export function matchesContentLength(fields: RawFields, length: number): boolean {
-  const [declared] = fieldValues(fields, 'content-length');
-  return declared === undefined || Number(declared) === length;
-}
 
 /**
  * Selects the fields that are stored.
