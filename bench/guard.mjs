@@ -1,5 +1,5 @@
-// npm run bench:guard: is the working tree slower than a base revision? It builds both, runs the same workloads on both in
-// fresh processes that take turns, and fails if a ratio is above a limit.
+// npm run bench:guard: is the working tree slower than a base revision? It builds both, runs the same workloads on both
+// in fresh processes that take turns, and fails if a ratio is above a limit.
 //
 //   --base REV        default: the merge base with the last tag, or HEAD~1
 //   --ratio 1.15      the limit
@@ -7,8 +7,8 @@
 //   --only "consumeSync, accepted"
 //   --instructions    counts instructions instead of CPU time, for noisy machines
 //
-// Without a tag the base is the commit before. Then many small slowdowns, each below the limit, add up unseen: pass an older
-// --base from time to time.
+// Without a tag the base is the commit before. Then many small slowdowns, each below the limit, add up unseen: pass an
+// older --base from time to time.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,9 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKER = fileURLToPath(new URL('./support/guard-worker.mjs', import.meta.url));
 /** The build does not need these folders. */
 const NOT_COPIED = new Set(['node_modules', '.git', 'dist', 'coverage', 'reports', 'bench', 'docs', 'test']);
-/** Instructions are counted over about this much work, within bounds: after fewer calls the compiler may still be busy. */
+/**
+ * Instructions are counted over about this much work, within bounds: after fewer calls the compiler may still be busy.
+ */
 const COUNTED_NS = 20e6;
 const COUNTED_CALLS = { least: 5_000, most: 100_000 };
 

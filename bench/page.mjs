@@ -1,5 +1,5 @@
-// npm run bench:page writes docs/benchmarks.md and its charts from the files in bench/results. With --draft it reads and
-// writes bench/results/draft.
+// npm run bench:page writes docs/benchmarks.md and its charts from the files in bench/results. With --draft it reads
+// and writes bench/results/draft.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,5 @@
-// npm run bench measures every topic, or those of --topic. It prints tables on stdout and writes JSON to bench/results, the
-// page and its charts to docs. See bench/README.md.
+// npm run bench measures every topic, or those of --topic. It prints tables on stdout and writes JSON to bench/results,
+// the page and its charts to docs. See bench/README.md.
 import { parseArgs } from 'node:util';
 import { writePage } from './page.mjs';
 import { numberOption, refuse } from './support/options.mjs';

@@ -1,7 +1,7 @@
 /**
- * The counters of all accounts. Each account has one rolling fixed window, which starts with the first request after the
- * end of the window before. A simulated slice is shorter than a window. So an account starts in a random state: one that
- * it would have at time 0 if its requests had gone on forever.
+ * The counters of all accounts. Each account has one rolling fixed window, which starts with the first request after
+ * the end of the window before. A simulated slice is shorter than a window. So an account starts in a random state: one
+ * that it would have at time 0 if its requests had gone on forever.
  * @param window `{ max, micros }`
  * @param gapOf mean microseconds between an account's arrivals
  * @param burst draws how many requests come with one arrival

@@ -11,8 +11,8 @@ export function callSizes(checks) {
 }
 
 /**
- * The calls of one turn: several accounts per call on one server, one account per call on a cluster. The requests of one
- * account are one check with a count.
+ * The calls of one turn: several accounts per call on one server, one account per call on a cluster. The requests of
+ * one account are one check with a count.
  * @param requests `[{ account, askedAt }]`
  * @returns calls, each a list of `{ account, requests }`
  */

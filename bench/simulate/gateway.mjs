@@ -4,7 +4,8 @@ import { callsOf } from './calls.mjs';
  * A process with one thread, like Node's event loop. A turn takes what has arrived (requests to decide, replies of the
  * store), spends the CPU time of all of it, and then sends the turn's calls one after the other.
  * @param cpu microseconds: `request` before the decision, `answer` after the decision, `call` per call
- * @param send `(call, time)`: called with `{ gateway, checks, sentAt, decisions }`; the reply comes back through `receive`
+ * @param send `(call, time)`: called with `{ gateway, checks, sentAt, decisions }`; the reply comes back through
+ *   `receive`
  * @param decided called with `{ request, time, isLocal, isAccepted }`
  */
 export function createGateway({ agenda, cpu, denials, isCluster, send, decided }) {

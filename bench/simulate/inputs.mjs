@@ -1,7 +1,9 @@
 import { createCells } from '../support/cells.mjs';
 import { median } from '../support/statistics.mjs';
 
-/** Microseconds of CPU, and bytes, from an earlier run on a machine with 2 cores; used if scale-out was not measured. */
+/**
+ * Microseconds of CPU, and bytes, from an earlier run on a machine with 2 cores; used if scale-out was not measured.
+ */
 const DEFAULTS = {
   record: 4,
   serverCall: 26,
@@ -19,16 +21,17 @@ const ONE_PROCESS = '1';
  * @param load `(topic) => result`, undefined if the topic has no result
  * @returns
  *   - `values`: microseconds of CPU, and bytes.
- *     `serverCall`, `clusterCall`: what a call of a gateway costs one server, or a server of a cluster, without its records;
+ *     `serverCall`, `clusterCall`: what a call of a gateway costs one server, or a server of a cluster, without its
+ *     records;
  *     `record`: what each record of a call costs the server;
  *     `serverGateway`, `clusterGateway`: what a request costs a gateway;
  *     `memory`: what a check in memory costs, undefined if it was not measured;
  *     `bytesPerKey`: size of a record;
  *   - `sources`: where each value comes from;
  *   - `points`: what was measured on one Redis, one point per concurrency;
- *   - `limiter`: `{ inFlight, perSecond, decisionsPerCall, outsideScript }` of the limiter alone, one process on one Redis.
- *     `outsideScript` is what a call costs the server outside its script: CPU minus script time by the server's clock. The
- *     two are comparable only if the server hardly waits for a core, as in that measurement.
+ *   - `limiter`: `{ inFlight, perSecond, decisionsPerCall, outsideScript }` of the limiter alone, one process on one
+ *     Redis. `outsideScript` is what a call costs the server outside its script: CPU minus script time by the server's
+ *     clock. The two are comparable only if the server hardly waits for a core, as in that measurement.
  */
 export function readInputs(load) {
   const [redis, scaleOut, memory] = ['redis', 'scale-out', 'memory'].map(load);

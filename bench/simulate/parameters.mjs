@@ -18,8 +18,8 @@ export const PARAMETERS = {
 };
 
 /**
- * Settings of `simulate` for a fleet at its peak, without `decisions`. One shard is one server; more shards are a cluster,
- * and on a cluster a call costs both sides more.
+ * Settings of `simulate` for a fleet at its peak, without `decisions`. One shard is one server; more shards are a
+ * cluster, and on a cluster a call costs both sides more.
  */
 export function settingsOf({ accounts, hotShare = 0, shards, values, parameters = PARAMETERS }) {
   const { perAccountPerDay, peakFactor, gatewayUtilisation, leastGateways, oneWayMedian, oneWaySigma } = parameters;

@@ -8,8 +8,8 @@ const DECISIONS = 200_000;
  * flight, predicted from what was measured at other concurrencies.
  * @param points see inputs.mjs
  * @param limiter see inputs.mjs; its `outsideScript` may come from this concurrency
- * @returns the prediction; `measured`: what the topic redis measured; `scaleOut`: what the topic scale-out measured, if it
- *   had as many checks in flight. Undefined if too little was measured.
+ * @returns the prediction; `measured`: what the topic redis measured; `scaleOut`: what the topic scale-out measured, if
+ *   it had as many checks in flight. Undefined if too little was measured.
  */
 export function predict({ points, limiter, concurrency, seed }) {
   const measured = points.find((point) => point.concurrency === concurrency);

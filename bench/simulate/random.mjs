@@ -2,8 +2,9 @@ const TWO_32 = 2 ** 32;
 const GOLDEN = 0x9e3779b9;
 
 /**
- * A seeded source of random numbers: the same seed gives the same numbers on every machine. It is xoshiro128** by Blackman
- * and Vigna ("Scrambled linear pseudorandom number generators", 2018); murmur3's finalizer fills its state from the seed.
+ * A seeded source of random numbers: the same seed gives the same numbers on every machine. It is xoshiro128** by
+ * Blackman and Vigna ("Scrambled linear pseudorandom number generators", 2018); murmur3's finalizer fills its state
+ * from the seed.
  */
 export function createRandom(seed) {
   const state = Uint32Array.from({ length: 4 }, (_, i) => mix(seed + (i + 1) * GOLDEN));

@@ -1,6 +1,6 @@
 /**
- * A server with one thread, like Redis's event loop. A turn takes the calls that have arrived, serves them one after the
- * other, and sends their replies together at its end.
+ * A server with one thread, like Redis's event loop. A turn takes the calls that have arrived, serves them one after
+ * the other, and sends their replies together at its end.
  * @param serviceOf `(records)`: microseconds that a call with so many records takes
  * @param decide `(call, time)`: called when the call is served
  * @param answer `(calls, time)`: called with the calls of one gateway in this turn, when their replies are sent

@@ -11,8 +11,8 @@ import { createShard } from './shard.mjs';
 const WARM_UP = 0.05;
 
 /**
- * A slice of a fleet's life in virtual time: requests of accounts arrive at gateways, which call the shards. Times are in
- * microseconds. The same settings give the same figures on every machine.
+ * A slice of a fleet's life in virtual time: requests of accounts arrive at gateways, which call the shards. Times are
+ * in microseconds. The same settings give the same figures on every machine.
  * @param settings
  *   - `seed`;
  *   - `accounts`, `exponent`, `perSecond`, `hotShare`: see population.mjs;
@@ -24,8 +24,8 @@ const WARM_UP = 0.05;
  *   - `cpu`: see gateway.mjs;
  *   - `serviceOf(records)`: see shard.mjs;
  *   - `oneWay(random)`: delay of the network;
- *   - `inFlight`: if given, that many requests are in flight, and each next request follows a decision. If not, requests
- *     arrive at random times.
+ *   - `inFlight`: if given, that many requests are in flight, and each next request follows a decision. If not,
+ *     requests arrive at random times.
  */
 export function simulate(settings) {
   const { seed, perSecond, decisions, inFlight, gateways: gatewayCount, shards: shardCount, oneWay } = settings;

@@ -2,8 +2,8 @@ import { simulate } from './simulate.mjs';
 
 const MOST_TRIES = 8;
 /**
- * The search ends at this many times the shards that the work needs. A shard that is still too busy then has one account
- * that is too much for any shard, so more shards do not help.
+ * The search ends at this many times the shards that the work needs. A shard that is still too busy then has one
+ * account that is too much for any shard, so more shards do not help.
  */
 const GIVE_UP_FACTOR = 3;
 

@@ -3,8 +3,8 @@ const PANELS = 4_000;
 
 /**
  * Draws ranks from 1 to `count`; rank k has the weight k^-exponent. It uses rejection from the inverse of the weights'
- * integral (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
- * ACM TOMACS 6(3), 1996): constant time and no table, for any number of ranks.
+ * integral (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
+ * distributions", ACM TOMACS 6(3), 1996): constant time and no table, for any number of ranks.
  * @param exponent above 0
  */
 export function createZipf({ count, exponent, random }) {
@@ -29,8 +29,8 @@ export function createZipf({ count, exponent, random }) {
 }
 
 /**
- * The sum of `term(rank)` from 1 to `count`: the first terms exactly, the smooth rest by the midpoint rule on panels whose
- * widths grow by a constant ratio.
+ * The sum of `term(rank)` from 1 to `count`: the first terms exactly, the smooth rest by the midpoint rule on panels
+ * whose widths grow by a constant ratio.
  */
 export function sumOverRanks(count, term) {
   let sum = 0;

@@ -1,5 +1,5 @@
-// A process of the topic bytes: memory per key of one candidate, beyond the key strings, from the memory of the whole process
-// after a full garbage collection. Needs --expose-gc. Prints JSON.
+// A process of the topic bytes: memory per key of one candidate, beyond the key strings, from the memory of the whole
+// process after a full garbage collection. Needs --expose-gc. Prints JSON.
 import { CANDIDATES } from './memory-candidates.mjs';
 
 const [, , candidate, count] = process.argv;
@@ -7,8 +7,8 @@ const keyCount = Number(count);
 const DAY_MS = 86_400_000;
 
 const accounts = Array.from({ length: keyCount }, (_, i) => `account_${i}`);
-// V8 stores the hash of a string in the string's header. It is computed here, so that the strings have the same size before
-// and after.
+// V8 stores the hash of a string in the string's header. It is computed here, so that the strings have the same size
+// before and after.
 const hashed = new Set(accounts);
 hashed.clear();
 

@@ -2,8 +2,8 @@ import { median, spreadOf } from './statistics.mjs';
 import { spread, table, whole } from './table.mjs';
 
 /**
- * Medians over the rounds of `inRounds`. A cell is one workload of one candidate; it is undefined if it was not run. The
- * key of a cell in `figures[workload]` is the candidate's name, or `candidate on client`.
+ * Medians over the rounds of `inRounds`. A cell is one workload of one candidate; it is undefined if it was not run.
+ * The key of a cell in `figures[workload]` is the candidate's name, or `candidate on client`.
  */
 export function createCells(figures, defaultClient) {
   const rounds = (workload, candidate, client = defaultClient) =>

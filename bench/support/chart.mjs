@@ -105,8 +105,8 @@ function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
 }
 
 /**
- * Round numbers that enclose every figure: powers of ten, or about five equal steps from 0, and as many steps below 0 as the
- * figures need.
+ * Round numbers that enclose every figure: powers of ten, or about five equal steps from 0, and as many steps below 0
+ * as the figures need.
  */
 export function ticksOf(panels, scale) {
   const bars = panels.flatMap((panel) => panel.bars);

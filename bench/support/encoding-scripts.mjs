@@ -1,5 +1,5 @@
-// Lua scripts that decide four windows on one record. They are put together from parts, so that two scripts can differ in
-// one part only.
+// Lua scripts that decide four windows on one record. They are put together from parts, so that two scripts can differ
+// in one part only.
 const WINDOWS = [1, 2, 3, 4];
 const each = (line, separator = '\n') => WINDOWS.map((i) => line.replaceAll('#', i)).join(separator);
 

@@ -1,5 +1,6 @@
-// A process of the topic idempotency: the time of a fingerprint of a 20 MiB multipart body and of SHA-256 over the same bytes,
-// in turns, and the extra memory of a fingerprint. Prints JSON. Its argument is the number of rounds, or `memory`.
+// A process of the topic idempotency: the time of a fingerprint of a 20 MiB multipart body and of SHA-256 over the same
+// bytes, in turns, and the extra memory of a fingerprint. Prints JSON. Its argument is the number of rounds, or
+// `memory`.
 import { createHash, randomBytes } from 'node:crypto';
 import { createFingerprinter, fingerprint } from 'headgate/http';
 import { inFreshProcess } from './fresh-process.mjs';
@@ -11,7 +12,10 @@ const CHUNK_BYTES = 65_536;
 const BOUNDARY = '----headgateBench7MA4YWxkTrZu0gW3kq';
 const HEAD = { method: 'POST', path: '/api/v1/emails', contentType: `multipart/form-data; boundary=${BOUNDARY}` };
 
-/** Content of the files in a body: random bytes, lines of base64 as in mail, or only dashes, the start of every boundary. */
+/**
+ * Content of the files in a body: random bytes, lines of base64 as in mail, or only dashes, the start of every
+ * boundary.
+ */
 const CONTENTS = {
   'random bytes': (bytes) => randomBytes(bytes),
   'base64 in lines': (bytes) => {
@@ -61,8 +65,8 @@ function print(body) {
 }
 
 /**
- * The most memory that the process uses while it reads a body, beyond what it used before. The body is generated chunk by
- * chunk, so it is never in memory as a whole.
+ * The most memory that the process uses while it reads a body, beyond what it used before. The body is generated chunk
+ * by chunk, so it is never in memory as a whole.
  */
 async function memory() {
   const source = randomBytes(CHUNK_BYTES);

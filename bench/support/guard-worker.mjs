@@ -1,5 +1,6 @@
-// A process of `npm run bench:guard`: one workload on one build of headgate. Prints the CPU nanoseconds per call as JSON. With
-// a number of calls as its third argument it makes exactly that many calls and prints nothing; a tool counts instructions.
+// A process of `npm run bench:guard`: one workload on one build of headgate. Prints the CPU nanoseconds per call as
+// JSON. With a number of calls as its third argument it makes exactly that many calls and prints nothing; a tool counts
+// instructions.
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { cpuMicros } from './cpu.mjs';

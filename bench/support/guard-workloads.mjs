@@ -1,5 +1,5 @@
-// What `npm run bench:guard` compares: the code that every request runs through, without a server, so that only headgate's
-// own code is measured.
+// What `npm run bench:guard` compares: the code that every request runs through, without a server, so that only
+// headgate's own code is measured.
 
 const ROUTE = 'POST /api/v1/emails';
 const KEY_COUNT = 1_000;

@@ -1,4 +1,5 @@
-// The same handler in each framework: bare, behind headgate with four windows, and behind the framework's own limiter with one.
+// The same handler in each framework: bare, behind headgate with four windows, and behind the framework's own limiter
+// with one.
 import { createServer } from 'node:http';
 import { createGate, createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
@@ -93,8 +94,8 @@ async function nest(parts) {
 const none = () => [];
 
 /**
- * By framework and candidate, a function that starts the server and resolves to its port. The peer of each framework is the
- * limiter that its users usually choose.
+ * By framework and candidate, a function that starts the server and resolves to its port. The peer of each framework is
+ * the limiter that its users usually choose.
  */
 export const HTTP_APPS = {
   'node:http': {

@@ -8,8 +8,8 @@ const REQUESTS = Array.from(
 );
 
 /**
- * Sends requests over keep-alive connections; each connection waits for the response before its next request. It uses bare
- * sockets, because the load must not be the bottleneck.
+ * Sends requests over keep-alive connections; each connection waits for the response before its next request. It uses
+ * bare sockets, because the load must not be the bottleneck.
  */
 export async function loadHttp({ port, connections, requests }) {
   const each = Math.ceil(requests / connections);

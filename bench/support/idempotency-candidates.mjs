@@ -1,5 +1,5 @@
-// What is measured: one operation executed once per key, as each package's own documentation says, with a store in memory or
-// on Redis.
+// What is measured: one operation executed once per key, as each package's own documentation says, with a store in
+// memory or on Redis.
 import { hash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,11 +10,14 @@ const DAY_S = 86_400;
 
 /**
  * By name, a function that makes an empty store: on `connection`, or in memory if it is undefined. It returns
- * `call(key, body, operation)`, which resolves to the operation's value, from this call or from an earlier one. `body` is
- * `{ text, object }`.
+ * `call(key, body, operation)`, which resolves to the operation's value, from this call or from an earlier one. `body`
+ * is `{ text, object }`.
  */
 export const CANDIDATES = {
-  /** The least work: one look-up and one SHA-256 of the body; on Redis, the fewest commands that claim and store, unchecked. */
+  /**
+   * The least work: one look-up and one SHA-256 of the body; on Redis, the fewest commands that claim and store,
+   * unchecked.
+   */
   floor(connection) {
     return connection === undefined ? memoryFloor() : connection.floor();
   },
@@ -54,8 +57,8 @@ export const CANDIDATES = {
   },
 
   /**
-   * Its cache persistence layer loses the payload's hash when it stores an outcome. Payload validation is off, because it
-   * would reject every replay.
+   * Its cache persistence layer loses the payload's hash when it stores an outcome. Payload validation is off, because
+   * it would reject every replay.
    */
   powertools(connection) {
     const { IdempotencyConfig, makeIdempotent } = requirePeer('@aws-lambda-powertools/idempotency');

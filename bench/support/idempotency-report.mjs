@@ -39,9 +39,9 @@ export function idempotencyReport({ rounds, seconds, keyCount, figures, prints }
   return {
     title: 'Idempotency',
     markdown: `
-One process per candidate; ${rounds} rounds of ${seconds} s per cell, in which all candidates take turns; stores of ${whole(keyCount)} keys. The
-body is JSON of about 300 bytes (small) or 10 KB (large). The operation resolves at once with a small object. Figures are
-medians. After the dot is the ratio to the floor within a round: median (least–most).
+One process per candidate. All candidates take turns, in ${rounds} rounds of ${seconds} s per table cell. Stores have
+${whole(keyCount)} keys. The body is JSON of about 300 bytes (small) or 10 KB (large). The operation resolves at once
+with a small object. Figures are medians. After the dot is the ratio to the floor within a round: median (least–most).
 
 ${sections.filter((section) => section !== undefined).join('\n\n')}`,
     targets: [...memoryTargets(cells), ...redisTargets(cells), ...printTargets(prints)],
@@ -77,10 +77,10 @@ ${callTable(cells, workloads, ['memory'])}`;
 function redisSection(cells, figures) {
   const workloads = Object.keys(figures).filter((name) => name.startsWith('redis'));
   if (workloads.length === 0) return undefined;
-  return `On Redis: one server without persistence, one connection, small bodies, one or 64 calls in flight. The floor is \`SET NX\` and
-\`SET\` for a first call, and one \`GET\` for a replay. Commands and server time are the server’s own counts
-(\`INFO commandstats\`); CPU is that of the client’s process. The storage of @node-idempotency brings its own node-redis 4. It
-runs with that client, which has a floor of its own, and with the node-redis of the others.
+  return `On Redis: one server without persistence, one connection, small bodies, one or 64 calls in flight. The floor is
+\`SET NX\` and \`SET\` for a first call, and one \`GET\` for a replay. Commands and server time are the server’s own
+counts (\`INFO commandstats\`); CPU is that of the client’s process. The storage of @node-idempotency brings its own
+node-redis 4. It runs with that client, which has a floor of its own, and with the node-redis of the others.
 
 ${callTable(cells, workloads, REDIS_CLIENTS)}
 
@@ -156,7 +156,9 @@ function redisTargets(cells) {
   ];
 }
 
-/** headgate on each of its clients, relative to the fastest peer on node-redis and on the client that the peer brings. */
+/**
+ * headgate on each of its clients, relative to the fastest peer on node-redis and on the client that the peer brings.
+ */
 function againstBest(cells, workload, least) {
   const speed = (peer) => cells.figure('perSecond', workload, peer, 'node-redis') ?? 0;
   const best = PEERS.toSorted((left, right) => speed(right) - speed(left))[0];

@@ -1,4 +1,5 @@
-// A process of `npm run bench:idempotency`: one candidate in memory or on one client. It reports its calls and its CPU time.
+// A process of `npm run bench:idempotency`: one candidate in memory or on one client. It reports its calls and its CPU
+// time.
 
 import { cpuMicros } from './cpu.mjs';
 import { CANDIDATES } from './idempotency-candidates.mjs';
@@ -86,8 +87,8 @@ async function run({ kind, length, concurrency, seconds }) {
       if (value?.id !== RESULT.id)
         throw new Error(`${candidate} on ${client}, ${kind}: unexpected ${JSON.stringify(value)}`);
       if (++calls % READ_CLOCK_EVERY === 0) ended = performance.now() >= end;
-      // A store in memory is replaced when it has as many keys as for replays. One that grew for ever would measure its own
-      // growth.
+      // A store in memory is replaced when it has as many keys as for replays. One that grew for ever would measure its
+      // own growth.
       if (connection === undefined && !isReplay && calls % keyCount === 0) {
         const pause = performance.now();
         call = await make();

@@ -8,8 +8,8 @@ const VALGRIND = [
 ];
 
 /**
- * Counts the instructions of a Node process: with perf if the processor supports it, else with valgrind, which is about fifty
- * times slower.
+ * Counts the instructions of a Node process: with perf if the processor supports it, else with valgrind, which is about
+ * fifty times slower.
  * @returns `{ count(nodeArguments), rounds }`; `rounds` is a sensible number of rounds for the tool
  */
 export function instructionCounter() {

@@ -1,5 +1,5 @@
-// One check of a key in memory, by each package as its own documentation says. The topics memory, bytes and stall measure
-// these candidates.
+// One check of a key in memory, by each package as its own documentation says. The topics memory, bytes and stall
+// measure these candidates.
 import { createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import { requirePeer } from './peers.mjs';
@@ -15,8 +15,8 @@ const now = () => Math.floor(timeOrigin + performance.now());
  * - `windows`: how many windows a check looks at;
  * - `waits`: whether a check is awaited;
  * - `less`: what it does less than headgate;
- * - `make({ accounts, max, windowsMs, clock })` returns `ask(account)`, `isAccepted(answer)` and `size()`, the number of keys
- *   in the store. If `ask` rejects with a value that is not an Error, the request is rejected.
+ * - `make({ accounts, max, windowsMs, clock })` returns `ask(account)`, `isAccepted(answer)` and `size()`, the number
+ *   of keys in the store. If `ask` rejects with a value that is not an Error, the request is rejected.
  *
  * Peers with one window have the first of the four windows.
  */

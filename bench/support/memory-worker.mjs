@@ -1,6 +1,6 @@
-// A process of the topic memory: one candidate, one number of keys, every check accepted or every check rejected. It reports
-// the nanoseconds per check. They are CPU time of the process: other work on the machine has little influence, and a candidate
-// pays for its own garbage collections, also on other threads.
+// A process of the topic memory: one candidate, one number of keys, every check accepted or every check rejected. It
+// reports the nanoseconds per check. They are CPU time of the process: other work on the machine has little influence,
+// and a candidate pays for its own garbage collections, also on other threads.
 
 import { Bench } from 'tinybench';
 import { cpuMicros } from './cpu.mjs';

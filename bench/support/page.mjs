@@ -35,13 +35,14 @@ export function page(sections) {
   ]);
   return `# Benchmarks
 
-How fast headgate is, compared with other libraries (*peers*) and with bare code that does the least (*floors*), and which
-of its targets it misses. \`npm run bench\` writes this page from \`bench/results\`; it is never edited by hand.
+How fast headgate is, compared with other libraries (*peers*) and with bare code as a baseline (*floors*), and which of
+its targets it misses. \`npm run bench\` writes this page from \`bench/results\`; it is never edited by hand.
 \`npm run bench:page\` writes it again from the same figures.
 
 - Candidates take turns, round by round. A figure is the median of the rounds (bytes per key: one run).
 - Machines are noisy: a ratio within a round is worth more than a time.
-- ✓ means that a target is met, ✗ that it is missed. A ~ means that fewer than three rounds in four agree with the verdict.
+- ✓ means that a target is met, ✗ that it is missed. A ~ means that the verdict is undecided: fewer than three rounds in
+  four agree with it.
 - Each peer is used as its own documentation says. If it does less than headgate, the table says what.
 
 ${table(['', 'targets met', 'measured', 'commit'], rows)}

@@ -7,7 +7,9 @@ const ROUTE = 'POST /api/v1/emails';
 const PLENTY = 1_000_000_000;
 const SECONDS = [60, 86_400, 120, 172_800];
 
-/** By name, `(connection, { denied, against })`. `denied`: whether every decision after the first must be a rejection. */
+/**
+ * By name, `(connection, { denied, against })`. `denied`: whether every decision after the first must be a rejection.
+ */
 export const CANDIDATES = {
   async floor({ floor }) {
     return { decide: await floor(), isExpected: (answer) => answer === 1 };

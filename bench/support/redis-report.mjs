@@ -22,8 +22,8 @@ const LESS = {
   'async-ratelimiter': 'one window, by the client’s clock; stores the time of every request',
 };
 /** The peer that cannot take part, and why. */
-const LEFT_OUT = `@upstash/ratelimit is left out. Its client speaks HTTP to Upstash. If an adapter sends its scripts to a plain Redis, Redis
-rejects them, because they begin with a flag (\`allow-key-locking\`) that only Upstash knows.`;
+const LEFT_OUT = `@upstash/ratelimit is left out. Its client speaks HTTP to Upstash. If an adapter sends its scripts to a plain Redis,
+Redis rejects them, because they begin with a flag (\`allow-key-locking\`) that only Upstash knows.`;
 
 export function redisReport({ rounds, seconds, keyCount, figures }) {
   const cells = createCells(figures, 'ioredis');
@@ -31,9 +31,11 @@ export function redisReport({ rounds, seconds, keyCount, figures }) {
   return {
     title: 'Redis, four windows',
     markdown: `
-One Redis server; one connection and one process per candidate; ${rounds} rounds of ${seconds} s per cell, in which all candidates take turns.
+One Redis server; one connection and one process per candidate. All candidates take turns, in ${rounds} rounds of
+${seconds} s per table cell.
 
-- *spread*: ${whole(keyCount)} keys in a fixed random order. *hot*: one key. *denied*: one key whose requests are all rejected.
+- *spread*: ${whole(keyCount)} keys in a fixed random order. *hot*: one key. *denied*: one key whose requests are all
+  rejected.
 - The number is how many checks are in flight.
 - Figures are medians. After the dot is the ratio to the bare EVALSHA on the same client within a round: median
   (least–most).

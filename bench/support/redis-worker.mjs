@@ -1,5 +1,5 @@
-// A process of `npm run bench:redis`: one candidate on one client. It runs a load on request, and reports its decisions and
-// its CPU time.
+// A process of `npm run bench:redis`: one candidate on one client. It runs a load on request, and reports its decisions
+// and its CPU time.
 
 import { cpuMicros } from './cpu.mjs';
 import { answerWith } from './member.mjs';

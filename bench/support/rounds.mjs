@@ -25,8 +25,9 @@ export async function inRounds({ rounds, workloads, measure, progress, before = 
 }
 
 /**
- * Selects the workloads and contestants that match every word of `only`, for example `spread,64|256,headgate`; a `|` lists
- * alternatives. A candidate also matches by the part of its name before the comma. The floor of each selected client stays.
+ * Selects the workloads and contestants that match every word of `only`, for example `spread,64|256,headgate`; a `|`
+ * lists alternatives. A candidate also matches by the part of its name before the comma. The floor of each selected
+ * client stays.
  * @param workloads their contestants are `{ client, candidate }`
  * @returns the selected workloads, their contestants with a `name`: `candidate`, or `candidate on client`
  */

@@ -5,7 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { freePort, startRedisServer } from './redis-server.mjs';
 
 const SLOTS = 16_384;
-/** A cluster's servers also listen at their port plus this. Both ports stay below those that systems assign by themselves. */
+/**
+ * A cluster's servers also listen at their port plus this. Both ports stay below those that systems assign by
+ * themselves.
+ */
 const BUS_OFFSET = 10_000;
 const LOWEST_PORT = 12_000;
 const PORTS = 9_000;

@@ -1,5 +1,5 @@
-// A load process of the topic scale-out: keep-alive connections to one gateway. Each connection waits for the response before
-// its next request. It uses bare sockets, because the load must not be the bottleneck.
+// A load process of the topic scale-out: keep-alive connections to one gateway. Each connection waits for the response
+// before its next request. It uses bare sockets, because the load must not be the bottleneck.
 
 import { connect } from 'node:net';
 import { answerWith } from './member.mjs';

@@ -10,18 +10,18 @@ export function scaleOutReport({ provenance, rounds, seconds, inFlight, hotMost,
   return {
     title: 'Scale-out: several processes on one allowance',
     markdown: `
-1, 2 and 4 processes that share their counters, on one Redis server and on a cluster of 3 masters. Medians of ${rounds} interleaved
-rounds of ${seconds} s (least–most).
+1, 2 and 4 processes that share their counters, on one Redis server and on a cluster of 3 masters. Medians of ${rounds}
+interleaved rounds of ${seconds} s (least–most).
 
 - *Limiter alone*: four windows, ioredis, ${inFlight.limiter} checks in flight per process, spread over 10,000 accounts.
-- *\`headgate serve\`*: the product as users run it, in front of a bare upstream. A process of its own loads each gateway over
-  ${inFlight.gateway} keep-alive connections.
+- *\`headgate serve\`*: the product as users run it, in front of a bare upstream. A process of its own loads each
+  gateway over ${inFlight.gateway} keep-alive connections.
 
-**This machine has ${provenance.cores} cores**, shared by servers, gateways, upstream and load. When all cores are busy, another process adds
-nothing, and a third server only takes turns with the others. So decisions per second describe this machine. What carries
-over to other machines is the CPU per decision: of the servers (\`INFO cpu\`), and of the deciding processes. The time in
-scripts (\`INFO commandstats\`) is by the server’s clock, and grows when a server waits for a core. On a cluster each call has
-one account, so decisions of different accounts do not share a call.
+**This machine has ${provenance.cores} cores**, shared by servers, gateways, upstream and load. When all cores are busy,
+another process adds nothing, and a third server only takes turns with the others. So decisions per second describe this
+machine. What carries over to other machines is the CPU per decision: of the servers (\`INFO cpu\`), and of the deciding
+processes. The time in scripts (\`INFO commandstats\`) is by the server’s clock, and grows when a server waits for a
+core. On a cluster each call has one account, so decisions of different accounts do not share a call.
 
 ${table(
   [
@@ -37,8 +37,9 @@ ${table(
   workloads.flatMap((workload) => Object.keys(figures[workload]).map((count) => row(cells, workload, count))),
 )}
 
-In every cell, all processes also send requests for one hot account at the same time, each more than the account’s window
-allows. Together they let through ${whole(hotMost)}, the account’s max, every time. One more or one less fails the run.`,
+In every measurement, all processes also send requests for one hot account at the same time, each more than the
+account’s window allows. Together they let through ${whole(hotMost)}, the account’s max, every time. One more or one
+less fails the run.`,
     chart: {
       title: 'Decisions per second by number of processes',
       unit: `decisions per second, everything on ${provenance.cores} cores`,

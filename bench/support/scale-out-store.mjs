@@ -18,7 +18,8 @@ export const STORES = {
 
 /**
  * Starts to count.
- * @returns a function that resolves to what the servers did since: `calls` of scripts, `scriptMicros` in scripts, `cpuMicros` in all
+ * @returns a function that resolves to what the servers did since: `calls` of scripts, `scriptMicros` in scripts,
+ *   `cpuMicros` in all
  */
 export async function meterServers(servers) {
   for (const { admin } of servers) await admin.config('RESETSTAT');
@@ -31,7 +32,9 @@ export async function meterServers(servers) {
   };
 }
 
-/** Bytes per key with its record: the memory that the servers free when they delete all keys. Afterwards they are empty. */
+/**
+ * Bytes per key with its record: the memory that the servers free when they delete all keys. Afterwards they are empty.
+ */
 export async function measureBytesPerKey(servers) {
   const keys = total(await Promise.all(servers.map(({ admin }) => admin.dbsize())));
   const full = await memoryOf(servers);

@@ -1,5 +1,5 @@
-// A process of the topic stall: keys expire in one candidate while traffic goes on. It measures how long the event loop is
-// blocked, before the keys expire and while they do. Prints JSON.
+// A process of the topic stall: keys expire in one candidate while traffic goes on. It measures how long the event loop
+// is blocked, before the keys expire and while they do. Prints JSON.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import { cpuMicros } from './cpu.mjs';
@@ -39,9 +39,9 @@ const windowMs = Math.round(Math.max(leastSeconds * 1_000, 2.5 * fillMs));
  * Runs turns of checks, with a pause after each, while `continues(calls)` is true.
  * @returns
  *   - `delayMs`: the longest time by which the event loop was late, for any reason;
- *   - `heldMs`: the longest time that the process itself worked between two turns, which is the time blocked. During the
- *     pause this can be several pieces of work. None of them was longer than the delay of the loop, so `heldMs` is at most
- *     `delayMs`.
+ *   - `heldMs`: the longest time that the process itself worked between two turns, which is the time blocked. During
+ *     the pause this can be several pieces of work. None of them was longer than the delay of the loop, so `heldMs` is
+ *     at most `delayMs`.
  */
 async function traffic(accounts, continues) {
   const delay = monitorEventLoopDelay({ resolution: 1 });

@@ -37,8 +37,8 @@ export function report({ figures }) {
   return {
     title: 'Bytes per key',
     markdown: `
-Memory per key, beyond the key’s own string: heap and external memory of a fresh process after a full garbage collection,
-minus what the process used before. The floor is a \`Map\` with four plain objects per key.
+Memory per key, beyond the key’s own string: heap and external memory of a fresh process after a full garbage
+collection, minus what the process used before. The floor is a \`Map\` with four plain objects per key.
 
 ${table(['bytes per key', 'windows', ...keyCounts.map((keyCount) => `${whole(keyCount)} keys`)], rows)}`,
     targets: keyCounts.flatMap((keyCount) => targets(keyCount, figures[keyCount])),

@@ -1,4 +1,5 @@
-// What a record's encoding and the other parts of the script cost the server. The scripts take turns, sent in pipelines.
+// What a record's encoding and the other parts of the script cost the server. The scripts take turns, sent in
+// pipelines.
 import { Redis } from 'ioredis';
 import { bar, createCells } from '../support/cells.mjs';
 import { encodingArguments, encodingScript } from '../support/encoding-scripts.mjs';
@@ -19,8 +20,8 @@ const FLOOR = 'bare `return 1`';
 const PEER = 'rate-limiter-flexible, one window';
 
 /**
- * Each variant after the first is the first with one part changed. The keys are the names in bench/results; `title` is what
- * the page says instead. `isOurs`: headgate's own script has this part in this form.
+ * Each variant after the first is the first with one part changed. The keys are the names in bench/results; `title` is
+ * what the page says instead. `isOurs`: headgate's own script has this part in this form.
  */
 const BASE = 'one string of packed doubles, SET PX';
 const VARIANTS = {
@@ -122,11 +123,11 @@ export function report({ rounds, keyCount, figures }) {
     title: 'Redis, what the parts of the script cost',
     markdown: `
 Server time of one decision on four windows (start and count of each; TIME, read, evaluate, write, expiry), from
-\`INFO commandstats\`. Median of ${rounds} interleaved rounds; ${keyCount.toLocaleString('en')} records in a fixed random order, sent in pipelines. Every
-record exists before the first round.
+\`INFO commandstats\`. Median of ${rounds} interleaved rounds; ${keyCount.toLocaleString('en')} records in a fixed
+random order, sent in pipelines. Every record exists before the first round.
 
-From the fourth row on, each row differs from the third in one part. A part is bold if headgate’s own script has it in that
-form. No row is that whole script.
+From the fourth row on, each row differs from the third in one part. A part is bold if headgate’s own script has it in
+that form. No row is that whole script.
 
 ${table(
   ['', 'µs per record', 'least–most', 'relative to the third row', `relative to ${PEER}`],

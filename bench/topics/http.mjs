@@ -1,4 +1,5 @@
-// What a limiter adds to a bare server of each framework, in server CPU per request. The servers of a framework take turns.
+// What a limiter adds to a bare server of each framework, in server CPU per request. The servers of a framework take
+// turns.
 import { bar, createCells } from '../support/cells.mjs';
 import { createFleet } from '../support/fleet.mjs';
 import { HTTP_APPS } from '../support/http-apps.mjs';
@@ -66,12 +67,13 @@ export function report({ rounds, requests, connections, accounts, figures }) {
   return {
     title: 'HTTP, by framework',
     markdown: `
-Server CPU per request: a bare server of the framework, the same server behind headgate (memory store, four windows), and
-behind the limiter that its users usually choose (memory store, one window). Median of ${rounds} rounds of ${whole(requests)} requests from
-${whole(accounts)} accounts, over ${connections} keep-alive connections. The servers of one framework take turns within a round.
+Server CPU per request: a bare server of the framework, the same server behind headgate (memory store, four windows),
+and behind the limiter that its users usually choose (memory store, one window). Median of ${rounds} rounds of
+${whole(requests)} requests from ${whole(accounts)} accounts, over ${connections} keep-alive connections. The servers of
+one framework take turns within a round.
 
-- *Added* is the median (least–most) of the differences to the bare server in the same round. It is not the difference of
-  the medians. If the range includes 0, the machine was too noisy for a conclusion.
+- *Added* is the median (least–most) of the differences to the bare server in the same round. It is not the difference
+  of the medians. If the range includes 0, the machine was too noisy for a conclusion.
 - A target against a peer uses the differences between the two within the rounds.
 - The load comes from the same machine, so requests per second measure server and load together.
 - Elysia is left out, because it is made for Bun.

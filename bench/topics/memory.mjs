@@ -1,5 +1,5 @@
-// One check in memory, accepted or rejected, by number of keys: headgate, its floors and its peers. Each candidate has its
-// own process, and they take turns.
+// One check in memory, accepted or rejected, by number of keys: headgate, its floors and its peers. Each candidate has
+// its own process, and they take turns.
 import { bar, createCells } from '../support/cells.mjs';
 import { createFleet } from '../support/fleet.mjs';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
@@ -58,12 +58,12 @@ export function report({ rounds, seconds, figures }) {
     markdown: `
 Nanoseconds of CPU per check, garbage collection included: the median of ${rounds} rounds of ${seconds} s in which all
 candidates take turns, each in its own process. After the dot is the ratio to the floor of the same round: median
-(least–most). Keys are picked in a fixed random order, and no window ends during the run. headgate checks four windows; a
-peer checks as many as its row says.
+(least–most). Keys are picked in a fixed random order, and no window ends during the run. headgate checks four windows;
+a peer checks as many as its row says.
 
-The floor is a bare \`Map\` whose records have four windows: get, compare, add. It is a baseline, not a lower bound: with
-many keys the access to memory decides, and headgate’s flat records touch less memory than objects do. Synchronous checks
-come first, awaited ones below them, each compared with the floor of its kind.
+The floor is a bare \`Map\` whose records have four windows: get, compare, add. It is a baseline, not a lower bound:
+with many keys the access to memory decides, and headgate’s flat records touch less memory than objects do. Synchronous
+checks come first, awaited ones below them, each compared with the floor of its kind.
 
 ${tables(cells, Object.keys(figures)).join('\n\n')}
 

@@ -1,5 +1,5 @@
-// headgate's Redis store, its floors and its peers take turns on one Redis server of the benchmark. Each candidate has its
-// own process.
+// headgate's Redis store, its floors and its peers take turns on one Redis server of the benchmark. Each candidate has
+// its own process.
 import { createFleet } from '../support/fleet.mjs';
 import { peerVersions } from '../support/peers.mjs';
 import { versionOf } from '../support/provenance.mjs';

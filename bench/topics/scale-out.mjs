@@ -1,4 +1,5 @@
-// Decisions per second by 1, 2 and 4 processes on one Redis and on a cluster: gateways under HTTP load, and the limiter alone.
+// Decisions per second by 1, 2 and 4 processes on one Redis and on a cluster: gateways under HTTP load, and the limiter
+// alone.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +14,9 @@ export { scaleOutReport as report } from '../support/scale-out-report.mjs';
 
 const PROCESSES = ['1', '2', '4'];
 const MOST = Math.max(...PROCESSES.map(Number));
-/** Checks in flight per process. Gateways have fewer, because they and their load share the cores with everything else. */
+/**
+ * Checks in flight per process. Gateways have fewer, because they and their load share the cores with everything else.
+ */
 const IN_FLIGHT = { limiter: 64, gateway: 16 };
 const WARM_UP_SECONDS = { limiter: 1, gateway: 4 };
 
@@ -60,8 +63,8 @@ function workloadsOn(store) {
 }
 
 /**
- * What is measured, by kind: `ask(index, request)` loads one of its processes, `cpuMicros(count)` is the CPU time that the
- * first `count` of them have used, undefined if the processes report it themselves.
+ * What is measured, by kind: `ask(index, request)` loads one of its processes, `cpuMicros(count)` is the CPU time that
+ * the first `count` of them have used, undefined if the processes report it themselves.
  */
 async function openSubjects(store, profile, kinds) {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'));

@@ -1,4 +1,5 @@
-// Fleets of 10^6 to 10^9 accounts in virtual time, based on what the other topics measured. The model is in bench/simulate.
+// Fleets of 10^6 to 10^9 accounts in virtual time, based on what the other topics measured. The model is in
+// bench/simulate.
 import { readInputs } from '../simulate/inputs.mjs';
 import { PARAMETERS, settingsOf } from '../simulate/parameters.mjs';
 import { createPopulation } from '../simulate/population.mjs';
@@ -16,7 +17,9 @@ const POPULATIONS = [1e6, 1e7, 1e8, 1e9];
 const VARIED = 1e8;
 const PREDICTED = 64;
 
-/** Each variation changes one parameter. The keys are the names in bench/results; the report has titles for the page. */
+/**
+ * Each variation changes one parameter. The keys are the names in bench/results; the report has titles for the page.
+ */
 const VARIATIONS = {
   'as above': {},
   'accounts more unlike: exponent 1': { exponent: 1 },

@@ -1,5 +1,5 @@
-// Keys expire in memory while traffic goes on: how long is the event loop blocked? headgate and its peers take turns, each
-// in a fresh process.
+// Keys expire in memory while traffic goes on: how long is the event loop blocked? headgate and its peers take turns,
+// each in a fresh process.
 import { bar, createCells } from '../support/cells.mjs';
 import { inFreshProcess } from '../support/fresh-process.mjs';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
@@ -68,8 +68,9 @@ export function report({ rounds, keyCount, figures }) {
   return {
     title: 'Keys that expire',
     markdown: `
-${whole(keyCount)} keys expire within seconds, in the order in which they came, while checks go on: 200 per turn of the event loop.
-Then as many new keys arrive. Median of ${rounds} ${rounds === 1 ? 'run' : 'runs'} (least–most) in ms, each in a fresh process.
+${whole(keyCount)} keys expire within seconds, in the order in which they came, while checks go on: 200 per turn of the
+event loop. Then as many new keys arrive. Median of ${rounds} ${rounds === 1 ? 'run' : 'runs'} (least–most) in ms, each
+in a fresh process.
 
 - *Blocked* is the longest time that the process itself worked between two turns, but at most the delay of the loop.
 - *Delay* is the longest time by which the event loop was late. It also grows with other work on the machine.
