@@ -1,4 +1,4 @@
-/** The same values as in src/stores/shared/turn.ts; a test compares the two. */
+/** The same values as in src/stores/shared/check-batcher.ts; a test compares the two. */
 const MOST_CHECKS = 32;
 const FEW_CHECKS = 4;
 
