@@ -95,7 +95,7 @@ describe('a gateway', () => {
     expect(JSON.stringify(gateway.lines()) + (await original).text).not.toContain('hush');
   });
 
-  it('config: without `admin` there is no admin listener', async () => {
+  it('config: without `admin` no admin listener starts', async () => {
     const gateway = await startInProcess({ ...configOf('http://127.0.0.1:1'), admin: undefined });
     expect(gateway.gateway.adminAddress).toBeUndefined();
     expect((await gateway.ask('GET', '/healthz')).status).toBe(200);

@@ -4,7 +4,7 @@ import { type Refusal, refuse } from '../exchange/refusal.ts';
 export interface Target {
   /** Path with its leading slash, raw. */
   readonly path: string;
-  /** Raw query string without its question mark; undefined if there is no question mark. */
+  /** Raw query string without its question mark; undefined without a question mark. */
   readonly query: string | undefined;
 }
 

@@ -28,7 +28,7 @@ export class Storage {
 
   /**
    * Copies the chunk, because a million chunks of one byte must not cost a million objects. Returns a promise if it writes to the file, which
-   * rejects with a `BodyError` (503) if there is no room.
+   * rejects with a `BodyError` (503) if the disk is full.
    */
   append(chunk: Uint8Array): Promise<void> | undefined {
     for (let at = 0; at < chunk.length; ) {

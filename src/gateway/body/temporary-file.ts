@@ -9,7 +9,7 @@ const writeAt = promisify(write);
 
 /** A private file without a name. It disappears with the process, even if that is killed. */
 export interface TemporaryFile {
-  /** Appends all of the bytes. Throws a `BodyError` (503) if there is no room. */
+  /** Appends all of the bytes. Throws a `BodyError` (503) if the disk is full. */
   append(bytes: Uint8Array): Promise<void>;
   /** Reads from a position on. Returns how many bytes it read, 0 at the end of the file. */
   readInto(into: Uint8Array, position: number): Promise<number>;

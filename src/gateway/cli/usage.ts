@@ -10,8 +10,8 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
       Runs the gateway. Without --config it runs a demonstration with a mock provider,
       and prints commands to try.
   headgate check --config FILE [--host H] [--port N] [--upstream URL] [--store S]
-      Lists every error in a config (exit code 2). If there is none, prints warnings
-      and the limits of each provider and route.
+      Lists every error in a config (exit code 2). For a valid config it prints
+      warnings, and the limits of each provider and route.
   headgate doctor --config FILE [--store S]
       Checks the store of a config: whether it can be reached, its version, eviction
       policy, clock and scripts (exit code 1 if there is a fault).

@@ -2,7 +2,7 @@ import { describe } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { unusableSource } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
-import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
+import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { parametersOf, parseRoute, shapeOf } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
@@ -27,7 +27,9 @@ function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const seen = new Map<string, number>();
   for (const [index, key] of keys.entries()) {
-    const { sha256, token, role, scope } = objectOrEmpty(key);
+    // The schema has reported anything else.
+    if (!isObject(key)) continue;
+    const { sha256, token, role, scope } = key as JsonObject;
     const path = `keys[${index}]`;
     if ((sha256 === undefined) === (token === undefined)) {
       issues.push({ path, reason: 'needs exactly one of sha256 and token' });
@@ -38,11 +40,11 @@ function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
     if (role !== 'scoped' && hasScope) {
       issues.push({ path: `${path}.scope`, reason: 'only a key with the role "scoped" has a scope' });
     }
-    const secret = typeof sha256 === 'string' ? `sha256 ${sha256.toLowerCase()}` : `token ${String(token)}`;
+    const secret = typeof sha256 === 'string' ? `sha256 ${sha256.toLowerCase()}` : token;
+    if (typeof secret !== 'string') continue;
     const first = seen.get(secret);
-    if (first !== undefined && (sha256 ?? token) !== undefined)
-      issues.push({ path, reason: `is the same key as keys[${first}]` });
-    else seen.set(secret, index);
+    if (first === undefined) seen.set(secret, index);
+    else issues.push({ path, reason: `is the same key as keys[${first}]` });
   }
   return issues;
 }

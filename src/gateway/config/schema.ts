@@ -25,7 +25,7 @@ const windowObject = z.strictObject({
 
 const limit = z
   .array(z.union([windowText, windowObject], { error: 'must be "60/1m" or { "max": 60, "durationMs": 60000 }' }))
-  .describe('A request must fit into all of these windows. [] means that there is no such limit here');
+  .describe('A request must fit into all of these windows. [] means no such limit here');
 
 const scopedLimit = z.strictObject({
   windows: limit,
@@ -154,7 +154,7 @@ const route = z.strictObject({
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
   listen: listener(8080).prefault({}).describe('The listener for requests'),
-  admin: listener(8081).optional().describe("The operator's listener, for /metrics. Without it there is none"),
+  admin: listener(8081).optional().describe("The operator's listener, for /metrics. Without it /metrics is not served"),
   store: z
     .string()
     .default('memory')

@@ -1,6 +1,8 @@
 /** Longer names are not compared: the work grows with the product of both lengths. */
 const MAX_LENGTH = 100;
 const MAX_CANDIDATES = 1_000;
+/** A shorter start of a name could mean many names. */
+const MIN_START = 3;
 
 /** `, did you mean "host"?` if one of the known names is near; otherwise `otherwise`. */
 export function didYouMean(name: string, known: readonly string[], otherwise = ''): string {
@@ -8,13 +10,14 @@ export function didYouMean(name: string, known: readonly string[], otherwise = '
   return nearest === undefined ? otherwise : `, did you mean ${JSON.stringify(nearest)}?`;
 }
 
-/** The known name that takes the fewest edits, if these are at most a third of its letters (at least one). */
+/** The known name that takes the fewest edits: at most a third of its letters, or one that only adds letters at the end. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let fewest = Number.POSITIVE_INFINITY;
   for (const candidate of known.slice(0, MAX_CANDIDATES)) {
     const longer = Math.max(name.length, candidate.length);
-    const most = Math.max(1, Math.floor(longer / 3));
+    const isStart = name.length >= MIN_START && candidate.toLowerCase().startsWith(name.toLowerCase());
+    const most = isStart ? longer : Math.max(1, Math.floor(longer / 3));
     if (longer > MAX_LENGTH || Math.abs(name.length - candidate.length) > most) continue;
     const edits = editDistance(name.toLowerCase(), candidate.toLowerCase());
     if (edits > most || edits >= fewest) continue;

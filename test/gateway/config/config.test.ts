@@ -91,6 +91,11 @@ describe('errors', () => {
     [[], [': must be an object, got an array']],
     ['"text"', [': must be an object, got a string']],
     [{ maxbodybytes: 1 }, ['maxbodybytes: unknown option, did you mean "maxBodyBytes"?']],
+    [{ maxBody: 1 }, ['maxBody: unknown option, did you mean "maxBodyBytes"?']],
+    [
+      { keys: ['text', { sha256: 5, application: 'a' }] },
+      ['keys[0]: must be an object, got a string', 'keys[1].sha256: must be a string, got a number'],
+    ],
     [
       { listen: { port: 65_536, hst: 'x' } },
       ['listen.port: must be at most 65535, got 65536', 'listen.hst: unknown option, did you mean "host"?'],

@@ -81,7 +81,7 @@ describe('GET /metrics on the admin listener', () => {
     expect((await scrape()).status).toBe(200);
   });
 
-  it('without `admin` in the config there is no admin listener', async () => {
+  it('without `admin` in the config no admin listener starts', async () => {
     const port = await freePort();
     const plain = await serve(['--config', writeConfig({ ...configOf(upstream.url), listen: { port } })], port);
     expect((await plain.ask('GET', '/metrics')).status).toBe(404);

@@ -134,7 +134,7 @@ it('S13: if the client left while the gate decided, nothing is forwarded, and th
   expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="499"} 1');
 });
 
-it('malformed HTTP is logged and counted, although there is no request', async () => {
+it('malformed HTTP is logged and counted, although it never becomes a request', async () => {
   const { port, lines, metrics } = await start();
   const connection = await openRaw(port);
   connection.write('GARBAGE\r\n\r\n');

@@ -14,7 +14,7 @@ async function ofFake(says: Says): Promise<Map<string, Finding>> {
 }
 
 describe('a healthy store', () => {
-  it('in memory: there is no server to check', async () => {
+  it('in memory: no server to check', async () => {
     expect(verdicts(await of('memory'))).toEqual(['store: ok']);
   });
 
