@@ -285,7 +285,7 @@ describe('options', () => {
     [{ headers: 'X-RateLimit' }, /headers: must be one of/],
     [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
     [{ onEvent: 1 }, /onEvent: must be a function/],
-    [{ idempotancy: 1 }, /idempotancy: is no option/],
+    [{ idempotancy: 1 }, /idempotancy: unknown option/],
   ])('%j is refused by name', (options, message) => {
     expect(() => gateOf(options as never)).toThrow(message);
   });
