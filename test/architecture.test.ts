@@ -171,9 +171,16 @@ describe('the house', () => {
       'http/body-limits.ts',
       // Leases are renewed, and duplicates wait; through a port, so that a test can turn the time.
       'idempotency/timers.ts',
-      // The Redis store waits for answers no longer than its deadline.
-      'stores/shared/guard.ts',
+      // Calls to a server have a deadline.
+      'stores/shared/circuit-breaker.ts',
     ]);
+  });
+
+  it('stores/shared does not depend on Redis', () => {
+    const wrong = imports.filter(
+      ({ file, specifier }) => relative(SRC, file).startsWith('stores/shared/') && specifier.includes('redis'),
+    );
+    expect(wrong.map(show)).toEqual([]);
   });
 
   it('files are kebab-case, and nothing is exported by default', () => {

@@ -270,7 +270,7 @@ describe('options', () => {
     [{ retries: -1 }, /retries: must be an integer/],
     [{ minDelayMs: 0.5 }, /minDelayMs: must be an integer/],
     [{ attemptTimeoutMs: Number.NaN }, /attemptTimeoutMs: must be/],
-    [{ retry: 1 }, /retry: is no option/],
+    [{ retry: 1 }, /retry: unknown option/],
   ])('%j is refused by name', async (options, message) => {
     await expect(post('http://127.0.0.1:9', options as RetryOptions)).rejects.toThrow(message);
   });

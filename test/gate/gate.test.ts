@@ -282,10 +282,10 @@ describe('options', () => {
     [{ account: 'acc' }, /account: must be a function/],
     [{ route: undefined }, /route: must be a function/],
     [{ cached: true }, /cached: must be a function/],
-    [{ headers: 'X-RateLimit' }, /headers: must be one of/],
+    [{ headers: 'X-RateLimit' }, /headers: must be a list of/],
     [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
     [{ onEvent: 1 }, /onEvent: must be a function/],
-    [{ idempotancy: 1 }, /idempotancy: is no option/],
+    [{ idempotancy: 1 }, /idempotancy: unknown option/],
   ])('%j is rejected with the name of the option', (options, message) => {
     expect(() => gateOf(options as never)).toThrow(message);
   });

@@ -153,7 +153,7 @@ describe('S10: adjusting', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
     expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/not both/);
     expect(() => limiter.adjust({ account: 'a' }, ['1/1m', '2/60s'])).toThrow(/accounts\["a"\]\.allMethods.*distinct/);
-    expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: is no option/);
+    expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: unknown option/);
     expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/limits is a function/);
     expect(limiter.plan({ account: 'a', route: 'r' }).windows[0]?.max).toBe(60);
   });
@@ -167,12 +167,12 @@ describe('invalid input', () => {
     [{ routes: { x: ['1/1m', '2/1m'] } }, /limits\.routes\["x"\]: two windows.*"1m"/],
     [{ allMethods: null }, /limits\.allMethods: must be an array of windows/],
     [{ routes: [] }, /limits\.routes: must be a plain object/],
-    [{ rutes: {} }, /limits\.rutes: is no option/],
-    [{ default: {}, provider: {} }, /limits\.provider: is no option/],
+    [{ rutes: {} }, /limits\.rutes: unknown option/],
+    [{ default: {}, provider: {} }, /limits\.provider: unknown option/],
     [{ accounts: { a: { allMethods: 5 } } }, /limits\.accounts\["a"\]\.allMethods: must be an array/],
     [{ accounts: 7 }, /limits\.accounts: must be a plain object/],
     [{ allMethods: { windows: ['1/1m'], scope: 'world' } }, /limits\.allMethods\.scope: must be/],
-    [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: is no option/],
+    [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: unknown option/],
     [null, /limits: must be an object or a function/],
     [new Map([['allMethods', ['1/1m']]]), /limits: must be an object or a function/],
     [Promise.resolve({ allMethods: ['0/1m'] }), /limits: must be an object or a function/],
@@ -185,8 +185,8 @@ describe('invalid input', () => {
   it('names an invalid option of createLimiter', () => {
     const store = createMemoryStore();
     expect(() => createLimiter({ store: {} as LimitStore, limits: {} })).toThrow(/store: must have consume/);
-    expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: is no option/);
-    expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: is no option/);
+    expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: unknown option/);
+    expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: unknown option/);
     expect(() => limiterOf((async () => ({})) as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(
       /limits\(subject\)/,
     );

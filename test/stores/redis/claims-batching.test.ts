@@ -9,7 +9,7 @@ import { claimKey } from '../../../src/stores/redis/keys.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
-// A server of its own, since its commands are counted while other files use theirs.
+// A separate server, because its commands are counted while other test files use theirs.
 let server: RedisServer;
 let client: Redis;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 let stores = 0;
-const newPrefix = (): string => `claims-turn-${stores++}`;
+const newPrefix = (): string => `claims-batching-${stores++}`;
 const common = { token: 'a', fingerprint: 'f', retentionMs: 60_000 };
 const begin = { ...common, leaseMs: 30_000, onOrphan: 'reject', dispatch: false } as const;
 
@@ -34,7 +34,7 @@ async function scriptsRun(): Promise<number> {
 
 type Command = (store: ClaimStore, id: ClaimId) => MaybePromise<unknown>;
 
-/** Any command, of few tokens and fingerprints, so that they meet. */
+/** Any command. There are few tokens and fingerprints, so that commands often conflict. */
 const command: fc.Arbitrary<Command> = fc
   .record({
     name: fc.constantFrom('begin', 'extend', 'dispatch', 'complete', 'abandon', 'inspect'),
@@ -47,12 +47,12 @@ const command: fc.Arbitrary<Command> = fc
     dispatch: fc.boolean(),
     value: fc.option(fc.string(), { nil: undefined }),
   })
-  .map(({ name, value, ...told }) => (store, id) => {
-    if (name === 'begin') return store.begin(id, { ...told, deadline: undefined });
-    if (name === 'extend') return store.extend(id, told);
-    if (name === 'dispatch') return store.dispatch(id, told);
-    if (name === 'complete') return store.complete(id, { ...told, result: { status: '200', value } });
-    return name === 'abandon' ? store.abandon(id, told) : store.inspect(id);
+  .map(({ name, value, ...fields }) => (store, id) => {
+    if (name === 'begin') return store.begin(id, { ...fields, deadline: undefined });
+    if (name === 'extend') return store.extend(id, fields);
+    if (name === 'dispatch') return store.dispatch(id, fields);
+    if (name === 'complete') return store.complete(id, { ...fields, result: { status: '200', value } });
+    return name === 'abandon' ? store.abandon(id, fields) : store.inspect(id);
   });
 const turn = fc.record({
   commands: fc.array(fc.record({ key: fc.constantFrom('k', 'l', 'm'), command }), { minLength: 1, maxLength: 40 }),
@@ -60,7 +60,7 @@ const turn = fc.record({
 });
 
 describe('commands of one turn of the event loop', () => {
-  it('are carried out in their order, as one by one in memory', async () => {
+  it('are executed in their order, with the same replies as one by one in memory', async () => {
     const property = fc.asyncProperty(fc.array(turn, { minLength: 1, maxLength: 4 }), async (turns) => {
       const clock = createFakeClock(1_000_000_000_000);
       const memory = createMemoryClaimStore({ clock });
@@ -76,7 +76,7 @@ describe('commands of one turn of the event loop', () => {
     await fc.assert(property, { numRuns: 300 });
   }, 60_000);
 
-  it('travel together, up to 32 and not with large values', async () => {
+  it('are sent together, up to 32 and without large values', async () => {
     const store = createRedisClaimStore(client, { prefix: newPrefix(), deadlineMs: 10_000 });
     await store.begin({ scope: '', key: 'warm up' }, begin);
     const calls = async (work: () => Promise<unknown>): Promise<number> => {
@@ -93,7 +93,7 @@ describe('commands of one turn of the event loop', () => {
     expect(store.stats()).toMatchObject({ calls: 73, timeouts: 0, late: 0 });
   });
 
-  it('a record that is not one of ours fails alone, by name', async () => {
+  it('a record that headgate did not write fails alone, and the error names it', async () => {
     const prefix = newPrefix();
     const errors: unknown[] = [];
     const onError = (error: unknown): void => void errors.push(error);
@@ -113,7 +113,7 @@ describe('commands of one turn of the event loop', () => {
     expect(store.stats().breaker).toBe('closed');
   });
 
-  it('I12: what fails as a whole fails for each, and late answers are counted for each', async () => {
+  it('I12: if the call fails, every command fails, and a late answer is counted for each', async () => {
     const own = new Redis({ port: server.port, host: '127.0.0.1' });
     await own.ping();
     const store = createRedisClaimStore(own, { prefix: newPrefix(), deadlineMs: 50 });
