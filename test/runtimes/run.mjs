@@ -1,6 +1,7 @@
 /**
- * Tests the packed package in every runtime: `npm run test:runtimes`, or `node test/runtimes/run.mjs bun workerd -- fetch` for some of them.
- * It prints a table of cases passed, failed and left out, and exits with 1 if a case failed. It needs Linux on x64, and installs the runtimes.
+ * Tests the packed package in every runtime: `npm run test:runtimes`, or `node test/runtimes/run.mjs bun workerd --
+ * fetch` for some of them. It prints a table of cases passed, failed and left out, and exits with 1 if a case failed.
+ * It needs Linux on x64, and installs the runtimes.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -15,7 +16,9 @@ const INSTALL_MS = 600_000;
 
 const HERE = import.meta.dirname;
 const ROOT = resolve(HERE, '../..');
-/** A folder like that of a user's program: the package is in its `node_modules`, everything else is in those further up. */
+/**
+ * A folder like that of a user's program: the package is in its `node_modules`, everything else is in those further up.
+ */
 const PLACE = join(HERE, '.run');
 
 if (process.platform !== 'linux' || process.arch !== 'x64')

@@ -121,7 +121,7 @@ describe('called directly by a program', () => {
     same([seconds > 0 && seconds <= 60], [true]);
   });
 
-  it('I9: a handler that takes longer than its lease renews it, even if another request started the timer of the leases', async () => {
+  it('I9: a handler that takes longer than its lease renews it, even if another request started the timer', async () => {
     let runs = 0;
     const handler = withHeadgate(gateOfShortLeases, async () => {
       if (++runs > 1) await later(LEASE_MS * 3);
