@@ -9,20 +9,23 @@ import { checkOptions } from './core/options.ts';
 /** Options of {@link createClientIp}. */
 export interface ClientIpOptions {
   /**
-   * The trusted proxies in front of this server: their number, or a list of their addresses. The list may contain CIDR blocks, single
-   * addresses, and the names `loopback`, `linklocal` and `uniquelocal`. No other peer's header is believed. Use a number only if every
-   * request passes all the proxies: a client that can connect to this server, or to a later proxy, directly can claim any address.
+   * The trusted proxies in front of this server: their number, or a list of their addresses. The list may contain CIDR
+   * blocks, single addresses, and the names `loopback`, `linklocal` and `uniquelocal`. No other peer's header is
+   * believed. Use a number only if every request passes all the proxies: a client that can connect to this server, or
+   * to a later proxy, directly can claim any address.
    * @default 0: the client is the peer of the connection, and no header is read
    */
   readonly trustedProxies?: number | readonly string[] | undefined;
   /**
-   * The header in which your proxies write the address of their peer: `x-forwarded-for`, `forwarded` (RFC 7239), or another header with a
-   * list of addresses, such as `cf-connecting-ip`. If your proxies forward this header unchanged, clients can forge it.
+   * The header in which your proxies write the address of their peer: `x-forwarded-for`, `forwarded` (RFC 7239), or
+   * another header with a list of addresses, such as `cf-connecting-ip`. If your proxies forward this header unchanged,
+   * clients can forge it.
    * @default 'x-forwarded-for'
    */
   readonly header?: string | undefined;
   /**
-   * Leading bits of an IPv6 address that identify a client. A household or a host gets a whole /64, and can use any address in it.
+   * Leading bits of an IPv6 address that identify a client. A household or a host gets a whole /64, and can use any
+   * address in it.
    * @default 64
    */
   readonly ipv6Prefix?: number | undefined;
@@ -37,8 +40,8 @@ export type RequestFields =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:1::/64`. It returns undefined only if the connection has no
- * address, as with a Unix socket, and no counted proxy wrote one.
+ * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:1::/64`. It returns undefined only if
+ * the connection has no address, as with a Unix socket, and no counted proxy wrote one.
  * @param connected the address of the peer of the connection
  */
 export type ClientIp = (connected: string | undefined | null, fields: RequestFields) => string | undefined;
@@ -57,15 +60,17 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
 const MAX_LENGTH = 100;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
-/** A parameter of `Forwarded`. A quoted string may not contain quotes and backslashes, because no address contains them. */
+/**
+ * A parameter of `Forwarded`. A quoted string may not contain quotes and backslashes, because no address contains them.
+ */
 const PARAMETER = new RegExp(`^(${TOKEN})=(?:(${TOKEN})|"([^"\\\\]*)")$`);
 
 /**
  * Creates a function that identifies clients by address, for limits without an account.
  *
- * Each proxy appends to the list it received. So the list is read from its end, for as long as the proxies are trusted; any client may have
- * written the entries before that. If a trusted proxy wrote something that is not an address, the client is that proxy: its clients then
- * share one allowance, instead of having none.
+ * Each proxy appends to the list it received. So the list is read from its end, for as long as the proxies are trusted;
+ * any client may have written the entries before that. If a trusted proxy wrote something that is not an address, the
+ * client is that proxy: its clients then share one allowance, instead of having none.
  * @throws OptionError
  * @example
  * ```ts

@@ -28,7 +28,7 @@ describe('without proxies', () => {
     expect(identify({ trustedProxies: [] }, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
   });
 
-  it('CVE-2026-30827: IPv4 clients of a dual-stack server are different clients, in whatever form their addresses are', () => {
+  it('CVE-2026-30827: IPv4 clients of a dual-stack server are different clients, in any form of address', () => {
     const clients = ['::ffff:c0a8:1', '::ffff:c0a8:2', '::ffff:192.168.0.3'].map((one) => identify({}, one));
     expect(clients).toEqual(['192.168.0.1', '192.168.0.2', '192.168.0.3']);
   });

@@ -5,14 +5,14 @@ export class BodyNotReplayableError extends HeadgateError {
   constructor() {
     super(
       'body_not_replayable',
-      'init.body: can be sent only once (expected a string, bytes, a Blob, FormData or URLSearchParams; read a stream first)',
+      'init.body: can be sent only once (expected text, bytes, Blob, FormData or URLSearchParams; read a stream first)',
     );
   }
 }
 
 /**
- * The last attempt got no response, so it is unknown whether the operation was executed. To find out, send the same request with the same
- * `key` again.
+ * The last attempt got no response, so it is unknown whether the operation was executed. To find out, send the same
+ * request with the same `key` again.
  */
 export class RequestFailedError extends HeadgateError {
   constructor(

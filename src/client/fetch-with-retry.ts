@@ -13,19 +13,19 @@ export { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 export type { ClientTimers, Retry, RetryOptions } from './options.ts';
 
 /**
- * `fetch` with an idempotency key. Every attempt has the same key, so a request whose response was lost can be sent again without being
- * executed twice.
+ * `fetch` with an idempotency key. Every attempt has the same key, so a request whose response was lost can be sent
+ * again without being executed twice.
  *
- * An attempt is retried if it got no response, a 429, 502, 503 or 504, or a 409 `errors/conflict` with `retry-after`. A retry never comes
- * before the end of `retry-after`. Every other response is returned: a 409 `errors/already_used` needs a new key, any other 4xx needs a new
- * request, and a replayed response is final.
+ * An attempt is retried if it got no response, a 429, 502, 503 or 504, or a 409 `errors/conflict` with `retry-after`. A
+ * retry never comes before the end of `retry-after`. Every other response is returned: a 409 `errors/already_used`
+ * needs a new key, any other 4xx needs a new request, and a replayed response is final.
  * @param init as for `fetch`; the body must be one that can be sent more than once
  * @returns the last response, whatever its status; check `response.ok`
  * @throws RequestFailedError if the last attempt got no response; it has the key with which to try again later
  * @throws BodyNotReplayableError, OptionError, and the reason of `init.signal` if that is aborted
  * @example
  * ```ts
- * const response = await fetchWithRetry('https://api.example/api/v1/emails', { method: 'POST', body }, { key: job.id });
+ * const response = await fetchWithRetry('https://api.example/emails', { method: 'POST', body }, { key: job.id });
  * ```
  */
 export async function fetchWithRetry(

@@ -23,8 +23,8 @@ export interface Retry {
 /** Options of `fetchWithRetry`. */
 export interface RetryOptions {
   /**
-   * The idempotency key: 1 to 255 printable ASCII characters, without a space at either end. Store it with the job before the first attempt,
-   * so that it survives the process.
+   * The idempotency key: 1 to 255 printable ASCII characters, without a space at either end. Store it with the job
+   * before the first attempt, so that it survives the process.
    * @default the Idempotency-Key of `init.headers`, or a random UUID
    */
   readonly key?: string | undefined;
@@ -34,7 +34,8 @@ export interface RetryOptions {
    */
   readonly retries?: number | undefined;
   /**
-   * First wait if the response has no `retry-after`, in milliseconds. It doubles with each attempt, and half of it is random.
+   * First wait if the response has no `retry-after`, in milliseconds. It doubles with each attempt, and half of it is
+   * random.
    * @default 500
    */
   readonly minDelayMs?: number | undefined;
@@ -77,7 +78,10 @@ export interface RetrySettings extends Readonly<Record<NumberName, number>> {
   readonly timers: ClientTimers;
   /** The wait after this attempt if the response has no `retry-after`, in milliseconds. */
   backoff(attempt: number): number;
-  /** A random addition to `retry-after`, in milliseconds, so that clients with the same `retry-after` do not return together. */
+  /**
+   * A random addition to `retry-after`, in milliseconds, so that clients with the same `retry-after` do not return
+   * together.
+   */
   jitter(): number;
 }
 

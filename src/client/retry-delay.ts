@@ -21,7 +21,10 @@ export async function retryDelay(
   return afterMs > settings.maxRetryAfterMs ? undefined : afterMs + settings.jitter();
 }
 
-/** `retry-after` is a number of seconds, or a date. A date is compared only with the server's own clock, its `date` header. */
+/**
+ * `retry-after` is a number of seconds, or a date. A date is compared only with the server's own clock, its `date`
+ * header.
+ */
 function retryAfterMs(headers: Headers): number | undefined {
   const value = headers.get('retry-after');
   if (value === null) return undefined;

@@ -51,7 +51,7 @@ export class BodyError extends Error {
   }
 }
 
-/** Whether `value` is a {@link BodyError} of any installed copy of the package; if `reason` is given, with that reason. */
+/** Whether `value` is a {@link BodyError} of any installed copy of the package; with `reason`, of that reason. */
 export function isBodyError(value: unknown, reason?: BodyErrorReason): value is BodyError {
   return (
     typeof value === 'object' &&

@@ -4,7 +4,7 @@ import type { ErrorType } from './error-types.ts';
 /** Default of `idleMs`: the longest wait for the next piece of a body, in milliseconds. */
 export const DEFAULT_IDLE_MS = 30_000;
 
-/** `type` of the error response for each status of a {@link BodyError}. 500 is missing: it is a mistake in the program. */
+/** `type` of the error response per status of a {@link BodyError}, without 500, which is a mistake in the program. */
 export const BODY_ERROR_TYPES = {
   400: 'errors/malformed_request',
   408: 'errors/request_timeout',

@@ -1,6 +1,6 @@
 import { fieldValues, type RawFields } from './raw-fields.ts';
 
-/** Fields that belong to one connection, not to the message (RFC 9110, section 7.6.1). They are never forwarded, in either direction. */
+/** Fields of one connection, not of the message (RFC 9110, section 7.6.1). They are never forwarded. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -20,8 +20,8 @@ export function isHopByHop(name: string): boolean {
 }
 
 /**
- * The names, in lower case, of the fields that the message's own `Connection` makes hop-by-hop. The fields that frame and describe the body
- * cannot be removed in this way, because the body was judged by them.
+ * The names, in lower case, of the fields that the message's own `Connection` makes hop-by-hop. The fields that frame
+ * and describe the body cannot be removed in this way, because the body was judged by them.
  */
 export function namedByConnection(raw: RawFields): ReadonlySet<string> {
   const named = new Set<string>();

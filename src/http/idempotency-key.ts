@@ -1,4 +1,4 @@
-/** A malformed key: the request is refused with 422 before anything is claimed (I1). `detail` may be shown to the client. */
+/** A malformed key: 422, before anything is claimed (I1). `detail` may be shown to the client. */
 export interface KeyFault {
   readonly detail: string;
 }
@@ -7,7 +7,8 @@ const MAX_LENGTH = 255;
 
 /**
  * Reads the idempotency key of a request (I1).
- * @param values of every `Idempotency-Key` field, as received. A value is never split at commas, because a key may contain a comma.
+ * @param values of every `Idempotency-Key` field, as received. A value is never split at commas, because a key may
+ * contain a comma.
  * @returns undefined if there is no key
  */
 export function readIdempotencyKey(values: readonly string[]): string | KeyFault | undefined {

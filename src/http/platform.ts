@@ -2,8 +2,9 @@ import { Buffer } from 'node:buffer';
 import crypto from 'node:crypto';
 
 /**
- * Everything that this folder uses of Node; the rest of it needs only Web APIs. The build replaces imports of this file by `#platform`. In
- * package.json, `#platform` is this file for Node, and `platform-web.ts` for every other runtime. A test compares the two files.
+ * Everything that this folder uses of Node; the rest of it needs only Web APIs. The build replaces imports of this file
+ * by `#platform`. In package.json, `#platform` is this file for Node, and `platform-web.ts` for every other runtime. A
+ * test compares the two files.
  */
 
 /** An incremental digest: SHA-256, or HMAC-SHA-256 if there is a secret. */
@@ -19,14 +20,14 @@ export function createDigest(secret?: string | Uint8Array): Digest {
   return secret === undefined ? crypto.createHash('sha256') : crypto.createHmac('sha256', secret);
 }
 
-/** Digest of a text in URL-safe base64. It uses the one-call function of newer versions of Node, because most texts are short. */
+/** Digest of a text in URL-safe base64. Most texts are short, so it uses the one-call function if Node has it. */
 export function digestText(text: string, secret?: string | Uint8Array): string {
   if (secret === undefined && crypto.hash !== undefined) return crypto.hash('sha256', text, 'base64url');
   const digest = secret === undefined ? crypto.createHash('sha256') : crypto.createHmac('sha256', secret);
   return digest.update(text).digest('base64url');
 }
 
-/** Position of a pattern, or -1. Node's search costs little compared with hashing, and no pattern makes it quadratic. */
+/** Position of a pattern, or -1. Node's search is cheap compared with hashing, and no pattern makes it quadratic. */
 export function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
   return view(bytes).indexOf(pattern, from);
 }

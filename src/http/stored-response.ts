@@ -1,4 +1,5 @@
 import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
+import { decodeUtf8 } from './parse/utf8.ts';
 import { base64, fromBase64 } from './platform.ts';
 import { forEachField, type RawFields } from './raw-fields.ts';
 
@@ -10,7 +11,7 @@ export interface StoredResponse {
   readonly body: Uint8Array;
 }
 
-/** Fields that belong to one moment or one client's session. They are never stored and never replayed, like hop-by-hop fields (I4). */
+/** Fields of one moment or of one session. Like hop-by-hop fields, they are never stored and never replayed (I4). */
 const NEVER_STORED: ReadonlySet<string> = new Set([
   'set-cookie',
   'date',
@@ -46,20 +47,20 @@ export function storedFields(fields: RawFields, keeps: KeepField = keepsField): 
 /** Writes a response as text for a store. A body that is UTF-8 stays text; any other body is written in base64. */
 export function encodeResponse({ status, fields, body }: StoredResponse): string {
   const head = JSON.stringify([VERSION, status, fields]);
-  const text = textOf(body);
+  const text = decodeUtf8(body);
   return text === undefined ? `${head}\nb${base64(body)}` : `${head}\nt${text}`;
 }
 
 /** Returns undefined if `value` was not written by {@link encodeResponse}. */
 export function decodeResponse(value: string): StoredResponse | undefined {
   const end = value.indexOf('\n');
-  const coding = value[end + 1];
+  const encoding = value[end + 1];
   try {
     const [version, status, fields] = JSON.parse(value.slice(0, end)) as [unknown, unknown, unknown];
     if (version !== VERSION || !isStatus(status) || !isFields(fields)) return undefined;
     const rest = value.slice(end + 2);
-    if (coding === 't') return { status, fields, body: new TextEncoder().encode(rest) };
-    const body = coding === 'b' ? fromBase64(rest) : undefined;
+    if (encoding === 't') return { status, fields, body: new TextEncoder().encode(rest) };
+    const body = encoding === 'b' ? fromBase64(rest) : undefined;
     return body && { status, fields, body };
   } catch {
     return undefined;
@@ -72,13 +73,4 @@ function isStatus(value: unknown): value is number {
 
 function isFields(value: unknown): value is string[] {
   return Array.isArray(value) && value.length % 2 === 0 && value.every((part) => typeof part === 'string');
-}
-
-/** Returns undefined if the bytes are not exactly those of some text. */
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -18,8 +18,8 @@ export interface SuiteAnswer {
 }
 
 /**
- * The handler behind the gate. In some cases it rejects or throws, before or after it called `write`. Pass the error to the framework as if
- * the framework's own handler had failed.
+ * The handler behind the gate. In some cases it rejects or throws, before or after it called `write`. Pass the error to
+ * the framework as if the framework's own handler had failed.
  * @param write sends the response with the framework's own functions; in one case the handler calls it twice
  */
 export type SuiteHandler = (request: SuiteRequest, write: (answer: SuiteAnswer) => unknown) => Promise<void>;
@@ -37,7 +37,10 @@ export interface SuiteApp<Request> {
 export interface SuiteServer {
   /** The port on 127.0.0.1. Leave it out if the server has no socket, and set `fetch`. */
   readonly port?: number | undefined;
-  /** Sends requests if there is no socket, or if the socket does not speak HTTP/1. Cases that need these are then left out. */
+  /**
+   * Sends requests if there is no socket, or if the socket does not speak HTTP/1. Cases that need these are then left
+   * out.
+   */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
   /** Stops the server, and closes its idle connections. */
   close(): unknown;
@@ -58,7 +61,8 @@ export interface AdapterSubject<Request> {
     options: { readonly scope: string; readonly maxBytes?: number },
   ): IdempotentRequest | KeyFault | undefined | Promise<IdempotentRequest | KeyFault | undefined>;
   /**
-   * Names of the cases that fail, each with the reason. These cases are run too, and must fail: a gap that was closed must be removed.
+   * Names of the cases that fail, each with the reason. These cases are run too, and must fail: a gap that was closed
+   * must be removed.
    * @default {}
    */
   readonly gaps?: Readonly<Record<string, string>> | undefined;

@@ -3,8 +3,8 @@ import type { Limit, Window } from '../core/limit.ts';
 import { createPlan, type Plan } from '../core/plan.ts';
 
 /**
- * One step of a history. It is plain data, so a failing history can be saved as JSON. What depends on the state (which decision, which window)
- * is a number; the runner takes it modulo the number of choices.
+ * One step of a history. It is plain data, so a failing history can be saved as JSON. What depends on the state (which
+ * decision, which window) is a number; the runner takes it modulo the number of choices.
  */
 export type Command =
   | { readonly type: 'consume'; readonly account: string; readonly route: string; readonly cost: number }
@@ -15,7 +15,10 @@ export type Command =
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
   | { readonly type: 'advance'; readonly ms: number }
-  /** Moves the clock to `offset` ms after the end of the `pick`-th window of the pair. A window that is not active is assumed to start now. */
+  /**
+   * Moves the clock to `offset` ms after the end of the `pick`-th window of the pair. A window that is not active is
+   * assumed to start now.
+   */
   | {
       readonly type: 'edge';
       readonly account: string;
@@ -60,7 +63,8 @@ const LONGEST_MS = 400 * 86_400_000;
 const LONGEST_EXPONENT = Math.floor(Math.log2(LONGEST_MS));
 
 /**
- * Creates arbitraries of limits and of histories. fast-check is a parameter, so that `headgate/testing` loads without it.
+ * Creates arbitraries of limits and of histories. fast-check is a parameter, so that `headgate/testing` loads without
+ * it.
  * @example
  * const { history } = createArbitraries(fc);
  */

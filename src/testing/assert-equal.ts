@@ -1,5 +1,6 @@
 /**
- * Compares two values as JSON, but distinguishes undefined from a missing property. It needs no assertions of a test runner.
+ * Compares two values as JSON, but distinguishes undefined from a missing property. It needs no assertions of a test
+ * runner.
  * @param sources where the two values come from, for the message
  * @throws Error if they differ
  */

@@ -10,8 +10,8 @@ interface AttemptAction {
 }
 
 /**
- * One step in a history of a few keys. It is plain data, so a failing history can be saved as JSON. `generation` is the difference to the last
- * generation that the token got: an honest owner sends 0.
+ * One step in a history of a few keys. It is plain data, so a failing history can be saved as JSON. `generation` is the
+ * difference to the last generation that the token got: an honest owner sends 0.
  */
 export type ClaimAction =
   | (AttemptAction & {

@@ -12,8 +12,8 @@ const OK = { kind: 'ok' };
 const kindIn = async (reply: Promise<{ readonly kind: string }>): Promise<string> => (await reply).kind;
 
 /**
- * A name in capitals is the name of a wrong variant of the protocol that a store could implement. Nearly all of them are variants of
- * `docs/claim.pml`, which the model checker spin refutes.
+ * A name in capitals is the name of a wrong variant of the protocol that a store could implement. Nearly all of them
+ * are variants of `docs/claim.pml`, which the model checker spin refutes.
  */
 export const CLAIM_CASES: readonly ClaimCase[] = [
   {
@@ -218,7 +218,7 @@ export const CLAIM_CASES: readonly ClaimCase[] = [
     },
   },
   {
-    name: 'W_COMPLETE_WITHOUT_FINGERPRINT: I2, I10: after the store lost its data, a late outcome is not returned to another request',
+    name: 'W_COMPLETE_WITHOUT_FINGERPRINT: I2, I10: after a data loss, a late outcome is not returned to another request',
     async run(fixture) {
       await fixture.claim('a', { dispatch: true });
       // A store that has lost the record behaves as if the retention had ended.

@@ -11,7 +11,9 @@ export function resultWith(value: string): KeptResult {
   return { status: '200', value };
 }
 
-/** One key of a store under test. Attempts are named by a letter, which is their token. The usual fingerprint is `f`. */
+/**
+ * One key of a store under test. Attempts are named by a letter, which is their token. The usual fingerprint is `f`.
+ */
 export class ClaimFixture {
   constructor(
     readonly store: ClaimStore,

@@ -157,7 +157,10 @@ const TABLE: Readonly<Record<CommandName, Readonly<Record<State, Cell>>>> = {
   abandon: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifOwner(release), COMPLETED: settled },
 };
 
-/** Creates the model against which claim stores are tested. It shares nothing with `core/claim.ts`, so a mistake there cannot be repeated here. */
+/**
+ * Creates the model against which claim stores are tested. It shares nothing with `core/claim.ts`, so a mistake there
+ * cannot be repeated here.
+ */
 export function createClaimModel(clock: Clock): ClaimModel {
   const records = new Map<string, ModelRecord>();
 

@@ -26,8 +26,8 @@ export interface ClaimStoreSubject {
 const RACERS = 50;
 
 /**
- * Tests a claim store: against the naive model over random histories, by the rules, for every wrong variant of the protocol that a store
- * could implement, and in races.
+ * Tests a claim store: against the naive model over random histories, by the rules, for every wrong variant of the
+ * protocol that a store could implement, and in races.
  * @example
  * ```ts
  * claimStoreSuite({ describe, it }, fc, { name: 'mine', create: (clock) => createMyClaimStore({ clock }) });
@@ -111,7 +111,10 @@ export function claimStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
   });
 }
 
-/** Difficult names: the empty string, characters with which stores build their keys, and strings that a lossy encoding would merge. */
+/**
+ * Difficult names: the empty string, characters with which stores build their keys, and strings that a lossy encoding
+ * would merge.
+ */
 const NAMES = [
   '',
   '%',

@@ -31,7 +31,8 @@ export interface LimitStoreSubject {
 }
 
 /**
- * Tests a limit store against the naive model and by the rules. For the same history, every store must make the same decisions.
+ * Tests a limit store against the naive model and by the rules. For the same history, every store must make the same
+ * decisions.
  * @example
  * ```ts
  * limitStoreSuite({ describe, it }, fc, { name: 'mine', create: (clock) => createMyStore({ clock }) });
@@ -176,7 +177,8 @@ class HistoryRun {
       case 'edge':
         return this.#moveToEdge(command.account, command.route, command.pick, command.offset);
       case 'step-back':
-        // Ignored here: a store may have removed windows that are over, so it need not know them when the clock steps back.
+        // Ignored here: a store may have removed windows that are over, so it need not know them when the clock steps
+        // back.
         return;
     }
   }

@@ -4,7 +4,10 @@ import type { LimitName } from '../core/limit.ts';
 import type { Plan, PlanWindow } from '../core/plan.ts';
 import type { ResetTarget } from '../core/ports.ts';
 
-/** What identifies the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is adjusted. */
+/**
+ * What identifies the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is
+ * adjusted.
+ */
 interface CounterId {
   readonly account: string;
   /** Undefined for an All methods counter that all routes of the account share (scope `account`). */
@@ -56,8 +59,9 @@ export interface Model {
 }
 
 /**
- * Creates the model against which stores are tested. It stores a list of all charges, and derives everything else from that list, in every
- * call. Nothing is cached, expired, indexed or shared with `src/core`, so a mistake there cannot be repeated here.
+ * Creates the model against which stores are tested. It stores a list of all charges, and derives everything else from
+ * that list, in every call. Nothing is cached, expired, indexed or shared with `src/core`, so a mistake there cannot be
+ * repeated here.
  */
 export function createModel(clock: Clock): Model {
   let ledger: Entry[] = [];

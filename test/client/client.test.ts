@@ -277,7 +277,7 @@ describe('options', () => {
 });
 
 describe('against a gate', () => {
-  it('I4, I5, I6: a request with FormData whose response is lost is executed once, and its caller gets the response', async () => {
+  it('I4, I5, I6: FormData whose response is lost is executed once, and the caller gets the response', async () => {
     let sent = 0;
     const server = await serveKeyed(
       (request, response) => {

@@ -72,14 +72,14 @@ export async function use(): Promise<string> {
 
   const key = readIdempotencyKey(['k']);
   const problem = problemReply(createProblem(404, 'errors/resource_not_found', undefined, 'req_1'));
-  const print: string = await fingerprint({ method: 'POST', path: '/' }).then(String);
+  const value: string = await fingerprint({ method: 'POST', path: '/' }).then(String);
   try {
     const answer: Response = await fetchWithRetry('https://api.example/', { method: 'POST' }, { key: 'order-7' });
     return await answer.text();
   } catch (error) {
     if (isHeadgateError(error, 'store_timeout') || isBodyError(error, 'too_large')) return error.message;
     if (error instanceof BodyNotReplayableError) return error.code;
-    throw new Error(`${fields} ${String(key)} ${problem.status} ${print}`);
+    throw new Error(`${fields} ${String(key)} ${problem.status} ${value}`);
   }
 }
 

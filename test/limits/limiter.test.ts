@@ -90,7 +90,7 @@ describe('layers', () => {
   it.each([undefined, null, 5, []])('rejects %j from a limits function, and names the function', (returned) => {
     const { limiter } = limiterOf(() => returned as never);
     expect(() => limiter.plan({ account: 'a', route: EMAILS })).toThrow(
-      /^limits\(subject\): must .*allMethods, routes/,
+      /^limits\(subject\): must .*allMethods or routes/,
     );
   });
 
@@ -227,7 +227,7 @@ describe('invalid input', () => {
       reset: async (target) => store.reset(target),
     };
     const limiter = createLimiter({ store: later, limits: { allMethods: ['1/1m'] } });
-    expect(() => limiter.consumeSync({ account: 'a', route: 'r' })).toThrow(/use consume/);
+    expect(() => limiter.consumeSync({ account: 'a', route: 'r' })).toThrow(/call consume/);
     expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(true);
   });
 

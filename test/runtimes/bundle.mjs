@@ -30,7 +30,8 @@ export default {
 };`;
 
 /**
- * Bundles a suite into one file for a kind of runtime. Its imports from `src` are replaced by imports from the package in `folder`.
+ * Bundles a suite into one file for a kind of runtime. Its imports from `src` are replaced by imports from the package
+ * in `folder`.
  * @returns the path of the file
  */
 export async function bundleSuite(suite, { kind, gaps, folder }) {

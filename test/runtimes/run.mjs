@@ -1,6 +1,7 @@
 /**
- * Tests the packed package in every runtime: `npm run test:runtimes`, or `node test/runtimes/run.mjs bun workerd -- fetch` for some of them.
- * It prints a table of cases passed, failed and left out, and exits with 1 if a case failed. It needs Linux on x64, and installs the runtimes.
+ * Tests the packed package in every runtime: `npm run test:runtimes`. To run some of them:
+ * `node test/runtimes/run.mjs bun workerd -- fetch`. It prints a table of cases passed, failed and left out, and exits
+ * with 1 if a case failed. It needs Linux on x64, and installs the runtimes.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -15,21 +16,25 @@ const INSTALL_MS = 600_000;
 
 const HERE = import.meta.dirname;
 const ROOT = resolve(HERE, '../..');
-/** A folder like that of a user's program: the package is in its `node_modules`, everything else is in those further up. */
+/**
+ * A folder like that of a user's program: the package is in its `node_modules`, everything else is in those further up.
+ */
 const PLACE = join(HERE, '.run');
 
 if (process.platform !== 'linux' || process.arch !== 'x64')
   throw new Error('the runtimes can be installed only on Linux on x64');
-const [named, wanted] = choices(process.argv.slice(2));
+const [runtimes, suiteWords] = choices(process.argv.slice(2));
 await install();
 await pack();
 const rows = [];
 /** Reason → suite → runtimes. */
 const notes = {};
 let failures = 0;
-for (const suite of SUITES.filter(({ name }) => wanted === undefined || wanted.some((word) => name.includes(word)))) {
+for (const suite of SUITES.filter(
+  ({ name }) => suiteWords === undefined || suiteWords.some((word) => name.includes(word)),
+)) {
   const cells = [];
-  for (const runtime of named) cells.push(await runCell(suite, runtime));
+  for (const runtime of runtimes) cells.push(await runCell(suite, runtime));
   rows.push([suite.name, ...cells]);
 }
 print();
@@ -90,11 +95,11 @@ async function reportOf(suite, kind, runIn) {
 }
 
 function print() {
-  const table = [['passed/failed/left out', ...named.map(({ name }) => name)], ...rows];
+  const table = [['passed/failed/left out', ...runtimes.map(({ name }) => name)], ...rows];
   const widths = table[0].map((_, column) => Math.max(...table.map((row) => row[column].length)));
   for (const row of table) console.log(row.map((cell, column) => cell.padEnd(widths[column])).join('  '));
   for (const [reason, suites] of Object.entries(notes)) {
-    const where = Object.entries(suites).map(([suite, runtimes]) => `${suite} (${[...runtimes].join(', ')})`);
+    const where = Object.entries(suites).map(([suite, names]) => `${suite} (${[...names].join(', ')})`);
     console.log(`\nleft out, because ${reason}:\n  ${where.join('\n  ')}`);
   }
 }

@@ -1,4 +1,6 @@
-/** Replaces vitest in other runtimes: collects the cases of a suite, runs them one by one, and reports their results. */
+/**
+ * Replaces vitest in other runtimes: collects the cases of a suite, runs them one by one, and reports their results.
+ */
 
 interface Case {
   readonly name: string;
@@ -28,14 +30,17 @@ export function it(name: string, run: () => unknown, timeoutMs = 10_000): void {
 }
 
 /**
- * A server without a socket reports that it was started ('server'), and then that it was sent a request ('client'). A case that starts a server
- * and sends no request needs a socket.
+ * A server without a socket reports that it was started ('server'), and then that it was sent a request ('client'). A
+ * case that starts a server and sends no request needs a socket.
  */
 export function reportContact(who: 'server' | 'client'): void {
   contacted = who;
 }
 
-/** @param gaps cases that fail in this runtime, by the end of their name, each with the reason; a gap that passes is an error */
+/**
+ * @param gaps cases that fail in this runtime, by the end of their name, each with the reason; a gap that passes is an
+ * error
+ */
 export async function runCases(gaps: Readonly<Record<string, string>> = {}): Promise<Report> {
   const report = {
     passed: [] as string[],

@@ -11,7 +11,10 @@ const node = (version) => ({
   run: (file, signal) => inProcess(installed(`node-${version}/bin/node`), [file], signal),
 });
 
-/** The runtimes. `run` returns the report of a bundled suite, and rejects if there is no report. `kind` chooses the server. */
+/**
+ * The runtimes. `run` returns the report of a bundled suite, and rejects if there is no report. `kind` chooses the
+ * server.
+ */
 export const RUNTIMES = [
   node(20),
   node(22),
@@ -42,7 +45,10 @@ async function inProcess(command, args, signal) {
   return JSON.parse(report);
 }
 
-/** `nodejs_compat` is off, so Node's modules are missing. `SELF` is the worker itself, so that each request comes from outside. */
+/**
+ * `nodejs_compat` is off, so Node's modules are missing. `SELF` is the worker itself, so that each request comes from
+ * outside.
+ */
 const CONFIG = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "suite", worker = .worker)],

@@ -1,4 +1,7 @@
-/** Which suites run in which runtimes. A suite is a vitest file, or a file of `suites/`, which uses only what every runtime has. */
+/**
+ * Which suites run in which runtimes. A suite is a vitest file, or a file of `suites/`, which uses only what every
+ * runtime has.
+ */
 
 const NODE_SERVERS = ['node', 'bun', 'deno'];
 const EVERYWHERE = [...NODE_SERVERS, 'workerd'];
@@ -28,7 +31,10 @@ export const SUITES = [
   adapter('nest on fastify over HTTP/2', 'nest-http2', ['node', 'bun'], IS_HTTP2),
 ];
 
-/** Cases that fail in a runtime, by kind and suite, each with the reason. They are run too: a gap that passes is an error. */
+/**
+ * Cases that fail in a runtime, by kind and suite, each with the reason. They are run too: a gap that passes is an
+ * error.
+ */
 export const GAPS = {
   deno: {
     'h3 on node:http': {

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A new self-signed certificate for 127.0.0.1. The repository then contains no key, and no certificate that expires. */
+/**
+ * A new self-signed certificate for 127.0.0.1. The repository then contains no key, and no certificate that expires.
+ */
 export interface Certificate {
   readonly certFile: string;
   readonly keyFile: string;

@@ -13,7 +13,10 @@ export const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${
 
 const HANDSHAKE = '# Server\r\nredis_version:7.4.0\r\nloading:0\r\n';
 
-/** Starts a server that implements only the Redis handshake, and otherwise sends the replies of the test. Returns its port. */
+/**
+ * Starts a server that implements only the Redis handshake, and otherwise sends the replies of the test. Returns its
+ * port.
+ */
 export async function startFakeRedis(says: Says): Promise<number> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

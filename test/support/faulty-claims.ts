@@ -3,8 +3,9 @@ import type { ClaimStore } from '../../src/core/ports.ts';
 export type CommandName = 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon' | 'inspect';
 
 /**
- * What happens to a command. `lost`: it never arrives. `unheard`: it is executed, but its reply is lost. `late`: its sender gives up, and it is
- * executed when the test calls `deliver`. `hung`: its sender waits until the test calls `deliver`.
+ * What happens to a command. `lost`: it never arrives. `unheard`: it is executed, but its reply is lost. `late`: its
+ * sender gives up, and it is executed when the test calls `deliver`. `hung`: its sender waits until the test calls
+ * `deliver`.
  */
 export type Delivery = 'ok' | 'lost' | 'unheard' | 'late' | 'hung';
 

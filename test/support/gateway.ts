@@ -69,7 +69,9 @@ export function writeConfig(config: Config | string): string {
   return file;
 }
 
-/** A complete config, with `rest` over it: one key, application `app_1`, accounts `acc_1` to `acc_9` of provider `mock`. */
+/**
+ * A complete config, with `rest` over it: one key, application `app_1`, accounts `acc_1` to `acc_9` of provider `mock`.
+ */
 export function configOf(upstream: string, rest: Config = {}): Config {
   return {
     upstream,

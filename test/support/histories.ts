@@ -27,8 +27,8 @@ export interface Subject<D extends Outcome = Outcome> {
 export interface ReplayOptions<D extends Outcome> {
   readonly create: (clock: FakeClock) => Subject<D>;
   /**
-   * Whether the subject still knows an instance that was over when the clock steps back into its time. A bounded store may have removed it.
-   * For such a store, the clock never steps back past the end of an instance.
+   * Whether the subject still knows an instance that was over when the clock steps back into its time. A bounded store
+   * may have removed it. For such a store, the clock never steps back past the end of an instance.
    */
   readonly remembersWhatIsOver: boolean;
   /** Called with each pair of results. Must throw if they differ. */
@@ -138,7 +138,10 @@ export class World<D extends Outcome> {
   }
 }
 
-/** The saved histories, in the order in which they were found. Their times are short, and their names say what they test. */
+/**
+ * The saved histories, in the order in which they were found. Their times are short, and their names say what they
+ * test.
+ */
 export function keptHistories(): { readonly name: string; readonly history: History }[] {
   const file = new URL('../regressions.json', import.meta.url);
   const kept = JSON.parse(readFileSync(file, 'utf8')) as readonly KeptHistory[];

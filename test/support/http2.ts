@@ -22,7 +22,8 @@ interface Listening {
 }
 
 /**
- * Starts a real HTTP/2 server on a free port of 127.0.0.1. With a certificate it uses TLS, and also accepts HTTP/1.1 clients.
+ * Starts a real HTTP/2 server on a free port of 127.0.0.1. With a certificate it uses TLS, and also accepts HTTP/1.1
+ * clients.
  */
 export async function listenHttp2(
   listener: (request: never, response: never) => unknown,

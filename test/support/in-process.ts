@@ -53,7 +53,10 @@ export function openLog(): LogFile {
   return { log, lines };
 }
 
-/** Starts a gateway on free ports, unless the config names others. `admin: undefined` starts it without an admin listener. */
+/**
+ * Starts a gateway on free ports, unless the config names others. `admin: undefined` starts it without an admin
+ * listener.
+ */
 export async function startInProcess(config: Record<string, unknown>): Promise<InProcess> {
   const anyPort = { host: '127.0.0.1', port: 0 };
   const { log, lines } = openLog();

@@ -13,7 +13,9 @@ export const OTHER_TOKEN = 'hg_other_token_0123456789abcdef';
 
 export const freshKey = (): string => `key-${randomUUID()}`;
 
-/** A config with idempotent routes. They read the account from the query, from a header, from the body, or have none. */
+/**
+ * A config with idempotent routes. They read the account from the query, from a header, from the body, or have none.
+ */
 export function keyedConfig(upstream: string, rest: Config = {}): Config {
   return configOf(upstream, {
     keys: [

@@ -12,7 +12,10 @@ import {
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createFakeTimers, type FakeTimers } from './fake-timers.ts';
 
-/** How long a command and its reply travel, and whether one of them is lost. A sender gives up if the reply is not in time. */
+/**
+ * How long a command and its reply travel, and whether one of them is lost. A sender gives up if the reply is not in
+ * time.
+ */
 export interface Trip {
   readonly lost: 'no' | 'there' | 'back';
   readonly thereMs: number;
@@ -193,7 +196,8 @@ export class Owner {
 }
 
 /**
- * A store behind a connection that loses and delays commands. As in the Redis store, every begin that also dispatches has a deadline.
+ * A store behind a connection that loses and delays commands. As in the Redis store, every begin that also dispatches
+ * has a deadline.
  */
 function withUnreliableConnection(
   store: ClaimStore,

@@ -21,7 +21,10 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { listenFastify } from './listen-fastify.ts';
 import type { Start } from './versions.ts';
 
-/** A gate with the account in the body, and with idempotency keys: both read the body before the framework's parser does. */
+/**
+ * A gate with the account in the body, and with idempotency keys: both read the body before the framework's parser
+ * does.
+ */
 function gateFor<Request>(
   on: {
     idempotentRequest: (request: Request, options: { scope: string; maxBytes: number }) => unknown;

@@ -4,7 +4,9 @@ import busboy from 'busboy';
 import formidable from 'formidable';
 import { inChunks } from './bodies.ts';
 
-/** The values of a field, of text and of files, as a framework's parser reads them; undefined if it refuses the body. */
+/**
+ * The values of a field, of text and of files, as a framework's parser reads them; undefined if it refuses the body.
+ */
 export type RealParser = (body: Uint8Array, type: string, name: string) => Promise<readonly string[] | undefined>;
 
 /** Replaces the content of a file. */

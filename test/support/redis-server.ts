@@ -103,7 +103,8 @@ export async function until(
 }
 
 /**
- * The Redis server to run: REDIS_SERVER_BIN, the one on the PATH, or one that is installed now, if this process may do so.
+ * The Redis server to run: REDIS_SERVER_BIN, the one on the PATH, or one that is installed now, if this process may do
+ * so.
  * @throws Error if there is none: tests that need a server must not be left out silently
  */
 export function findServer(): string {

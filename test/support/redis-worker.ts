@@ -14,7 +14,9 @@ export interface WorkerOrder {
   readonly inFlight: number;
 }
 
-/** The results, printed as one line of JSON. The process must then exit by itself: otherwise something was left open. */
+/**
+ * The results, printed as one line of JSON. The process must then exit by itself: otherwise something was left open.
+ */
 export interface WorkerReport {
   readonly accepted: number;
   readonly rejected: number;

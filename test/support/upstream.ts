@@ -10,7 +10,9 @@ import type { AddressInfo, Socket } from 'node:net';
 import { afterAll } from 'vitest';
 import { pause } from './raw-http.ts';
 
-/** A request that reached the upstream. It is recorded when its head arrives, so that broken uploads are recorded too. */
+/**
+ * A request that reached the upstream. It is recorded when its head arrives, so that broken uploads are recorded too.
+ */
 export interface Seen {
   readonly method: string;
   /** The request target as received. */
@@ -27,7 +29,9 @@ export interface Seen {
   readonly over: Promise<boolean>;
 }
 
-/** How the upstream handles a request. It is called when the head arrives; wait for `seen.whole` to read the body first. */
+/**
+ * How the upstream handles a request. It is called when the head arrives; wait for `seen.whole` to read the body first.
+ */
 export type Behaviour = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void | Promise<void>;
 
 export interface Upstream {

@@ -5,13 +5,13 @@ import { claimStoreSuite } from '../../src/testing/claim-store-suite.ts';
 import { createWrongClaimStore } from './wrong-claim-stores.ts';
 
 /** A store that records every command with the state of the record and the reply. */
-function recording(inner: ClaimStore, seen: Set<string>): ClaimStore {
+function withLog(inner: ClaimStore, log: Set<string>): ClaimStore {
   const note =
     <Command>(name: string, run: (id: never, command: Command) => unknown) =>
     async (id: { scope: string; key: string }, command: Command): Promise<never> => {
       const before = await inner.inspect(id);
       const reply = (await run(id as never, command)) as { kind: string };
-      seen.add(`${name} on ${before?.state ?? 'absent'}: ${reply.kind}`);
+      log.add(`${name} on ${before?.state ?? 'absent'}: ${reply.kind}`);
       return reply as never;
     };
   return {
@@ -25,14 +25,14 @@ function recording(inner: ClaimStore, seen: Set<string>): ClaimStore {
 }
 
 it('random histories reach every cell of the table in docs/claims.md', async () => {
-  const seen = new Set<string>();
+  const log = new Set<string>();
   let histories: (() => Promise<void>) | undefined;
   const it = (name: string, run: () => Promise<void>): void => {
     if (name.includes('random histories')) histories = run;
   };
   fc.configureGlobal({ seed: 4 });
   try {
-    const create = (clock: { now(): number }) => recording(createWrongClaimStore(clock), seen);
+    const create = (clock: { now(): number }) => withLog(createWrongClaimStore(clock), log);
     claimStoreSuite({ describe: (_, define) => define(), it }, fc, { name: 'x', create, histories: 300 });
     await histories?.();
   } finally {
@@ -54,5 +54,5 @@ it('random histories reach every cell of the table in docs/claims.md', async () 
     ...['free', 'in_progress', 'completed'].map((state) => `complete on ${state}: lost`),
     'complete on completed: superseded',
   ];
-  expect([...seen].sort()).toEqual(cells.sort());
+  expect([...log].sort()).toEqual(cells.sort());
 });

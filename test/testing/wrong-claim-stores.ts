@@ -51,10 +51,10 @@ export function createWrongClaimStore(clock: Clock, fault: Fault = {}): ClaimSto
       const record = find(id);
       const now = clock.now();
       const step = right(record, command, now);
-      const taken = wrong?.({ record, now, right: step }, command) ?? step;
-      if (taken.record === undefined) records.delete(nameOf(id));
-      else records.set(nameOf(id), taken.record);
-      return taken.reply as Reply;
+      const chosen = wrong?.({ record, now, right: step }, command) ?? step;
+      if (chosen.record === undefined) records.delete(nameOf(id));
+      else records.set(nameOf(id), chosen.record);
+      return chosen.reply as Reply;
     };
   }
   return {

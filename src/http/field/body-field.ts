@@ -19,9 +19,9 @@ export interface BodyFieldOptions {
 }
 
 /**
- * Reads one field that a decision depends on, such as the account: a property of a JSON object, a field of a form, or a part of a multipart
- * form. The field must be given once, as text that is not empty. The server that reads the same body later must find the same value, so
- * everything that parsers read in more than one way is refused.
+ * Reads one field that a decision depends on, such as the account: a property of a JSON object, a field of a form, or a
+ * part of a multipart form. The field must be given once, as text that is not empty. The server that reads the same
+ * body later must find the same value, so everything that parsers read in more than one way is refused.
  *
  * @throws BodyError (422), immediately if the field cannot be read from a body of this type
  */

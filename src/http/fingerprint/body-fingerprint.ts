@@ -1,3 +1,5 @@
+import { DigestBuffer } from './digest-buffer.ts';
+
 /** A body with more pieces than this is compared only as a whole. */
 export const MAX_ENTRIES = 200;
 
@@ -27,6 +29,19 @@ export interface BodyFingerprint {
 export interface BodyFingerprinter {
   write(bytes: Uint8Array): void;
   end(): BodyFingerprint;
+}
+
+/** Compares a body by its bytes. */
+export class BytesFingerprinter implements BodyFingerprinter {
+  readonly #content = new DigestBuffer();
+
+  write(bytes: Uint8Array): void {
+    this.#content.write(bytes);
+  }
+
+  end(): BodyFingerprint {
+    return { kind: 'bytes', total: this.#content.finish(), entries: [] };
+  }
 }
 
 const DECODER = /* @__PURE__ */ new TextDecoder();

@@ -6,8 +6,8 @@ const MAX_BUFFERED = 4_096;
 const [PLAIN, DIGESTED] = [0x70, 0x64];
 
 /**
- * Collects bytes of any length and returns a short representation of exactly these bytes: the bytes themselves, or their digest if there are
- * many. It is cheap for a few bytes, and needs constant memory for many.
+ * Collects bytes of any length and returns a short representation of exactly these bytes: the bytes themselves, or
+ * their digest if there are many. It is cheap for a few bytes, and needs constant memory for many.
  */
 export class DigestBuffer {
   #buffer = new Uint8Array(64);

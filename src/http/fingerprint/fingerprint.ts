@@ -9,8 +9,7 @@ import {
   type MediaType,
   parseMediaType,
 } from '../parse/media-type.ts';
-import type { BodyFingerprint, BodyFingerprinter } from './body-fingerprint.ts';
-import { BytesFingerprinter } from './bytes.ts';
+import { type BodyFingerprint, type BodyFingerprinter, BytesFingerprinter } from './body-fingerprint.ts';
 import { FormFingerprinter } from './form.ts';
 import { encodeFingerprint, type Fingerprint } from './format.ts';
 import { JsonFingerprinter } from './json.ts';
@@ -43,9 +42,8 @@ export interface FingerprintRequest extends RequestHead {
 /** Options of {@link fingerprint}. */
 export interface FingerprintOptions {
   /**
-   * Key of an HMAC-SHA-256; must not be empty. Without it, fingerprints are plain SHA-256. A reader of the store can then test guesses of a
-   * whole request, and of its single fields by 24 bits each.
-   * @default undefined
+   * Key of an HMAC-SHA-256; must not be empty. Without it, fingerprints are plain SHA-256. A reader of the store can
+   * then test guesses of a whole request, and of its single fields by 24 bits each.
    */
   readonly secret?: string | Uint8Array | undefined;
 }
@@ -57,25 +55,23 @@ export interface Fingerprinter {
    * @throws BodyError (422) if the body is malformed or exceeds a limit
    */
   write(bytes: Uint8Array): void;
-  /**
-   * Ends the body. Call it once.
-   * @throws BodyError (422) as `write` does
-   */
+  /** Ends the body. Call it once. Throws as `write` does. */
   end(): void;
   /** Returns the fingerprint; call it after `end()`. The account is passed here because it may come from the body. */
   fingerprint(account?: string): Fingerprint;
 }
 
 /**
- * Makes the fingerprint of a request (I3). Two requests have the same `value` if and only if they are the same request. It depends on the
- * method, the path, the query, the account, the media type with its parameters (without the boundary of a multipart body), and the body. The
- * body is read once, in constant memory.
+ * Makes the fingerprint of a request (I3). Two requests have the same `value` if and only if they are the same request.
+ * It depends on the method, the path, the query, the account, the media type with its parameters (without the boundary
+ * of a multipart body), and the body. The body is read once, in constant memory.
  *
- * @throws BodyError (422) if a multipart body is malformed, has more than 1,000 parts, or has more than 16 KiB of headers in one part, and if
- * JSON is nested more than 64 levels deep
+ * @throws BodyError (422) if a multipart body is malformed, has more than 1,000 parts, or has more than 16 KiB of
+ * headers in one part, and if JSON is nested more than 64 levels deep
  * @throws OptionError if `secret` is empty
  * @example
- * const { value } = await fingerprint({ method: 'POST', path: '/api/v1/emails', account: 'acc_1', contentType: 'application/json', body });
+ * const contentType = 'application/json';
+ * const { value } = await fingerprint({ method: 'POST', path: '/emails', account: 'acc_1', contentType, body });
  */
 export async function fingerprint(request: FingerprintRequest, options: FingerprintOptions = {}): Promise<Fingerprint> {
   const fingerprinter = createFingerprinter(request, options);

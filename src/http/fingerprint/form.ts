@@ -3,18 +3,19 @@ import {
   type BodyEntry,
   type BodyFingerprint,
   type BodyFingerprinter,
+  BytesFingerprinter,
   MAX_ENTRIES,
   readableLabel,
 } from './body-fingerprint.ts';
-import { BytesFingerprinter } from './bytes.ts';
 import { DigestBuffer } from './digest-buffer.ts';
 
 const MAX_LABEL_BYTES = 64;
 const [EMPTY, WITHOUT_VALUE, WITH_VALUE] = [0, 1, 2];
 
 /**
- * Compares a form by its percent-decoded pairs, in their order. `a` and `a=` are different, and so are `a=1` and `a=1&`. If a percent sign
- * does not begin an escape, the whole body is compared by its bytes, because servers disagree about such a percent sign.
+ * Compares a form by its percent-decoded pairs, in their order. `a` and `a=` are different, and so are `a=1` and
+ * `a=1&`. If a percent sign does not begin an escape, the whole body is compared by its bytes, because servers disagree
+ * about such a percent sign.
  */
 export class FormFingerprinter implements BodyFingerprinter, FormHandler {
   readonly #parser = new FormParser(this);

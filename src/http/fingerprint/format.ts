@@ -25,24 +25,18 @@ type Secret = string | Uint8Array | undefined;
 
 /** First field of every fingerprint: fingerprints of two versions are never equal. */
 export const VERSION = '1';
-/** Characters of a tag: 24 bits. The 256 bits of the total decide whether requests differ; a tag only says which piece does. */
+/** Characters of a tag: 24 bits. Whether requests differ is decided by the 256 bits of the total; a tag says where. */
 export const TAG_LENGTH = 4;
-/** The components that have a tag, in order. The body's tag is followed by one letter for its {@link BodyFingerprint.kind}. */
+/** The components that have a tag, in order. The body's tag is followed by one letter for its kind. */
 export const COMPONENTS = ['method', 'path', 'query', 'account', 'content type', 'body'] as const;
 
 /** Writes `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */
 export function encodeFingerprint(request: CanonicalRequest, secret: Secret): Fingerprint {
-  const { method, path, query, account, body } = request;
-  const type = fieldLine(request.type);
-  const contentEncoding = fieldLine(request.contentEncoding);
-  const content = `${fieldLine(body.kind)}\n${fieldLine(body.total)}`;
+  const { method, path, query, account, type, contentEncoding, body } = request;
   const components = [
-    fieldLine(method),
-    fieldLine(path),
-    fieldLine(query),
-    fieldLine(account),
-    `${type}\n${contentEncoding}`,
-    content,
+    ...[method, path, query, account].map(fieldLine),
+    `${fieldLine(type)}\n${fieldLine(contentEncoding)}`,
+    `${fieldLine(body.kind)}\n${fieldLine(body.total)}`,
   ];
   let tags = '';
   for (let i = 0; i < components.length; i++) tags += tag(COMPONENTS[i] as string, components[i] as string, secret);
@@ -62,7 +56,7 @@ function tag(label: string, fields: string, secret: Secret): string {
   return labelledDigest(label, fields, secret).slice(0, TAG_LENGTH);
 }
 
-/** Digest of fields, one per line. The label and the line breaks ensure that different fields never give the same text. */
+/** Digest of fields, one per line, so that different fields never give the same text. */
 function labelledDigest(label: string, fields: string, secret: Secret): string {
   return digestText(`headgate ${VERSION} ${label}\n${fields}`, secret);
 }

@@ -5,10 +5,10 @@ import {
   type BodyEntry,
   type BodyFingerprint,
   type BodyFingerprinter,
+  BytesFingerprinter,
   MAX_ENTRIES,
   readableLabel,
 } from './body-fingerprint.ts';
-import { BytesFingerprinter } from './bytes.ts';
 import { DigestBuffer } from './digest-buffer.ts';
 
 /** A body with a longer property name, in bytes as written, is compared by its bytes. */
@@ -35,8 +35,9 @@ interface Container {
 }
 
 /**
- * Compares JSON without its white space and without the order of its properties; everything else is compared as it is written. If the text
- * is not JSON, or if parsers disagree about it (a name given twice), the body is compared by its bytes.
+ * Compares JSON without its white space and without the order of its properties; everything else is compared as it is
+ * written. If the text is not JSON, or if parsers disagree about it (a name given twice), the body is compared by its
+ * bytes.
  */
 export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
   readonly #lexer = new JsonLexer(this);

@@ -15,9 +15,9 @@ const ENCODER = /* @__PURE__ */ new TextEncoder();
 const UNNAMED = /* @__PURE__ */ Uint8Array.of(0);
 
 /**
- * Compares a multipart body by its parts, each hashed while it arrives. The boundary, the preamble, the epilogue, the order of a part's
- * headers and the order of fields with different names are ignored. If a server may see different parts than this parser, or if names can be
- * read in two ways, only the order of the headers is ignored.
+ * Compares a multipart body by its parts, each hashed while it arrives. The boundary, the preamble, the epilogue, the
+ * order of a part's headers and the order of fields with different names are ignored. If a server may see different
+ * parts than this parser, or if names can be read in two ways, only the order of the headers is ignored.
  */
 export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandler {
   readonly #parser: MultipartParser;
@@ -79,7 +79,7 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
   }
 }
 
-/** Headers sorted by name, in their own order within a name. Their length comes first, so that content cannot look like a header. */
+/** Headers sorted by name, in their own order within a name. Their length is first: content cannot imitate one. */
 function canonical(headers: readonly PartHeader[]): Uint8Array {
   const sorted = headers.toSorted((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
   const buffer = new DigestBuffer();

@@ -11,7 +11,10 @@ export interface FormHandler {
 
 const [PERCENT, AMPERSAND, PLUS, SEMICOLON, EQUALS] = [0x25, 0x26, 0x2b, 0x3b, 0x3d];
 
-/** Reads `application/x-www-form-urlencoded` while it arrives. It decodes to bytes: as text, `%ff` and `%fe` would be the same. */
+/**
+ * Reads `application/x-www-form-urlencoded` while it arrives. It decodes to bytes: as text, `%ff` and `%fe` would be
+ * the same.
+ */
 export class FormParser {
   #hasEquals = false;
   #isEmpty = true;

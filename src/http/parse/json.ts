@@ -33,7 +33,10 @@ const [OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0
 const ESCAPES = /* @__PURE__ */ new Set(/* @__PURE__ */ bytesOfLatin1('"\\/bfnrt'));
 const LITERALS = /* @__PURE__ */ byFirstByte('true', 'false', 'null');
 
-/** Reads JSON token by token while it arrives, in constant memory: strictly RFC 8259, in UTF-8, without a byte order mark. */
+/**
+ * Reads JSON token by token while it arrives, in constant memory: strictly RFC 8259, in UTF-8, without a byte order
+ * mark.
+ */
 export class JsonLexer {
   /** Why the text is not JSON. Once it is set, the handler is not called again. */
   malformed: string | undefined;

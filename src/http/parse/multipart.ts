@@ -28,17 +28,18 @@ export interface MultipartHandler {
 type DelimiterEnd = { readonly kind: 'open' | 'close'; readonly next: number } | { readonly kind: 'text' | 'unknown' };
 
 /**
- * Splits a multipart body into its parts while it arrives, in constant memory. It is strict (RFC 2046): unterminated bodies and malformed
- * headers are errors, nothing is skipped, shortened or decoded, and any chunking of the same bytes gives the same parts.
+ * Splits a multipart body into its parts while it arrives, in constant memory. It is strict (RFC 2046): unterminated
+ * bodies and malformed headers are errors, nothing is skipped, shortened or decoded, and any chunking of the same bytes
+ * gives the same parts.
  *
- * None of the maintained parsers does all of that. @remix-run/multipart-parser buffers whole parts. @fastify/busboy and busboy silently
- * drop malformed headers, so two different bodies would look the same. The parts of multipasta depend on the chunks, and formidable costs
- * three times what hashing does. The tests compare this parser with them.
+ * None of the maintained parsers does all of that. @remix-run/multipart-parser buffers whole parts. @fastify/busboy and
+ * busboy silently drop malformed headers, so two different bodies would look the same. The parts of multipasta depend
+ * on the chunks, and formidable costs three times what hashing does. The tests compare this parser with them.
  */
 export class MultipartParser {
   /**
-   * Whether the characters of the boundary appear where a lenient parser may see a delimiter and a strict one does not: after a bare line
-   * feed, in the middle of a line, followed by other text, or after the end.
+   * Whether the characters of the boundary appear where a lenient parser may see a delimiter and a strict one does not:
+   * after a bare line feed, in the middle of a line, followed by other text, or after the end.
    */
   ambiguous = false;
   #state: 'preamble' | 'headers' | 'content' | 'epilogue' = 'preamble';
@@ -109,7 +110,7 @@ export class MultipartParser {
     return lineBreak >= start && bytes[lineBreak] === CR && bytes[lineBreak + 1] === LF ? lineBreak : undefined;
   }
 
-  /** Length of the longest end of `bytes` that may be the beginning of a delimiter. Only the last bytes, as many as a delimiter has, are read. */
+  /** Length of the longest end of `bytes` that may begin a delimiter. At most a delimiter's length is read. */
   #partialDelimiterLength(bytes: Uint8Array, start: number, from: number): number {
     let matched = 0;
     for (let i = Math.max(from, bytes.length - this.#delimiter.length + 1); i < bytes.length; i++) {
@@ -129,7 +130,7 @@ export class MultipartParser {
     return this.#scratch.subarray(0, length);
   }
 
-  /** Passes the bytes up to `end` to the handler, and carries the rest over to the next piece. Returns the new position. */
+  /** Passes the bytes up to `end` to the handler, and carries over the rest. Returns the new position. */
   #passUpTo(bytes: Uint8Array, start: number, end: number): number {
     this.#emit(bytes, start, end);
     // This must be a copy, because the caller may reuse the chunk. A Buffer's `slice` would not copy.

@@ -2,7 +2,8 @@
 export const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 
 /**
- * The consecutive matches of `parameter` from `start` to the end of `text`; undefined if any text between or after them does not match.
+ * The consecutive matches of `parameter` from `start` to the end of `text`; undefined if any text between or after them
+ * does not match.
  * @param parameter a sticky pattern that never matches the empty string
  */
 export function matchParameters(parameter: RegExp, text: string, start: number): RegExpExecArray[] | undefined {

@@ -13,7 +13,8 @@ const [TAB, LF, CR, SPACE, COLON] = [9, 10, 13, 32, 58];
 const NAME = /* @__PURE__ */ new RegExp(`^${TOKEN}$`);
 
 /**
- * Parses the headers of a part. A malformed header is an error: a parser that drops it would treat two different bodies as the same.
+ * Parses the headers of a part. A malformed header is an error: a parser that drops it would treat two different bodies
+ * as the same.
  * @param head lines with their line breaks
  * @throws BodyError `malformed_multipart` (422)
  */

@@ -122,7 +122,8 @@ describe('the account that headgate reads is the account that the upstream reads
         async (fields) => {
           const form = new FormData();
           form.append(NAME, 'acc_ü');
-          // A browser does not escape with a backslash, but every other parser reads it as an escape. So names here have none.
+          // A browser does not escape with a backslash, but every other parser reads it as an escape. So names here
+          // have none.
           for (const [field, value] of fields) form.append(`x_${field.replaceAll('\\', '')}`, value);
           form.append('attachments', new Blob(['content']), 'a "quoted" 文.txt');
           const response = new Response(form);

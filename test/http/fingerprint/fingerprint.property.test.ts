@@ -169,7 +169,7 @@ describe('I3: over random bodies', () => {
     );
   });
 
-  it('forms: bodies have the same fingerprint if and only if they have the same pairs, however they are escaped', () => {
+  it('forms: bodies have the same fingerprint if and only if they have the same decoded pairs', () => {
     const pairs = fc.array(fc.tuple(fc.uint8Array({ maxLength: 4 }), fc.uint8Array({ maxLength: 4 })), {
       minLength: 1,
       maxLength: 4,

@@ -286,7 +286,8 @@ describe('a fingerprint', () => {
     }
     const { value } = await fingerprint({ ...request, body: stream() });
     expect(value).toBe(makeFingerprint(body, JSON_TYPE, { head: request, account: 'acc_1' }).value);
-    // Stored fingerprints must not change under their keys. If this one changes, its first field, the version, must change too.
+    // Stored fingerprints must not change under their keys. If this one changes, its first field, the version, must
+    // change too.
     expect(value).toMatchInlineSnapshot(
       `"1.GGm-WhMqFnxDa-XYUaZLh1V7tkRCzlOLt0awFeJ0jPA.JvEjACQezUPWIQgKl8CIOQ0nj.85EdvX2Y"`,
     );

@@ -6,8 +6,8 @@ import { reportContact } from '../runner.ts';
 let served: ((request: Request) => unknown) | undefined;
 
 /**
- * Serves web requests. A worker cannot listen on a socket, so it sends itself requests through a binding. Each request has its own context, as
- * if it came over the network.
+ * Serves web requests. A worker cannot listen on a socket, so it sends itself requests through a binding. Each request
+ * has its own context, as if it came over the network.
  */
 export function listenWeb(fetch: (request: Request) => unknown): SuiteServer {
   served = fetch;

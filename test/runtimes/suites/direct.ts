@@ -72,7 +72,7 @@ describe('called directly by a program', () => {
     const part = (name: string, value: string) =>
       `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
     const parts = `${part('a', 'x'.repeat(9_000))}${part('ä', '-'.repeat(99))}--b--\r\n`;
-    const prints = await Promise.all([
+    const results = await Promise.all([
       fingerprint({ ...head, body: piece('{"b":[1.0,"✓"],"a":null}') }),
       fingerprint({ ...head, account: 'acc_1', body: piece('{"a":1}') }, { secret: 'secret' }),
       fingerprint({ ...head, contentType: 'application/x-www-form-urlencoded', body: piece('a=1&b=%E2%9C%93') }),
@@ -80,7 +80,7 @@ describe('called directly by a program', () => {
       fingerprint({ ...head, contentType: 'text/plain', body: piece(LONG) }),
     ]);
     same(
-      prints.map(({ value }) => value),
+      results.map(({ value }) => value),
       FINGERPRINTS,
     );
   });
@@ -121,7 +121,7 @@ describe('called directly by a program', () => {
     same([seconds > 0 && seconds <= 60], [true]);
   });
 
-  it('I9: a handler that takes longer than its lease renews it, even if another request started the timer of the leases', async () => {
+  it('I9: a handler that takes longer than its lease renews it, even if another request started the timer', async () => {
     let runs = 0;
     const handler = withHeadgate(gateOfShortLeases, async () => {
       if (++runs > 1) await later(LEASE_MS * 3);
