@@ -1,5 +1,5 @@
 /**
- * The protocol without a framework: fields, problems, keys, fingerprints.
+ * The protocol without a framework: rate-limit fields, error objects, idempotency keys, fingerprints.
  * @module headgate/http
  */
 

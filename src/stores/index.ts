@@ -22,8 +22,8 @@ export {
   type HeldCommand,
   type HeldReply,
   type KeptResult,
-  keptAt as claimRecordAt,
   type OnOrphan,
+  unexpired as claimRecordAt,
 } from '../core/claim.ts';
 export { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../core/decision.ts';
 export { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../core/errors.ts';

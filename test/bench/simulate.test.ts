@@ -6,7 +6,7 @@ import { simulate } from '../../bench/simulate/simulate.mjs';
 import { shardsNeeded, utilisationOf } from '../../bench/simulate/sizing.mjs';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
-import { type Group, Turn } from '../../src/stores/shared/turn.ts';
+import { type CheckBatch, CheckBatcher } from '../../src/stores/shared/check-batcher.ts';
 
 const SECOND = 1e6;
 const SERVICE = 7;
@@ -139,14 +139,15 @@ describe('calls', () => {
   const limit = parseLimit(['60/1m']);
   const plan = createPlan(limit, limit);
 
-  /** The groups that the Redis store itself sends in one turn. */
-  function sent(accounts: readonly string[], oneAccountAGroup: boolean): Promise<readonly Group[]> {
+  /** The batches that the Redis store sends. */
+  function sent(accounts: readonly string[], oneAccountPerBatch: boolean): Promise<readonly CheckBatch[]> {
     return new Promise((resolve) => {
-      const turn = new Turn({ oneAccountAGroup, send: resolve });
-      for (const account of accounts) void turn.add({ keys: [account], account, route: 'route', plan, cost: 1 });
+      const batcher = new CheckBatcher({ oneAccountPerBatch, send: resolve });
+      for (const account of accounts) void batcher.add({ keys: [account], account, route: 'route', plan, cost: 1 });
     });
   }
-  const shapeOf = (groups: readonly Group[]) => groups.map(({ checks }) => checks.map(({ waiting }) => waiting.length));
+  const shapeOf = (batches: readonly CheckBatch[]) =>
+    batches.map(({ checks }) => checks.map(({ waiting }) => waiting.length));
 
   it.each([1, 3, 4, 5, 16, 17, 40, 127, 128, 129, 300])(
     'for %d accounts have the same sizes as those of the Redis store',

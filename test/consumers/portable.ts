@@ -1,4 +1,4 @@
-// What needs neither a framework nor Node: no types but the language's own and the web's.
+// The subpaths that need neither a framework nor Node: only the types of the language and of the web.
 import {
   createGate,
   createIdempotency,
@@ -87,7 +87,7 @@ export async function use(): Promise<string> {
 createLimiter({ store: createMemoryStore(), limit: {} });
 // @ts-expect-error a decision is a value, not its promise
 limiter.consume({ account: 'a', route: 'r' }).accepted;
-// @ts-expect-error what is unknown of the web is no request of this gate
+// @ts-expect-error a type other than a web request is not a request of this gate
 gate.enter({ url: '/' });
 
 export const stores: { limits: LimitStore; claims: ClaimStore } = {

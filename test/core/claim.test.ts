@@ -8,7 +8,7 @@ import {
   dispatch,
   extend,
   type KeptResult,
-  keptAt,
+  unexpired,
 } from '../../src/core/claim.ts';
 import { runningClaim } from '../support/claim-record.ts';
 
@@ -263,9 +263,9 @@ describe('abandon', () => {
 describe('retention', () => {
   it('I8: a record is there until its retention is over, to the millisecond', () => {
     const { keptUntil } = completed;
-    expect(keptAt(completed, keptUntil - 1)).toBe(completed);
-    expect(keptAt(completed, keptUntil)).toBeUndefined();
-    expect(keptAt(undefined, 0)).toBeUndefined();
+    expect(unexpired(completed, keptUntil - 1)).toBe(completed);
+    expect(unexpired(completed, keptUntil)).toBeUndefined();
+    expect(unexpired(undefined, 0)).toBeUndefined();
   });
 
   it('what is over counts as absent, for every command', () => {

@@ -1,7 +1,7 @@
 import { expect, expectTypeOf, it } from 'vitest';
 import { createProblem, type ErrorType, problemReply, type WithErrorTypes } from '../../src/http/index.ts';
 
-it('has the shape of the specification, status equal to the HTTP status', () => {
+it('an error object has the documented fields, and its status is the HTTP status', () => {
   const reply = problemReply(createProblem(404, 'errors/resource_not_found', 'No such route.', 'req-1'), {
     'x-a': 'b',
   });
@@ -16,7 +16,7 @@ it('has the shape of the specification, status equal to the HTTP status', () => 
   });
 });
 
-it('counts its length in bytes, and leaves out what it was not given', () => {
+it('an error object has its length in bytes, and no fields that were not given', () => {
   const reply = problemReply(createProblem(500, 'errors/unexpected_error', 'ü'), {}, 'application/problem+json');
   expect(reply.headers['content-length']).toBe(String(Buffer.byteLength(reply.body)));
   expect(reply.headers['content-type']).toBe('application/problem+json');
@@ -27,7 +27,7 @@ it('counts its length in bytes, and leaves out what it was not given', () => {
   });
 });
 
-it('does not compile with a type that its status does not have', () => {
+it('an error object does not compile with a type of another status', () => {
   expectTypeOf<'api/too_many_requests'>().toExtend<ErrorType<429>>();
   expectTypeOf<'errors/conflict'>().not.toExtend<ErrorType<429>>();
   // @ts-expect-error a 409 type on a 404

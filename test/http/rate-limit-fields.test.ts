@@ -34,7 +34,7 @@ it('S7, S8: a rejection shows the window that rejected, rounded up, with the sam
   });
 });
 
-it('the IETF fields carry every window of the trace, and durations below a second round up', () => {
+it('the IETF fields have every window of the trace, and durations are rounded up to whole seconds', () => {
   const { accepted, rejected } = twoDecisions();
   expect(rateLimitFields(accepted, 'ietf')).toEqual({
     'ratelimit-policy': '"route-1500ms";q=1;w=2, "all-methods-1m";q=60;w=60, "all-methods-1d";q=5000;w=86400',
@@ -50,7 +50,7 @@ it('the IETF fields carry every window of the trace, and durations below a secon
   expect(rateLimitFields(rejected, [])).toEqual({ 'retry-after': '2' });
 });
 
-it('S6: no plan, no field', () => {
+it('S6: without a plan there are no fields', () => {
   const limiter = createLimiter({ store: createMemoryStore(), limits: {} });
   expect(rateLimitFields(limiter.consumeSync({ account: 'a', route: 'r' }), ['x-ratelimit', 'ietf'])).toEqual({});
 });

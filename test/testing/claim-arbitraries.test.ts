@@ -4,8 +4,8 @@ import type { ClaimStore } from '../../src/core/ports.ts';
 import { claimStoreSuite } from '../../src/testing/claim-store-suite.ts';
 import { createWrongClaimStore } from './wrong-claim-stores.ts';
 
-/** A store that notes which command met which record, and what was said. */
-function noting(inner: ClaimStore, seen: Set<string>): ClaimStore {
+/** A store that records every command with the state of the record and the reply. */
+function recording(inner: ClaimStore, seen: Set<string>): ClaimStore {
   const note =
     <Command>(name: string, run: (id: never, command: Command) => unknown) =>
     async (id: { scope: string; key: string }, command: Command): Promise<never> => {
@@ -24,7 +24,7 @@ function noting(inner: ClaimStore, seen: Set<string>): ClaimStore {
   };
 }
 
-it('histories reach every cell of the table', async () => {
+it('random histories reach every cell of the table in docs/claims.md', async () => {
   const seen = new Set<string>();
   let histories: (() => Promise<void>) | undefined;
   const it = (name: string, run: () => Promise<void>): void => {
@@ -32,7 +32,7 @@ it('histories reach every cell of the table', async () => {
   };
   fc.configureGlobal({ seed: 4 });
   try {
-    const create = (clock: { now(): number }) => noting(createWrongClaimStore(clock), seen);
+    const create = (clock: { now(): number }) => recording(createWrongClaimStore(clock), seen);
     claimStoreSuite({ describe: (_, define) => define(), it }, fc, { name: 'x', create, histories: 300 });
     await histories?.();
   } finally {

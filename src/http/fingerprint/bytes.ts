@@ -1,15 +1,15 @@
-import type { BodyPrint, BodyPrinter } from './body-print.ts';
-import { Sink } from './sink.ts';
+import type { BodyFingerprint, BodyFingerprinter } from './body-fingerprint.ts';
+import { DigestBuffer } from './digest-buffer.ts';
 
-/** A body of which nothing is known but its bytes. */
-export class BytesPrinter implements BodyPrinter {
-  readonly #sink = new Sink();
+/** Compares a body by its bytes. */
+export class BytesFingerprinter implements BodyFingerprinter {
+  readonly #content = new DigestBuffer();
 
   write(bytes: Uint8Array): void {
-    this.#sink.write(bytes);
+    this.#content.write(bytes);
   }
 
-  end(): BodyPrint {
-    return { kind: 'bytes', total: this.#sink.finish(), entries: [] };
+  end(): BodyFingerprint {
+    return { kind: 'bytes', total: this.#content.finish(), entries: [] };
   }
 }

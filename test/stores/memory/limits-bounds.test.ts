@@ -27,7 +27,7 @@ describe('memory store: options', () => {
       planFrom(Array.from({ length: windows }, (_, i) => ({ max: 1, durationMs: i + 100_000 })));
     const most = 16_383;
     expect(() => store.consume('a', 'r', plan(most + 1), 1)).toThrow(
-      new OptionError('plan', most + 1, `a record holds at most ${most} windows`),
+      new OptionError('plan', most + 1, `a record has room for at most ${most} windows`),
     );
     expect(store.stats().keys).toBe(0);
     const greatest = plan(most);
