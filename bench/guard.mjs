@@ -19,7 +19,7 @@ import { inFreshProcess } from './support/fresh-process.mjs';
 import { guardReport } from './support/guard-report.mjs';
 import { GUARDED } from './support/guard-workloads.mjs';
 import { instructionCounter } from './support/instructions.mjs';
-import { numberOption, refuse } from './support/options.mjs';
+import { numberOption, usageError } from './support/options.mjs';
 import { endProgress, progress } from './support/progress.mjs';
 import { inRounds } from './support/rounds.mjs';
 
@@ -46,7 +46,7 @@ const limit = numberOption(values, 'ratio');
 const wantedRounds = numberOption(values, 'rounds', true);
 const chosen = Object.keys(GUARDED).filter((name) => values.only === undefined || name === values.only);
 if (chosen.length === 0)
-  refuse(`--only: unknown workload "${values.only}" (expected one of: ${Object.keys(GUARDED).join('; ')})`);
+  usageError(`--only: unknown workload "${values.only}" (expected one of: ${Object.keys(GUARDED).join('; ')})`);
 const git = (...args) =>
   execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 const base = git('rev-parse', '--short', values.base ?? defaultBase());

@@ -2,7 +2,7 @@
 // the page and its charts to docs. See bench/README.md.
 import { parseArgs } from 'node:util';
 import { writePage } from './page.mjs';
-import { numberOption, refuse } from './support/options.mjs';
+import { numberOption, usageError } from './support/options.mjs';
 import { section } from './support/page.mjs';
 import { installPeers } from './support/peers.mjs';
 import { endProgress, progress } from './support/progress.mjs';
@@ -29,7 +29,7 @@ const place = isFullRun ? PLACES.published : PLACES.draft;
 
 const chosen = topic.split(',');
 for (const name of chosen) {
-  if (!TOPICS.includes(name)) refuse(`--topic: unknown topic "${name}" (expected ${TOPICS.join(', ')})`);
+  if (!TOPICS.includes(name)) usageError(`--topic: unknown topic "${name}" (expected ${TOPICS.join(', ')})`);
 }
 installPeers();
 // Read first, because there may be a new commit before the run ends.

@@ -1,10 +1,10 @@
 /** The same values as in src/stores/shared/check-batcher.ts; a test compares the two. */
-const MOST_CHECKS = 32;
-const FEW_CHECKS = 4;
+const MAX_CHECKS = 32;
+const MIN_CHECKS = 4;
 
 /** How many records each call has, if a turn has `checks` checks. */
 export function callSizes(checks) {
-  const size = Math.max(FEW_CHECKS, Math.min(MOST_CHECKS, Math.ceil(checks / 4)));
+  const size = Math.max(MIN_CHECKS, Math.min(MAX_CHECKS, Math.ceil(checks / 4)));
   const sizes = [];
   for (let left = checks; left > 0; left -= size) sizes.push(Math.min(size, left));
   return sizes;

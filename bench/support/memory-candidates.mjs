@@ -104,7 +104,7 @@ export const CANDIDATES = {
   '@upstash/ratelimit': {
     windows: 0,
     waits: true,
-    isRefusingOnly: true,
+    onlyRejects: true,
     less: 'no window: in memory it only knows which accounts Redis has rejected before',
     make({ accounts }) {
       const { Ratelimit } = requirePeer('@upstash/ratelimit');

@@ -1,5 +1,5 @@
 /** Ends the process because of a wrong option, with code 2. Code 1 means that the benchmark itself found something. */
-export function refuse(message) {
+export function usageError(message) {
   console.error(message);
   process.exit(2);
 }
@@ -16,6 +16,6 @@ export function numberOption(values, name, isWhole = false) {
   const number = Number(text);
   const fits = isWhole ? Number.isSafeInteger(number) : Number.isFinite(number);
   if (!fits || number <= 0)
-    refuse(`--${name}: must be ${isWhole ? 'a whole number from 1' : 'a number above 0'}, got "${text}"`);
+    usageError(`--${name}: must be ${isWhole ? 'a whole number from 1' : 'a number above 0'}, got "${text}"`);
   return number;
 }

@@ -32,7 +32,7 @@ ${table(
     'server CPU, µs per decision',
     'in scripts, µs',
     'process CPU, µs per decision',
-    'cores that both keep busy',
+    'cores used by servers and processes',
   ],
   workloads.flatMap((workload) => Object.keys(figures[workload]).map((count) => row(cells, workload, count))),
 )}

@@ -4,7 +4,7 @@ const POWERS = { 6: '10⁶', 7: '10⁷', 8: '10⁸', 9: '10⁹' };
 const INPUTS = {
   serverCall: 'one server, µs of CPU per call',
   clusterCall: 'a server of a cluster, µs of CPU per call',
-  record: 'and per record of a call',
+  record: 'each record of a call, µs of CPU',
   serverGateway: 'gateway on one server, µs of CPU per request',
   clusterGateway: 'gateway on a cluster, µs of CPU per request',
   bytesPerKey: 'bytes per key in Redis',

@@ -12,7 +12,7 @@ const KEY_COUNTS = [1, 1_000, 100_000, 1_000_000];
 const WARM_UP_SECONDS = 0.3;
 /** The names in bench/results. The page says "rejected", as the rest of the documentation does. */
 const OUTCOMES = ['accepted', 'refused'];
-const shown = (workload) => workload.replace('refused', 'rejected');
+const titleOf = (workload) => workload.replace('refused', 'rejected');
 const [SYNC_FLOOR, AWAITED_FLOOR] = ['floor, sync', 'floor, awaited'];
 const [SYNC, AWAITED] = ['headgate, consumeSync', 'headgate, await consume'];
 const UNION = 'rate-limiter-flexible, union of four';
@@ -42,7 +42,7 @@ export async function measure(options) {
 function workloads(keyCounts, only) {
   const cells = keyCounts.flatMap((keyCount) =>
     OUTCOMES.map((outcome) => {
-      const takesPart = ([, { isRefusingOnly }]) => outcome === 'refused' || !isRefusingOnly;
+      const takesPart = ([, { onlyRejects }]) => outcome === 'refused' || !onlyRejects;
       const contestants = Object.entries(CANDIDATES).filter(takesPart);
       const name = `${outcome}, ${whole(keyCount)} ${keyCount === 1 ? 'key' : 'keys'}`;
       return { name, keyCount, outcome, contestants: contestants.map(([candidate]) => ({ candidate })) };
@@ -74,7 +74,7 @@ With 1,000,000 keys, the processes of all candidates together need about 7 GB of
       unit: 'nanoseconds of CPU per check',
       scale: 'log',
       better: 'less',
-      panels: Object.keys(figures).map((workload) => ({ title: shown(workload), bars: bars(cells, workload) })),
+      panels: Object.keys(figures).map((workload) => ({ title: titleOf(workload), bars: bars(cells, workload) })),
     },
   };
 }
@@ -108,13 +108,13 @@ function outcomeTable(cells, columns, outcome) {
   ]);
   const wasRun = (row) => row.slice(2, -1).some((value) => value !== '');
   return table(
-    [shown(outcome), 'windows', ...columns.map((name) => name.slice(outcome.length + 2)), 'does less'],
+    [titleOf(outcome), 'windows', ...columns.map((name) => name.slice(outcome.length + 2)), 'does less'],
     rows.filter(wasRun),
   );
 }
 
 function targets(cells, workload) {
-  const row = (what, ratio, target) => targetRow(`${shown(workload)}: ${what}`, ratio, target);
+  const row = (what, ratio, target) => targetRow(`${titleOf(workload)}: ${what}`, ratio, target);
   const toFloor = (name, floor) => cells.ratio('ns', [workload, name], floor);
   const times = (peer) => cells.ratio('ns', [workload, peer], AWAITED);
   const peer = fastestAwaited(cells, workload);
