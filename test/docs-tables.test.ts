@@ -40,7 +40,8 @@ for (const file of filesIn('src', '.ts')) {
   const visit = (node: ts.Node): void => {
     if (ts.isInterfaceDeclaration(node) || ts.isClassDeclaration(node) || ts.isTypeAliasDeclaration(node)) {
       const isExported = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
-      if (isExported && node.name !== undefined && !declarations.has(node.name.text)) declarations.set(node.name.text, node);
+      if (isExported && node.name !== undefined && !declarations.has(node.name.text))
+        declarations.set(node.name.text, node);
     }
     if (ts.isPropertySignature(node) && nameOf(node.name) === 'type' && node.type !== undefined)
       literals.push(...textsOf(node.type));
