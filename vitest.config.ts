@@ -1,5 +1,39 @@
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+
+/** Frameworks, each behind a real server of its own. */
+const ADAPTERS = ['test/adapters/**/*.test.ts'];
+
+/** The built package: the process, and what users install. */
+const BUILT = ['test/gateway/process/*.test.ts', 'test/{consumers,examples,package,tree-shaking}.test.ts'];
+
+/** The gateway inside the test's own process. Apart from the others: undici, when it is loaded, replaces what the global `fetch` uses. */
+const GATEWAY = ['test/gateway/**/*.test.ts'];
+
+/** Each file changes its process for good: it mocks a module, or it loads Hono's server, which replaces the global `Response`. */
+const ISOLATED = [
+  'test/adapters/{elysia,fetch,h3,hono}.test.ts',
+  'test/adapters/web/passed-on.test.ts',
+  'test/gateway/body/temporary-file.test.ts',
+  'test/gateway/cli/{main,serve}.test.ts',
+];
+
+/** Stores on real Redis servers. */
+const REDIS = [
+  'test/gateway/operations/doctor.test.ts',
+  'test/gateway/store/*.test.ts',
+  'test/idempotency/redis.test.ts',
+  'test/stores/{conformance,redis}/**/*.test.ts',
+];
+
+const REDIS_SERVERS = 'test/support/redis-servers.ts';
+
+/** Its files share a few processes, one after the other: a test may not leave anything behind. They run in the order of their names. */
+const project = (name: string, include: string[], exclude: string[], rest: object = {}) => ({
+  extends: true as const,
+  test: { name, include, exclude, isolate: false, ...rest },
+});
 
 export default defineConfig({
   plugins: [
@@ -10,10 +44,23 @@ export default defineConfig({
     },
   ],
   test: {
-    include: ['test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    globalSetup: ['test/support/build.ts', 'test/support/redis-servers.ts'],
+    slowTestThreshold: 3_000,
+    setupFiles: ['test/support/setup.ts'],
+    // More than there are cores: many tests wait for a timer, a process or a server.
+    maxWorkers: availableParallelism() + 2,
+    projects: [
+      project('adapters', ADAPTERS, ISOLATED),
+      project('built', BUILT, [], {
+        globalSetup: ['test/support/build.ts', REDIS_SERVERS],
+        setupFiles: ['test/support/built.ts'],
+      }),
+      project('gateway', GATEWAY, [...BUILT, ...ISOLATED, ...REDIS]),
+      project('isolated', ISOLATED, [], { isolate: true }),
+      project('redis', REDIS, [], { globalSetup: REDIS_SERVERS }),
+      project('unit', ['test/**/*.test.ts'], [...ADAPTERS, ...BUILT, ...GATEWAY, ...REDIS]),
+    ],
     coverage: {
       provider: 'v8',
       include: ['src/**'],

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
 import type { Plan, PlanWindow } from '../../src/core/plan.ts';
@@ -7,6 +7,7 @@ import type { ResetTarget } from '../../src/core/ports.ts';
 import { type Counters, NEVER, takeBack } from '../../src/core/window.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
+import { expectSame } from '../support/same.ts';
 
 const HISTORIES = 5_000;
 
@@ -25,12 +26,12 @@ class BareStore implements Subject<Decision> {
     const before = counters.slice();
     const now = this.clock.now();
     const rejectedBy = evaluate(plan, counters, 3, cost, now);
-    expect(counters).toEqual(before);
+    expectSame(counters, before);
     if (rejectedBy === FITS) {
       charge(plan, counters, 3, cost, now);
       for (const [i, pair] of pairs.entries()) pair.set(counters.slice(3 + i * 2, 5 + i * 2));
     }
-    expect(counters.slice(0, 3)).toEqual(before.slice(0, 3));
+    expectSame(counters.slice(0, 3), before.slice(0, 3));
     return new Decision(account, route, plan, cost, now, rejectedBy, counters.slice(3));
   }
 
@@ -70,7 +71,7 @@ function live(history: History): void {
   replay(history, {
     create: (clock) => new BareStore(clock),
     remembersWhatIsOver: true,
-    compare: (actual, expected, step) => expect(actual, step).toStrictEqual(expected),
+    compare: expectSame,
   });
 }
 

@@ -1,13 +1,8 @@
 import { createServer, type Socket } from 'node:net';
-import { afterAll } from 'vitest';
+import { afterFile } from './after-file.ts';
 
 /** The reply of a fake server to a command, in the bytes of the protocol. Undefined means the usual reply. */
 export type Says = (command: readonly string[]) => string | undefined;
-
-const cleanups: (() => void)[] = [];
-afterAll(() => {
-  for (const clean of cleanups.splice(0)) clean();
-});
 
 export const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 
@@ -34,7 +29,7 @@ export async function startFakeRedis(says: Says): Promise<number> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanups.push(() => {
+  afterFile(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });

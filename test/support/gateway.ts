@@ -6,7 +6,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect } from 'vitest';
+import { expect } from 'vitest';
+import { afterFile } from './after-file.ts';
 import { type Ask, eventually, type Reply, send } from './raw-http.ts';
 
 export const HEADGATE = fileURLToPath(new URL('../../dist/headgate.cjs', import.meta.url));
@@ -45,7 +46,7 @@ export interface Gateway {
 
 export type Config = Record<string, unknown>;
 
-const scratch = mkdtempSync(join(tmpdir(), 'headgate-process-'));
+let scratch: string | undefined;
 const children = new Set<ChildProcess>();
 let files = 0;
 
@@ -53,18 +54,27 @@ const killAll = () => {
   for (const child of children) child.kill('SIGKILL');
 };
 process.on('exit', killAll);
-afterAll(async () => {
-  killAll();
-  await eventually(() => children.size === 0, 'every process has ended');
-  rmSync(scratch, { recursive: true, force: true });
-});
 
-/** A new, empty folder. */
-export const scratchFolder = (): string => mkdtempSync(join(scratch, 'cwd-'));
+/** The folder of this test file; it is removed after the file, and every process has ended by then. */
+function fileFolder(): string {
+  if (scratch !== undefined) return scratch;
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-process-'));
+  scratch = folder;
+  afterFile(async () => {
+    scratch = undefined;
+    killAll();
+    await eventually(() => children.size === 0, 'the end of every process');
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/** An empty folder of this test file's own. */
+export const scratchFolder = (): string => mkdtempSync(join(fileFolder(), 'cwd-'));
 
 export function writeConfig(config: Config | string): string {
   files += 1;
-  const file = join(scratch, `config-${files}.json`);
+  const file = join(fileFolder(), `config-${files}.json`);
   writeFileSync(file, typeof config === 'string' ? config : JSON.stringify(config));
   return file;
 }

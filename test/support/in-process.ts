@@ -3,10 +3,10 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { createServer, type Server as TcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
 import { checkConfig } from '../../src/gateway/config/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
 import { createLog, type Log } from '../../src/gateway/operations/log.ts';
+import { afterFile } from './after-file.ts';
 import { TOKEN } from './gateway.ts';
 import { type Ask, type Reply, send } from './raw-http.ts';
 
@@ -30,21 +30,15 @@ export interface InProcess {
   stop(): Promise<number>;
 }
 
-const scratch = mkdtempSync(join(tmpdir(), 'headgate-in-process-'));
-const cleanups: (() => unknown)[] = [];
-let files = 0;
-
-afterAll(async () => {
-  await Promise.all(cleanups.splice(0).map((clean) => clean()));
-  rmSync(scratch, { recursive: true, force: true });
-});
-
 export function openLog(): LogFile {
-  files += 1;
-  const file = join(scratch, `log-${files}.jsonl`);
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-in-process-'));
+  const file = join(folder, 'log.jsonl');
   const fd = openSync(file, 'a');
   const log = createLog(fd);
-  cleanups.push(() => closeSync(fd));
+  afterFile(() => {
+    closeSync(fd);
+    rmSync(folder, { recursive: true, force: true });
+  });
   const lines = () =>
     readFileSync(file, 'utf8')
       .split('\n')
@@ -68,7 +62,7 @@ export async function startInProcess(config: Record<string, unknown>): Promise<I
     stopped ??= gateway.stop();
     return stopped;
   };
-  cleanups.unshift(stop);
+  afterFile(stop);
   return {
     gateway,
     port,
@@ -97,6 +91,6 @@ export async function startMute(): Promise<{ readonly port: number; connections(
     for (const socket of sockets) socket.destroy();
     return new Promise<void>((resolve) => server.close(() => resolve()));
   };
-  cleanups.push(close);
+  afterFile(close);
   return { port: (server.address() as { port: number }).port, connections: () => count, close };
 }

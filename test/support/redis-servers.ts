@@ -1,3 +1,4 @@
+import type { ProvidedContext } from 'vitest';
 import type { TestProject } from 'vitest/node';
 import { startCluster } from './redis-cluster.ts';
 import { startRedis } from './redis-server.ts';
@@ -10,8 +11,28 @@ declare module 'vitest' {
   }
 }
 
-/** Starts real servers once before all tests, and stops them after the last test. */
-export async function setup(project: TestProject): Promise<() => Promise<void>> {
+interface Servers {
+  readonly ports: ProvidedContext['redis'];
+  stop(): Promise<void>;
+}
+
+/** Each project loads this module for itself; they share the servers through the one process that sets them up. */
+const shared = globalThis as { headgateRedis?: Promise<Servers> | undefined };
+
+/** Starts real servers once before any test, and stops them after the last. */
+export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  const isFirst = shared.headgateRedis === undefined;
+  shared.headgateRedis ??= startServers();
+  const { ports, stop } = await shared.headgateRedis;
+  project.provide('redis', ports);
+  if (!isFirst) return undefined;
+  return async () => {
+    shared.headgateRedis = undefined;
+    await stop();
+  };
+}
+
+async function startServers(): Promise<Servers> {
   const stops: (() => Promise<void>)[] = [];
   const stopLater = <T extends { stop(): Promise<void> }>(server: T): T => {
     stops.push(() => server.stop());
@@ -21,6 +42,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await Promise.all(stops.map((each) => each()));
   };
   try {
+    process.stdout.write('Starting Redis: a server and a cluster …\n');
     const { port } = stopLater(await startRedis());
     const { ports: clusterPorts } = stopLater(await startCluster());
     const binary = findValkey();
@@ -30,8 +52,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       );
     }
     const valkeyPort = binary === undefined ? undefined : stopLater(await startValkey(binary)).port;
-    project.provide('redis', { port, clusterPorts, valkeyPort });
-    return stop;
+    return { ports: { port, clusterPorts, valkeyPort }, stop };
   } catch (error) {
     await stop();
     throw error;

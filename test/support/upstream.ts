@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { afterAll } from 'vitest';
+import { afterFile } from './after-file.ts';
 import { pause } from './raw-http.ts';
 
 /**
@@ -45,11 +45,6 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-const running = new Set<Upstream>();
-afterAll(async () => {
-  await Promise.all([...running].map((upstream) => upstream.close()));
-});
-
 /** Starts a real node:http server on a free port, or on `port`. By default it responds 200 `{"ok":true}`. */
 export async function startUpstream(behaviour: Behaviour = answer(), port = 0): Promise<Upstream> {
   let current = behaviour;
@@ -85,12 +80,11 @@ export async function startUpstream(behaviour: Behaviour = answer(), port = 0): 
       current = next;
     },
     close: () => {
-      running.delete(upstream);
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
-  running.add(upstream);
+  afterFile(upstream.close);
   return upstream;
 }
 

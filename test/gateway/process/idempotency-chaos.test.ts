@@ -1,5 +1,5 @@
 /** I9 to I12 together: two gateways and a Redis that are frozen, killed and started again while clients retry. The upstream counts the effects. */
-import { afterAll, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { type Gateway, startGateway } from '../../support/gateway.ts';
 import { callsOf, freshKey, keyedConfig, OPEN, post, rawPost } from '../../support/keyed.ts';
 import { openRaw, pause, type Reply } from '../../support/raw-http.ts';
@@ -100,7 +100,7 @@ async function misfortunes(redis: RedisServer, gateways: Gateway[], start: () =>
 
 it('reject: never a second effect; reexecute: perhaps; in both every retry gets the same outcome', async () => {
   const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'no');
-  afterAll(() => redis.stop());
+  onTestFinished(() => redis.stop());
   const effects = new Map<string, number>();
   const upstream = await startUpstream(moody(effects));
   const start = () =>

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createArbitraries, type History } from '../../../src/testing/arbitraries.ts';
 import { keptHistories, replay } from '../../support/histories.ts';
+import { expectSame } from '../../support/same.ts';
 
 const HISTORIES = 10_000;
 const LONG_HISTORIES = 500;
@@ -11,7 +12,7 @@ function live(history: History, maxKeys = 64): void {
   replay(history, {
     create: (clock) => createMemoryStore({ clock, maxKeys }),
     remembersWhatIsOver: false,
-    compare: (actual, expected, step) => expect(actual, step).toStrictEqual(expected),
+    compare: expectSame,
   });
 }
 
