@@ -10,7 +10,10 @@ type FieldWriter = (fields: Record<string, string>, decision: Decision, shown: W
 /** A set of rate-limit fields: `x-ratelimit-*`, or `RateLimit` and `RateLimit-Policy` of the IETF draft. */
 export type RateLimitStyle = 'x-ratelimit' | 'ietf';
 
-/** How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. */
+/**
+ * How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. The names of a
+ * style's fields must also be in {@link RATE_LIMIT_FIELD_NAMES}: otherwise they would stay on a provider's own 429 (S16).
+ */
 const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
   'x-ratelimit': (fields, _, shown, reset) => {
     fields['x-ratelimit-limit'] = String(shown.max);

@@ -223,7 +223,9 @@ describe('a spooled body', () => {
     expect((await buffer(answer)).toString()).toBe('x'.repeat(1_000));
 
     const broken = send().on('error', () => {});
+    const arrived = once(server, 'request');
     broken.write('x'.repeat(10_000));
+    await arrived;
     setTimeout(() => broken.destroy(), 20);
     await new Promise((resolve) => broken.once('close', resolve));
 
