@@ -15,6 +15,8 @@ const MOST_OF_AN_ADAPTER = 3_000;
 /** Everything of each subpath. */
 const WHOLE = {
   '.': 16_500,
+  './stores': 3_500,
+  './recommended': 600,
   './memory': 6_800,
   './redis': 26_100,
   './http': 9_200,

@@ -25,6 +25,8 @@ export default defineConfig([
     ...library,
     entry: {
       index: 'src/index.ts',
+      stores: 'src/stores/index.ts',
+      recommended: 'src/limits/recommended.ts',
       memory: 'src/stores/memory/index.ts',
       http: 'src/http/index.ts',
       node: 'src/adapters/node.ts',

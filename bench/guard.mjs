@@ -1,6 +1,14 @@
-// npm run bench:guard: is the working tree slower than a base revision? Both are built, the same workloads run on both in fresh processes, in turns; fails past a ratio.
-// --base REV (the last tag's merge base, else HEAD~1) --ratio 1.15 --rounds 9 --only "consumeSync, accepted" --instructions (counts them, where times are noisy)
-// Without a tag the base is the commit before: many small slowdowns, each under the ratio, then pile up unseen. Name an older --base now and then.
+// npm run bench:guard: is the working tree slower than a base revision? It builds both, runs the same workloads on both
+// in fresh processes that take turns, and fails if a ratio is above a limit.
+//
+//   --base REV        default: the merge base with the last tag, or HEAD~1
+//   --ratio 1.15      the limit
+//   --rounds 9
+//   --only "consumeSync, accepted"
+//   --instructions    counts instructions instead of CPU time, for noisy machines
+//
+// Without a tag the base is the commit before. Then many small slowdowns, each below the limit, add up unseen: pass an
+// older --base from time to time.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,15 +19,17 @@ import { inFreshProcess } from './support/fresh-process.mjs';
 import { guardReport } from './support/guard-report.mjs';
 import { GUARDED } from './support/guard-workloads.mjs';
 import { instructionCounter } from './support/instructions.mjs';
-import { numberOption, refuse } from './support/options.mjs';
+import { numberOption, usageError } from './support/options.mjs';
 import { endProgress, progress } from './support/progress.mjs';
 import { inRounds } from './support/rounds.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKER = fileURLToPath(new URL('./support/guard-worker.mjs', import.meta.url));
-/** Nothing of these is built. */
-const BESIDE = new Set(['node_modules', '.git', 'dist', 'coverage', 'reports', 'bench', 'docs', 'test']);
-/** Instructions are counted over about so much work, and in calls enough for the compiler to be done. */
+/** The build does not need these folders. */
+const NOT_COPIED = new Set(['node_modules', '.git', 'dist', 'coverage', 'reports', 'bench', 'docs', 'test']);
+/**
+ * Instructions are counted over about this much work, within bounds: after fewer calls the compiler may still be busy.
+ */
 const COUNTED_NS = 20e6;
 const COUNTED_CALLS = { least: 5_000, most: 100_000 };
 
@@ -35,7 +45,8 @@ const { values } = parseArgs({
 const limit = numberOption(values, 'ratio');
 const wantedRounds = numberOption(values, 'rounds', true);
 const chosen = Object.keys(GUARDED).filter((name) => values.only === undefined || name === values.only);
-if (chosen.length === 0) refuse(`--only ${values.only}: there are ${Object.keys(GUARDED).join('; ')}`);
+if (chosen.length === 0)
+  usageError(`--only: unknown workload "${values.only}" (expected one of: ${Object.keys(GUARDED).join('; ')})`);
 const git = (...args) =>
   execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 const base = git('rev-parse', '--short', values.base ?? defaultBase());
@@ -55,7 +66,7 @@ const figures = await inRounds({
   workloads: chosen.map((name) => ({ name, contestants, calls: counter && callsOf(name, contestants[0].dist) })),
   progress,
   measure: ({ dist }, { name, calls }, isWarmUp) => {
-    // Each is a fresh process, and warms up by itself.
+    // Every measurement is a fresh process, which warms up by itself.
     if (isWarmUp) return undefined;
     return counter ? { cost: counted(counter, dist, name, calls) } : timed(name, dist);
   },
@@ -74,12 +85,12 @@ function defaultBase() {
     const mergeBase = git('merge-base', 'HEAD', git('describe', '--tags', '--abbrev=0'));
     return mergeBase === git('rev-parse', 'HEAD') ? 'HEAD~1' : mergeBase;
   } catch {
-    // No tag yet.
+    // The repository has no tag yet.
     return 'HEAD~1';
   }
 }
 
-/** @returns the folder of its dist */
+/** @returns the path of its dist folder */
 function build(side, fill) {
   progress(`building ${side}`);
   const place = join(folder, side);
@@ -98,15 +109,15 @@ function unpackBase(place) {
   execFileSync('tar', ['-x', '-C', place], { input: archive });
 }
 
-/** Changes that are not committed count: they are what one wants to know of. */
+/** Copies uncommitted changes as well, because they are what a developer wants to measure. */
 function copyTree(place) {
-  cpSync(ROOT, place, { recursive: true, filter: (from) => !BESIDE.has(relative(ROOT, from).split('/')[0]) });
+  cpSync(ROOT, place, { recursive: true, filter: (from) => !NOT_COPIED.has(relative(ROOT, from).split('/')[0]) });
 }
 
-/** Of a call once the code is warm: twice as many calls, less as many. */
+/** Instructions per call of warm code: the second half of twice as many calls. */
 function counted({ count }, dist, workload, calls) {
-  const of = (times) => count(['--single-threaded', WORKER, dist, workload, String(times * calls)]);
-  return (of(2) - of(1)) / calls;
+  const countCalls = (amount) => count(['--single-threaded', WORKER, dist, workload, String(amount)]);
+  return (countCalls(2 * calls) - countCalls(calls)) / calls;
 }
 
 function callsOf(workload, dist) {

@@ -1,4 +1,5 @@
-// npm run bench:page: docs/benchmarks.md and its charts, from whatever bench/results holds. --draft: from and into bench/results/draft.
+// npm run bench:page writes docs/benchmarks.md and its charts from the files in bench/results. With --draft it reads
+// and writes bench/results/draft.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -7,7 +8,7 @@ import { page } from './support/page.mjs';
 import { loadResult, PLACES } from './support/results.mjs';
 import { loadTopic, TOPICS } from './support/topics.mjs';
 
-/** @returns the page's text, and its charts by file name */
+/** @returns `text`, the page, and `charts`, SVG by file name */
 export async function render(results) {
   const charts = {};
   const sections = [];

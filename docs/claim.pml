@@ -1,34 +1,35 @@
 /*
- * The life of one idempotency key, as headgate's stores and gateways play it: claims.md in a form that a machine can search. spin looks at
- * every order in which a few attempts, their late and lost commands, their deaths and the lease's end can fall, and finds none that
- * breaks a guarantee; and finds one for every wrong variant.
+ * The protocol of one idempotency key, as headgate's stores and gateways run it: claims.md as a model for the model
+ * checker spin. Spin searches every order of a few attempts, of their late and lost commands, of their crashes and of the
+ * end of the lease. It finds no order that breaks a guarantee. For every wrong variant it finds one.
  *
  * Run (any assertion or invalid end state is a violation, and spin prints its name):
  *
  *   spin -a [-Doption ...] claim.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
- *   the shortest story of a wrong variant: gcc with -DBFS, ./pan, then  spin -t -p -g [same options] claim.pml
+ *   the shortest trace of a wrong variant: gcc with -DBFS, ./pan, then  spin -t -p -g [same options] claim.pml
  *   no livelock:  gcc -O2 -DNP -o pan pan.c && ./pan -l -m100000        (with -DN=2)
  *
  * Bounds      -DN=3        attempts (one client request at one gateway, with a token of its own)
  *             -DFPS=2      fingerprints: attempt 1 sends 1, the last ones may send 2
- *             -DCRASH=1    attempts that may die, at any point          -DEXTENDS=1  renewals per attempt
- *             -DGIVEUP=2   commands whose reply is not had in time: applied or not, before or long after
+ *             -DCRASH=1    attempts that may crash, at any point        -DEXTENDS=1  renewals per attempt
+ *             -DGIVEUP=2   commands whose reply does not arrive in time: applied or not, before or long after
  *             -DPOLL=0     begins repeated by a waiting duplicate
  * Policy      (none)       onOrphan: 'reject'
  *             -DREEXECUTE  onOrphan: 'reexecute'                        -DRECONCILE  onOrphan: 'reconcile' (truthful callback)
- *             -DFUSED      begin marks the claim: one round trip less
- *             -DDEADLINE   begin carries its deadline in the store's time: a late one is refused
- *             -DSTRICT     a complete without an acknowledgement answers no result (against I12's "the client gets its answer")
- * World       -DNO_STALL   nobody has the effect after losing its lease (a downstream that fences; a bounded stall)
- *             -DFLUSH=1    the store loses everything, that often       -DRETENTION=1  records expire (never under a live lease)
+ *             -DFUSED      begin also marks the claim as dispatched: one round trip less
+ *             -DDEADLINE   begin carries its deadline in the store's time: the store rejects a late begin
+ *             -DSTRICT     without an acknowledged complete the client gets no result (with I12 it gets its answer)
+ * World       -DNO_STALL   no attempt has the effect after losing its lease (the downstream fences, or stalls are bounded)
+ *             -DFLUSH=1    how often the store loses everything         -DRETENTION=1  records expire (never under a live lease)
  *             -DFAILOVER=1 the store falls back to an earlier state
  *             -DRECREATE   extend on an absent record claims it again
- * Checks      -DFORCE_P1   at most one effect, whatever the policy      -DFORCE_P2  one result, though the store lost data
- *             -DNO_MONITOR without the P5 monitor: shows the harm, not the broken rule
- * Wrong       -DW_...      wrong variants: each must be refuted (claims.md lists them)
+ * Checks      -DFORCE_P1   at most one effect, with any policy          -DFORCE_P2  one result, even if the store lost data
+ *             -DNO_MONITOR without the P5 monitor: shows the damage, not the broken rule
+ * Wrong       -DW_...      wrong variants: spin must refute each of them (claims.md lists them)
  *
- * Left out: a lease is a bit that may fall at any time, so every stall, clock and speed is covered. A crash kills one attempt; a
- * gateway's crash is several of them, its restart is other attempts. An effect's result is the number of the attempt that had it.
+ * Simplifications: a lease is a bit that may fall at any time, so every stall, clock and speed is covered. A crash ends
+ * one attempt; the crash of a gateway is several of these, and its restart is other attempts. The result of an effect is
+ * the number of the attempt that had the effect.
  */
 #ifndef N
 #define N 3
@@ -62,8 +63,8 @@
 #define ABSENT    0
 #define PROGRESS  1
 #define COMPLETED 2
-#define NOBODY    3               /* completed, kept without its body */
-#define FREE      4               /* released, fingerprint kept */
+#define NOBODY    3               /* completed, stored without its body */
+#define FREE      4               /* released, its fingerprint still stored */
 
 /* commands */
 #define BEGIN    1
@@ -77,14 +78,14 @@
 #define OK         1              /* claimed, renewed, dispatched, completed, released */
 #define INPROGRESS 2
 #define MISMATCH   3
-#define UNKNOWN    4              /* dispatched orphan */
-#define SETTLED    5              /* completed before: with its result */
-#define SETTLEDNB  6              /* completed before: without a body */
-#define LOST       7              /* not, or no longer, the owner's */
+#define UNKNOWN    4              /* the claim is a dispatched orphan */
+#define SETTLED    5              /* completed before: the reply has the result */
+#define SETTLEDNB  6              /* completed before: stored without a body */
+#define LOST       7              /* the sender is not the owner, or no longer */
 #define NOREPLY    8
 
 #define NOTOKEN 0
-#define RECONCILED (N + 1)        /* the result that a reconcile callback vouches for */
+#define RECONCILED (N + 1)        /* the result that a reconcile callback reports */
 #define PROBE      (N + 2)        /* the token of the last retry */
 
 #ifdef W_TOKEN_PER_GATEWAY
@@ -114,21 +115,21 @@
 #endif
 
 /* the record */
-byte st, own, fp, res;            /* in COMPLETED and NOBODY, own is who completed it */
-bool disp, inh, live;             /* dispatched; inherited from a dispatched orphan; lease not over */
+byte st, own, fp, res;            /* in COMPLETED and NOBODY, own is the attempt that completed it */
+bool disp, inh, live;             /* dispatched; inherited from a dispatched orphan; lease not expired */
 
-/* The generation, as each sender sees it: what matters is whether the one that it was told is still the record's. */
-#define NEVER    0                /* never told: no begin was answered */
+/* The generation, per sender: what matters is whether the generation in its last reply is still that of the record. */
+#define NEVER    0                /* no begin of this sender had a reply */
 #define CURRENT  1
 #define OUTDATED 2
 byte told[N + 3];
 
-/* ghosts: seen by no rule of the protocol */
+/* ghost variables: no rule of the protocol reads them */
 byte fpOf[N + 1];
 byte effects;                     /* executions of the protected effect */
 byte the_result;                  /* the first definitive result that a client got */
 byte losses, crashes, giveups, polls, started, ended;
-bool orphan_due;                  /* an owner died after it had asked for dispatch */
+bool orphan_due;                  /* an owner crashed after it had asked for dispatch */
 
 /* scratch of one atomic step, zero outside it */
 byte k, r, j, o_st, o_own, o_fp, o_res;
@@ -137,7 +138,7 @@ bool o_disp, o_live;
 byte s_st, s_own, s_fp, s_res; bool s_disp, s_inh, s_live, snapped;
 #endif
 
-inline claim(t, f, keep) {        /* keep: the claim inherits a dispatched orphan */
+inline claim(t, f, keep) {        /* keep: the claim inherits from a dispatched orphan */
   st = PROGRESS; own = t; fp = f; live = 1; res = 0;
 #ifdef RECONCILE
   inh = keep;
@@ -155,14 +156,14 @@ inline claim(t, f, keep) {        /* keep: the claim inherits a dispatched orpha
   j = 0
 }
 
-/* Is the claim that of t, as sender i knows it? */
+/* Whether token t owns the claim, and sender i knows its generation. */
 #ifdef W_NO_GENERATION
 #define MINE(t, i) (st == PROGRESS && own == (t))
 #else
 #define MINE(t, i) (st == PROGRESS && own == (t) && told[i] != OUTDATED)
 #endif
 
-inline settled() {                /* what a command gets that comes after the outcome */
+inline settled() {                /* the reply to a command that comes after the outcome */
   if
   :: st == COMPLETED -> k = SETTLED; r = res
   :: st == NOBODY    -> k = SETTLEDNB
@@ -199,7 +200,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
       :: st == ABSENT || st == FREE -> claim(t, f, 0); k = OK
       :: st == COMPLETED || st == NOBODY -> settled()
 #ifndef W_BEGIN_NOT_IDEMPOTENT
-      :: st == PROGRESS && own == t ->                  /* its own claim, the reply was lost */
+      :: st == PROGRESS && own == t ->                  /* its own claim: an earlier reply was lost */
          live = 1; k = OK;
 #ifdef W_BEGIN_CLEARS_MARK
          disp = MARK
@@ -214,7 +215,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
         :: else -> k = INPROGRESS
 #else
         :: live -> k = INPROGRESS;
-           assert(own != t)                             /* P4: nobody is refused because of its own claim */
+           assert(own != t)                             /* P4: no attempt is rejected because of its own claim */
         :: !live && !disp -> claim(t, f, 0); k = OK
         :: !live && disp ->
 #if TAKES_ORPHANS || defined(W_TAKEOVER_OF_DISPATCHED)
@@ -256,7 +257,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
     :: o == COMPLETE ->
       if
 #ifndef W_COMPLETE_OVERWRITES
-      :: (st == COMPLETED || st == NOBODY) && own == t -> k = OK      /* its own, the reply was lost */
+      :: (st == COMPLETED || st == NOBODY) && own == t -> k = OK      /* its own outcome: an earlier reply was lost */
       :: (st == COMPLETED || st == NOBODY) && own != t -> settled()
 #endif
 #ifdef W_COMPLETE_NEEDS_LEASE
@@ -279,7 +280,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
          own = NOTOKEN; live = 0; k = OK;
          if
 #ifndef W_ABANDON_FREES_INHERITED
-         :: inh                                         /* back to the orphan that it was: its outcome is still unknown */
+         :: inh                                         /* becomes an orphan again: its outcome is still unknown */
 #endif
          :: else -> st = FREE; disp = 0; inh = 0
          fi
@@ -288,7 +289,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
     fi
   fi;
 #ifndef NO_MONITOR
-  /* P5: what a command may change, whatever its code says */
+  /* P5: what a command may change, independently of its code above */
   assert(!(o_st == COMPLETED || o_st == NOBODY) || (st == o_st && res == o_res && own == o_own));
   assert(o_st == ABSENT || fp == o_fp);
   assert(!(o_st == PROGRESS && o_own != t) || (st == o_st && own == o_own && disp == o_disp && live == o_live)
@@ -301,7 +302,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
 
 inline wipe() { st = ABSENT; own = 0; fp = 0; res = 0; disp = 0; inh = 0; live = 0 }
 
-/* A definitive result reaches the client: P2 the same for all, P3 never another request's. */
+/* A definitive result reaches the client. P2: the same result for all attempts. P3: never the result of another request. */
 inline answer(v) {
   if
   :: !answered ->
@@ -326,12 +327,12 @@ inline answer(v) {
 
 inline execute() {
   effects++;
-  assert(!P1 || effects <= 1 + EXTRA);                                      /* P1: store losses are counted, one more each */
-  assert(losses || !P1 || (st != ABSENT && fp == f && HOLDER))              /* P3, and the effect is the holder's */
+  assert(!P1 || effects <= 1 + EXTRA);                                      /* P1: each data loss of the store allows one more */
+  assert(losses || !P1 || (st != ABSENT && fp == f && HOLDER))              /* P3, and only the owner has the effect */
 }
 
-/* Where an attempt stands. A command is in flight from the moment its state is entered; its reply is read in the step that applies it,
-   because what comes between (a stall, too) is covered by what may happen before the next step. */
+/* States of an attempt. A command is in flight as soon as its state is entered. Its reply is read in the step that
+   applies the command: anything in between, for example a stall, is covered by what may happen before the next step. */
 #define BEGINNING   0
 #define OWNER       1
 #define DISPATCHING 2
@@ -362,25 +363,25 @@ inline execute() {
 #ifdef W_COMPLETE_NEEDS_LEASE
 #define MAY_BE_LOST 1
 #else
-#define MAY_BE_LOST losses                              /* the store lost the record to another request */
+#define MAY_BE_LOST losses                              /* the store lost the record, and another request claimed the key */
 #endif
 #define COMPLETED_REPLY \
        if \
        :: k == OK -> answer(out) \
        :: k == SETTLED -> answer(WINNERS(r)) \
-       :: k == SETTLEDNB                 /* 409: done, its body was not kept */ \
+       :: k == SETTLEDNB                 /* 409: done, its body was not stored */ \
        :: k == LOST -> assert(MAY_BE_LOST); answer(out) \
        fi; k = 0; r = 0; STOP
-#define FORGET ext = 0; answered = 0; unsure = 0; sent = 0   /* what an ended attempt needs no more: fewer states */
+#define FORGET ext = 0; answered = 0; unsure = 0; sent = 0   /* an ended attempt does not need these: fewer states */
 #define STOP FORGET; pc = END
-#define FIRST (started >= me - 1 || fpOf[me] != 1)      /* equal attempts start in their order: symmetry */
+#define FIRST (started >= me - 1 || fpOf[me] != 1)      /* symmetry: equal attempts start in their order */
 #define STARTED if :: !begun -> begun = 1; started++ :: else fi
 
 proctype attempt(byte me) {
   byte pc, late, f = fpOf[me], out = me, ext = EXTENDS;
   bool begun, answered, unsure, sent = MARK;
-  /* late: commands given up on that may still arrive. answered: its client has its answer. unsure: some begin had no reply.
-     sent: dispatch was asked for. out: the outcome to be kept. */
+  /* late: commands that the attempt gave up on, and that may still arrive. answered: its client has an answer.
+     unsure: a begin had no reply. sent: a dispatch was sent. out: the outcome to store. */
   do
   /* ---- commands that arrive late, or never ---- */
   :: d_step { late & BIT(BEGIN)  -> late = late & ~BIT(BEGIN); apply(me, TOKEN(me), f, BEGIN, 0, 0, 0); k = 0; r = 0 }
@@ -391,14 +392,14 @@ proctype attempt(byte me) {
   :: d_step { late & BIT(ABANDON)  -> late = late & ~BIT(ABANDON); apply(me, TOKEN(me), f, ABANDON, 0, 0, 0); k = 0; r = 0 }
   :: d_step { late && pc >= END -> late = 0 }
 
-  /* ---- death, with whatever is in flight ---- */
+  /* ---- a crash; a command in flight may still arrive ---- */
   :: atomic { pc < END && crashes < CRASH && FIRST -> STARTED; crashes++;
        if
        :: pc == BEGINNING   -> late = late | BIT(BEGIN)
        :: pc == DISPATCHING -> late = late | BIT(DISPATCH)
        :: pc == SETTLING    -> late = late | BIT(COMPLETE)
        :: pc == RELEASING   -> late = late | BIT(ABANDON)
-       :: true                                                             /* it was not sent, or is lost */
+       :: true                                                             /* the command was not sent, or is lost */
        fi;
        if :: sent || pc == DISPATCHING -> orphan_due = 1 :: else fi;
        FORGET; pc = DEAD }
@@ -410,9 +411,9 @@ proctype attempt(byte me) {
        :: k == OK -> told[me] = CURRENT; pc = OWNER;
 #ifdef RECONCILE
           if
-          :: inh && effects -> out = RECONCILED; pc = SETTLING             /* the callback: it was done */
-          :: inh && !effects                                               /* it was not: go on as the owner */
-          :: inh -> STOP                                               /* it cannot tell: 409, the lease runs out */
+          :: inh && effects -> out = RECONCILED; pc = SETTLING             /* the callback: the effect happened */
+          :: inh && !effects                                               /* the effect did not happen: go on as the owner */
+          :: inh -> STOP                                               /* the callback does not know: 409, the lease expires */
           :: !inh
           fi
 #endif
@@ -422,12 +423,12 @@ proctype attempt(byte me) {
        fi; k = 0; r = 0 }
   :: atomic { pc == BEGINNING && FIRST && giveups < GIVEUP -> STARTED; GIVE_UP_BEGIN; unsure = 1;
        if
-       :: pc = BEGINNING                                                   /* again, with the same token */
+       :: pc = BEGINNING                                                   /* begin again, with the same token */
        :: answered = 1; LEAVE                                              /* 503 */
        fi }
 
   /* ---- the owner, before the effect ---- */
-  :: atomic { pc == OWNER -> pc = RELEASING; answered = 1 }                /* our own 429 or 422, or the client left: nothing began */
+  :: atomic { pc == OWNER -> pc = RELEASING; answered = 1 }                /* our own 429 or 422, or the client left: no effect yet */
   :: d_step { pc == OWNER -> pc = (MARK -> EFFECT : DISPATCHING) }
   :: atomic { pc == DISPATCHING -> sent = 1; CALL(DISPATCH);
        if
@@ -447,8 +448,8 @@ proctype attempt(byte me) {
   /* ---- renewals, by a timer of their own ---- */
   :: atomic { (pc == OWNER || pc == EFFECT || pc == SETTLING) && ext -> ext--; CALL(EXTEND);
        if
-       :: k == OK || pc == SETTLING                                        /* once the effect happened, its outcome is kept */
-       :: k == SETTLED && pc != SETTLING -> answer(r); STOP            /* the signal fires before the effect */
+       :: k == OK || pc == SETTLING                                        /* after the effect, its outcome must be stored */
+       :: k == SETTLED && pc != SETTLING -> answer(r); STOP            /* the abort signal fires before the effect */
        :: k != OK && k != SETTLED && pc != SETTLING -> STOP            /* 409 */
        fi; k = 0; r = 0 }
   :: atomic { (pc == OWNER || pc == EFFECT || pc == SETTLING) && ext && giveups < GIVEUP -> ext--; GIVE_UP(EXTEND) }
@@ -456,12 +457,12 @@ proctype attempt(byte me) {
   /* ---- the effect: any time may have passed since dispatch ---- */
 #ifdef NO_STALL
   :: atomic { pc == EFFECT && !(MINE(TOKEN(me), me) && live) -> STOP }
-#define MAY_ACT (MINE(TOKEN(me), me) && live)            /* the fence knows the generation, too */
+#define MAY_ACT (MINE(TOKEN(me), me) && live)            /* the fence also knows the generation */
 #else
 #define MAY_ACT true
 #endif
-  :: atomic { pc == EFFECT && MAY_ACT -> execute(); pc = SETTLING }        /* done, and we have the answer */
-  :: d_step { pc == EFFECT -> pc = SETTLING }                                       /* an outcome that must be kept, yet nothing was done */
+  :: atomic { pc == EFFECT && MAY_ACT -> execute(); pc = SETTLING }        /* done, and the attempt has the answer */
+  :: d_step { pc == EFFECT -> pc = SETTLING }                                       /* an outcome that must be stored, but no effect */
   :: atomic { pc == EFFECT && MAY_ACT -> execute(); answered = 1;          /* done; 504 or the client left: the outcome comes later */
 #ifdef W_RELEASE_ON_DISCONNECT
        pc = RELEASING
@@ -469,20 +470,20 @@ proctype attempt(byte me) {
        pc = SETTLING
 #endif
      }
-  :: atomic { pc == EFFECT -> pc = RELEASING; answered = 1 }               /* known not to have happened: refused, provider's 429 */
+  :: atomic { pc == EFFECT -> pc = RELEASING; answered = 1 }               /* certainly no effect: rejected, or the provider's 429 */
 
-  /* ---- settle: the outcome is kept before the client has the end of its answer ---- */
+  /* ---- settle: the outcome is stored before the client has the end of its answer ---- */
 #ifdef W_TOO_LARGE_IS_RELEASED
   :: atomic { pc == SETTLING -> answer(out); pc = RELEASING }
 #else
-  :: atomic { pc == SETTLING -> d_step { apply(me, TOKEN(me), f, COMPLETE, out, 1, 0) }; COMPLETED_REPLY }      /* over the bound */
+  :: atomic { pc == SETTLING -> d_step { apply(me, TOKEN(me), f, COMPLETE, out, 1, 0) }; COMPLETED_REPLY }      /* larger than the bound */
 #endif
   :: atomic { pc == SETTLING -> CALL(COMPLETE); COMPLETED_REPLY }
   :: atomic { pc == SETTLING && giveups < GIVEUP -> GIVE_UP(COMPLETE);
 #ifdef STRICT
-       answered = 1;                                                       /* 503; the key will have the result */
+       answered = 1;                                                       /* 503; a later attempt gets the result */
 #else
-       answer(out);                                                        /* I12: the client gets its answer, keeping is retried */
+       answer(out);                                                        /* I12: the client gets its answer; complete is retried */
 #endif
 #ifdef W_NO_BACKGROUND_SETTLE
        STOP
@@ -496,7 +497,7 @@ proctype attempt(byte me) {
   atomic { ended++; told[me] = NEVER; pc = 0; out = 0; begun = 0 }
 }
 
-/* Time, the store's misfortunes, and in the end the judge. */
+/* Time, data losses of the store, and the final checks. */
 active proctype world() {
   do
 #ifdef W_LEASE_IS_TTL
@@ -516,10 +517,10 @@ active proctype world() {
 #endif
   :: ended == N -> break
   od;
-  /* P4: nobody runs any more, the lease is over; one more retry of the same request */
+  /* P4: all attempts have ended and the lease has expired. One more retry of the same request must get a reply. */
   atomic {
     live = 0;
-    assert(TAKES_ORPHANS || losses || orphan_due || !(st == PROGRESS && disp));   /* no orphan unless an owner died after dispatch */
+    assert(TAKES_ORPHANS || losses || orphan_due || !(st == PROGRESS && disp));   /* no orphan unless an owner crashed after dispatch */
     apply(PROBE, PROBE, (st == ABSENT -> 1 : fp), BEGIN, 0, 0, 0);
     assert(k == OK || k == SETTLED || k == SETTLEDNB || (k == UNKNOWN && st == PROGRESS && disp))
   }
@@ -534,7 +535,7 @@ init {
        if
        :: fpOf[i - 1] == 1 -> fpOf[i] = 1
 #if FPS > 1
-       :: i > (N + 1) / 2 -> fpOf[i] = 2                 /* at most half: the rest is a renaming */
+       :: i > (N + 1) / 2 -> fpOf[i] = 2                 /* at most half: the rest is the same, with names exchanged */
 #endif
        fi
     :: else -> break

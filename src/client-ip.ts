@@ -1,5 +1,5 @@
 /**
- * Clients told apart by address, behind proxies that you trust.
+ * Identifies clients by address, also behind proxies that you trust.
  * @module headgate/client-ip
  */
 
@@ -9,41 +9,44 @@ import { checkOptions } from './core/options.ts';
 /** Options of {@link createClientIp}. */
 export interface ClientIpOptions {
   /**
-   * The proxies in front of this server, nobody else's word about addresses being taken: how many there are, or their addresses, as CIDR blocks,
-   * single addresses, or `loopback`, `linklocal` and `uniquelocal`. Count only where nobody can reach this server, or a proxy of the row, by a
-   * shorter way: whoever can, says who he is.
-   * @default 0: the client is whoever is connected, and no header is read
+   * The trusted proxies in front of this server: their number, or a list of their addresses. The list may contain CIDR
+   * blocks, single addresses, and the names `loopback`, `linklocal` and `uniquelocal`. No other peer's header is
+   * believed. Use a number only if every request passes all the proxies: a client that can connect to this server, or
+   * to a later proxy, directly can claim any address.
+   * @default 0: the client is the peer of the connection, and no header is read
    */
   readonly trustedProxies?: number | readonly string[] | undefined;
   /**
-   * The field in which your proxies say whom they had connected: `x-forwarded-for`, `forwarded` (RFC 7239), or
-   * another one with addresses in it, such as `cf-connecting-ip`. One that your proxies pass on untouched is the client's to forge.
+   * The header in which your proxies write the address of their peer: `x-forwarded-for`, `forwarded` (RFC 7239), or
+   * another header with a list of addresses, such as `cf-connecting-ip`. If your proxies forward this header unchanged,
+   * clients can forge it.
    * @default 'x-forwarded-for'
    */
   readonly header?: string | undefined;
   /**
-   * Leading bits of an IPv6 address that make one client: a household or a host gets a whole /64, and picks a new address as it likes.
+   * Leading bits of an IPv6 address that identify a client. A household or a host gets a whole /64, and can use any
+   * address in it.
    * @default 64
    */
   readonly ipv6Prefix?: number | undefined;
 }
 
-/** The fields of a request: `Headers`, or what Node has. */
+/** The headers of a request: `Headers`, or the `headers` of a Node request. */
 export type RequestFields =
   | {
-      /** The field's value, by name in any case; null where it is absent. */
+      /** The value of the header, by name in any case; null if it is missing. */
       get(name: string): string | null;
     }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * The client's address in one form for each client: `192.0.2.1`, `2001:db8:0:1::/64`. Undefined only where the server does not know who is
- * connected, and counts no proxies, as behind a Unix socket.
- * @param connected the address at the other end of the connection
+ * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:1::/64`. It returns undefined only if
+ * the connection has no address, as with a Unix socket, and no counted proxy wrote one.
+ * @param connected the address of the peer of the connection
  */
 export type ClientIp = (connected: string | undefined | null, fields: RequestFields) => string | undefined;
 
-/** Its 2 or 8 groups of 16 bits; a mapped IPv4 address has 2. */
+/** 2 (IPv4) or 8 (IPv6) groups of 16 bits. An IPv4 address mapped to IPv6 has 2. */
 type Address = readonly number[];
 type Block = readonly [base: Address, bits: number];
 
@@ -57,14 +60,17 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
 const MAX_LENGTH = 100;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
-/** A parameter of `Forwarded`. A quoted string may hold anything but quotes and backslashes, of which no address has any. */
+/**
+ * A parameter of `Forwarded`. A quoted string may not contain quotes and backslashes, because no address contains them.
+ */
 const PARAMETER = new RegExp(`^(${TOKEN})=(?:(${TOKEN})|"([^"\\\\]*)")$`);
 
 /**
- * Makes what tells clients apart by address, for limits that have no account to go by.
+ * Creates a function that identifies clients by address, for limits without an account.
  *
- * Proxies append to what they were sent, so the list is read from its end, as far as trust goes: what stands before that, anybody may have written. Where
- * a trusted proxy wrote something that is no address, the client is that proxy: a shared allowance rather than a free one.
+ * Each proxy appends to the list it received. So the list is read from its end, for as long as the proxies are trusted;
+ * any client may have written the entries before that. If a trusted proxy wrote something that is not an address, the
+ * client is that proxy: its clients then share one allowance, instead of having none.
  * @throws OptionError
  * @example
  * ```ts
@@ -78,20 +84,20 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   checkOptions(options, ['trustedProxies', 'header', 'ipv6Prefix'], 'options');
   const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 64 } = options;
   if (typeof header !== 'string' || !new RegExp(`^${TOKEN}$`).test(header)) {
-    throw new OptionError('header', header, 'must be the name of a field');
+    throw new OptionError('header', header, 'must be the name of a header');
   }
   if (!Number.isInteger(ipv6Prefix) || ipv6Prefix < 1 || ipv6Prefix > 128) {
     throw new OptionError('ipv6Prefix', ipv6Prefix, 'must be a whole number of bits from 1 to 128');
   }
   const name = header.toLowerCase();
   const read = name === 'forwarded' ? forwardedFor : (entry: string) => entry;
-  const isTrusted = trust(trustedProxies);
+  const isTrusted = trustCheck(trustedProxies);
   return (connected, fields) => {
     let hop = 0;
     let address = parseAddress(connected ?? '');
-    // Counted, a connection without an address is a proxy like any other.
-    if (!isTrusted(address, hop)) return address && keyOf(address, ipv6Prefix);
-    const entries = fieldOf(fields, name).split(',');
+    // If proxies are counted, a connection without an address counts as a proxy too.
+    if (!isTrusted(address, hop)) return address && clientName(address, ipv6Prefix);
+    const entries = headerValue(fields, name).split(',');
     for (let at = entries.length - 1; at >= 0; at--) {
       const next = parseAddress(read((entries[at] as string).trim()) ?? '');
       if (next === undefined) break;
@@ -99,12 +105,15 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
       hop += 1;
       if (!isTrusted(address, hop)) break;
     }
-    return address && keyOf(address, ipv6Prefix);
+    return address && clientName(address, ipv6Prefix);
   };
 }
 
-/** @throws OptionError */
-function trust(trusted: number | readonly string[]): (address: Address | undefined, hop: number) => boolean {
+/**
+ * Returns a check whether a proxy is trusted.
+ * @throws OptionError
+ */
+function trustCheck(trusted: number | readonly string[]): (address: Address | undefined, hop: number) => boolean {
   if (Array.isArray(trusted)) {
     const blocks = trusted.flatMap((text: unknown, i) => {
       const place = `trustedProxies[${i}]`;
@@ -114,7 +123,7 @@ function trust(trusted: number | readonly string[]): (address: Address | undefin
     return (address) => address !== undefined && blocks.some((block) => isInside(address, block));
   }
   if (!Number.isInteger(trusted) || (trusted as number) < 0) {
-    throw new OptionError('trustedProxies', trusted, 'must be a count of proxies, or a list of their addresses');
+    throw new OptionError('trustedProxies', trusted, 'must be the number of proxies, or a list of their addresses');
   }
   return (_address, hop) => hop < (trusted as number);
 }
@@ -127,11 +136,12 @@ function parseBlock(text: unknown, place: string): Block {
     throw new OptionError(place, text, `must be an address, a CIDR block, or one of ${Object.keys(NAMED).join(', ')}`);
   }
   const base = unmapped(given);
-  const most = base.length * 16;
-  // The block of a mapped address is counted from its 96 leading bits.
-  const length = bits === undefined ? most : Number(bits) - (given.length - base.length) * 16;
-  if (length < 1 || length > most) {
-    const reason = 'must be a block within its address family; to trust everybody is to let clients say who they are';
+  const maxLength = base.length * 16;
+  // The prefix of a mapped address includes the 96 bits before the IPv4 address.
+  const length = bits === undefined ? maxLength : Number(bits) - (given.length - base.length) * 16;
+  if (length < 1 || length > maxLength) {
+    const reason =
+      'must be a block within its address family; a block of all addresses would let every client choose its address';
     throw new OptionError(place, text, reason);
   }
   return [masked(base, length), length];
@@ -145,7 +155,7 @@ function masked(address: Address, bits: number): number[] {
   return address.map((group, i) => group & mask(bits, i));
 }
 
-/** Of the group at this place, where so many leading bits of the address count. */
+/** The mask of one group, for a prefix of so many bits of the whole address. */
 function mask(bits: number, at: number): number {
   return 0xffff & (0xffff0000 >> Math.min(16, Math.max(0, bits - 16 * at)));
 }
@@ -154,7 +164,7 @@ function groupOf(address: Address, at: number): number {
   return address[at] as number;
 }
 
-/** An address as it stands in a header or comes from a socket: perhaps mapped, in brackets, with a zone or a port. */
+/** Parses an address from a header or a socket. It may be mapped, in brackets, or have a zone or a port. */
 function parseAddress(text: string): Address | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const [, bracketed, dotted] = /^(?:\[([^\]]*:[^\]]*)\]|([\d.]+))(?::\w+)?$/.exec(text) ?? [];
@@ -166,7 +176,7 @@ function parseBare(text: string): Address | undefined {
   return text.includes(':') ? parseIPv6(text) : parseIPv4(text);
 }
 
-/** Dotted decimal alone: a zero in front means octal to some, and nothing to others. */
+/** Only dotted decimal: some programs read a leading zero as octal, others ignore it. */
 function parseIPv4(text: string): Address | undefined {
   if (!IPV4.test(text)) return undefined;
   const [a = 0, b = 0, c = 0, d = 0] = text.split('.').map(Number);
@@ -181,13 +191,13 @@ function parseIPv6(text: string): Address | undefined {
   const back = gap < 0 ? [] : parseGroups(bare.slice(gap + 2), true);
   if (front === undefined || back === undefined) return undefined;
   const missing = 8 - front.length - back.length;
-  // Two colons stand for one group or more.
+  // Two colons replace at least one group.
   if (gap < 0 ? missing !== 0 : missing < 1) return undefined;
   for (let i = 0; i < missing; i++) front.push(0);
   return [...front, ...back];
 }
 
-/** @param isLast the last of them may be two, in dotted decimal */
+/** @param isLast whether the last two groups may be in dotted decimal */
 function parseGroups(text: string, isLast: boolean): number[] | undefined {
   const groups: number[] = [];
   if (text === '') return groups;
@@ -200,19 +210,19 @@ function parseGroups(text: string, isLast: boolean): number[] | undefined {
   return dotted && [...groups, ...dotted];
 }
 
-/** IPv4 clients of a dual-stack server look like neighbours in one IPv6 block. */
+/** Without this, all IPv4 clients of a dual-stack server would be in one IPv6 block, and so be one client. */
 function unmapped(address: Address): Address {
   const isMapped = address.length === 8 && address.every((group, i) => i > 5 || group === (i === 5 ? 0xffff : 0));
   return isMapped ? address.slice(6) : address;
 }
 
-function keyOf(address: Address, prefix: number): string {
+function clientName(address: Address, prefix: number): string {
   if (address.length === 2) return address.map((group) => `${group >> 8}.${group & 0xff}`).join('.');
   const text = shortened(masked(address, prefix));
   return prefix === 128 ? text : `${text}/${prefix}`;
 }
 
-/** As RFC 5952 writes it: the first of the longest rows of two zeros or more left out. */
+/** Writes an address as RFC 5952 says: the first of the longest runs of two or more zeros is replaced by `::`. */
 function shortened(groups: readonly number[]): string {
   let [start, length] = [0, 1];
   for (let i = 0; i < groups.length; i++) {
@@ -225,22 +235,22 @@ function shortened(groups: readonly number[]): string {
   return length === 1 ? text(groups) : `${text(groups.slice(0, start))}::${text(groups.slice(start + length))}`;
 }
 
-/** The `for` of one element of `Forwarded`; undefined where it says none, or is no element. */
+/** The `for` of one element of `Forwarded`; undefined if there is none, or if the element is malformed. */
 function forwardedFor(element: string): string | undefined {
-  let found: string | undefined;
+  let address: string | undefined;
   for (const text of element.split(';')) {
     if (text.trim() === '') continue;
     const parameter = PARAMETER.exec(text.trim());
     if (parameter === null) return undefined;
     const [, name = '', token, quoted] = parameter;
     if (name.toLowerCase() !== 'for') continue;
-    if (found !== undefined) return undefined;
-    found = token ?? quoted;
+    if (address !== undefined) return undefined;
+    address = token ?? quoted;
   }
-  return found;
+  return address;
 }
 
-function fieldOf(fields: RequestFields, name: string): string {
+function headerValue(fields: RequestFields, name: string): string {
   const value = typeof fields.get === 'function' ? fields.get(name) : (fields as Record<string, unknown>)[name];
   return Array.isArray(value) ? value.join() : String(value ?? '');
 }

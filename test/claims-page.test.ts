@@ -25,23 +25,18 @@ const held = { ...common, leaseMs: 1_000, generation: 3 };
 const beginning: BeginCommand = { ...common, leaseMs: 1_000, onOrphan: 'reject', dispatch: false };
 
 const own = runningClaim(NOW);
-const anothers: ClaimRecord = { ...own, owner: 'b' };
+const foreign: ClaimRecord = { ...own, owner: 'b' };
 const free: ClaimRecord = { ...own, state: 'free', owner: '', leaseUntil: NOW };
 const completed: ClaimRecord = { ...own, state: 'completed', leaseUntil: NOW, result: RESULT };
 
-/** Records that a column of the page stands for: all of them must answer as its cell says. */
+/** The records that a column of the page describes. Each of them must behave as the cell says. */
 const COLUMNS: Record<string, readonly (ClaimRecord | undefined)[]> = {
   absent: [undefined, { ...completed, keptUntil: NOW }],
   free: [free],
   own: [own, { ...own, leaseUntil: NOW }, { ...own, dispatched: true }, { ...own, dispatched: true, leaseUntil: NOW }],
   'own, inherited': [{ ...own, dispatched: true, inherited: true }],
-  "another's": [
-    anothers,
-    { ...anothers, leaseUntil: NOW },
-    { ...anothers, dispatched: true },
-    { ...own, generation: 4 },
-  ],
-  'in progress': [own, anothers, { ...anothers, leaseUntil: NOW }, { ...anothers, dispatched: true, leaseUntil: NOW }],
+  "another's": [foreign, { ...foreign, leaseUntil: NOW }, { ...foreign, dispatched: true }, { ...own, generation: 4 }],
+  'in progress': [own, foreign, { ...foreign, leaseUntil: NOW }, { ...foreign, dispatched: true, leaseUntil: NOW }],
   'completed by this token': [completed],
   'completed by another': [{ ...completed, owner: 'b' }],
   completed: [completed, { ...completed, owner: 'b' }],
@@ -49,8 +44,8 @@ const COLUMNS: Record<string, readonly (ClaimRecord | undefined)[]> = {
 
 type Step = { readonly record: ClaimRecord | undefined; readonly reply: { readonly kind: string } };
 
-/** Carries a command out, as a sender whose request has this fingerprint. */
-function carryOut(command: string, record: ClaimRecord | undefined, fingerprint = 'f'): Step {
+/** Executes a command of a request with this fingerprint. */
+function execute(command: string, record: ClaimRecord | undefined, fingerprint = 'f'): Step {
   switch (command) {
     case 'begin':
       return begin(record, { ...beginning, fingerprint }, NOW);
@@ -68,7 +63,7 @@ function carryOut(command: string, record: ClaimRecord | undefined, fingerprint 
 const renewed = { leaseUntil: NOW + 1_000, keptUntil: NOW + 50_000 };
 const claimed = { ...own, ...renewed };
 
-/** What the page's words make of a record. */
+/** What each effect word of the page does to a record. */
 const EFFECTS: Record<string, (before: ClaimRecord | undefined) => ClaimRecord | undefined> = {
   '–': (before) => before,
   claims: (before) => ({ ...claimed, generation: (before?.generation ?? 0) + 1 }),
@@ -86,7 +81,7 @@ const EFFECTS: Record<string, (before: ClaimRecord | undefined) => ClaimRecord |
   orphans: (before) => before && { ...before, owner: '', leaseUntil: NOW, keptUntil: NOW + 50_000 },
 };
 
-/** Rows of the table whose head begins with these columns. */
+/** The rows of the table whose header begins with these columns. */
 function table(...head: readonly string[]): readonly (readonly string[])[] {
   const start = page.indexOf(`| ${head.join(' | ')} |`);
   if (start === -1) throw new Error(`no table of ${head.join(', ')}`);
@@ -104,7 +99,7 @@ function table(...head: readonly string[]): readonly (readonly string[])[] {
 function expectCell(cell: string, before: ClaimRecord | undefined, { record, reply }: Step): void {
   const [effect, kind] = cell.split(' → ') as [string, string];
   expect(reply.kind, cell).toBe(kind);
-  // What is over counts as absent.
+  // An expired record counts as absent.
   const live = before !== undefined && before.keptUntil > NOW ? before : undefined;
   expect(record, cell).toEqual((EFFECTS[effect] as (typeof EFFECTS)[string])(live));
   if (effect === '–') expect(record, cell).toBe(live);
@@ -117,22 +112,22 @@ function cells(...head: readonly string[]): [command: string, column: string, ce
   );
 }
 
-describe('the page of claims says what the code does', () => {
+describe('docs/claims.md describes what the code does', () => {
   const same = cells('command', 'absent', 'free', 'own');
   const other = cells('command', 'free', 'in progress', 'completed');
   const takeovers = table('lease', 'mark', '`onOrphan`').slice(1);
 
-  it('has every cell', () => expect([same.length, other.length, takeovers.length]).toEqual([35, 15, 5]));
+  it('has all cells', () => expect([same.length, other.length, takeovers.length]).toEqual([35, 15, 5]));
 
   it.each(same.filter(([, , cell]) => cell !== 'see below'))('%s, %s: %s', (command, column, cell) => {
     for (const record of COLUMNS[column] as NonNullable<(typeof COLUMNS)[string]>) {
-      expectCell(cell, record, carryOut(command, record));
+      expectCell(cell, record, execute(command, record));
     }
   });
 
   it.each(other)('another fingerprint: %s, %s: %s', (command, column, cell) => {
     for (const record of COLUMNS[column] as NonNullable<(typeof COLUMNS)[string]>) {
-      expectCell(cell, record, carryOut(command, record, 'g'));
+      expectCell(cell, record, execute(command, record, 'g'));
     }
   });
 
@@ -141,18 +136,18 @@ describe('the page of claims says what the code does', () => {
     const marks = mark === 'either' ? [true, false] : [mark === 'yes'];
     for (const onOrphan of policies as OnOrphan[]) {
       for (const dispatched of marks) {
-        const record = { ...anothers, dispatched, leaseUntil: lease === 'over' ? NOW : NOW + 1 };
+        const record = { ...foreign, dispatched, leaseUntil: lease === 'over' ? NOW : NOW + 1 };
         expectCell(cell as string, record, begin(record, { ...beginning, onOrphan }, NOW));
       }
     }
   });
 
-  it('lists the variants of the model, all of them, and the stories of the suite', () => {
+  it('lists all variants of the model, and the cases of the suite', () => {
     const listed = [...page.matchAll(/^\| `(W_[A-Z_]+)` \|/gm)].map(([, name]) => name as string);
     const modelled = new Set(model.match(/\bW_[A-Z_]+\b/g)?.filter((name) => name !== 'W_'));
     expect(listed.sort()).toEqual([...modelled].sort());
-    const stories = CLAIM_CASES.map(({ name }) => name.split(':')[0] as string).filter((name) => name.startsWith('W_'));
-    // An outcome without a record is kept in every variant of the model that loses one.
-    expect(stories.filter((name) => !listed.includes(name))).toEqual(['W_COMPLETE_NEEDS_RECORD']);
+    const cases = CLAIM_CASES.map(({ name }) => name.split(':')[0] as string).filter((name) => name.startsWith('W_'));
+    // The model has no such variant: each of its variants that loses a record still stores an outcome without a record.
+    expect(cases.filter((name) => !listed.includes(name))).toEqual(['W_COMPLETE_NEEDS_RECORD']);
   });
 });

@@ -4,8 +4,8 @@ import { type ClientIpOptions, createClientIp } from '../src/client-ip.ts';
 const PROXY = '10.0.0.1';
 const OTHER_PROXY = '10.0.0.2';
 
-/** What is told of a client behind what the proxies wrote. */
-function tell(options: ClientIpOptions, connected: string | undefined, field?: string, name = 'x-forwarded-for') {
+/** The client that headgate identifies when the proxies wrote `field`. */
+function identify(options: ClientIpOptions, connected: string | undefined, field?: string, name = 'x-forwarded-for') {
   return createClientIp(options)(connected, new Headers(field === undefined ? {} : { [name]: field }));
 }
 
@@ -21,95 +21,95 @@ describe('without proxies', () => {
     ['', undefined],
     ['/run/app.sock', undefined],
     [undefined, undefined],
-  ])('%s is %s', (connected, client) => expect(tell({}, connected)).toBe(client));
+  ])('%s is %s', (connected, client) => expect(identify({}, connected)).toBe(client));
 
-  it('no header is believed', () => {
-    expect(tell({}, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
-    expect(tell({ trustedProxies: [] }, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
+  it('no header is read', () => {
+    expect(identify({}, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
+    expect(identify({ trustedProxies: [] }, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
   });
 
-  it('CVE-2026-30827: IPv4 clients of a dual-stack server are not one client, in whatever form they come', () => {
-    const clients = ['::ffff:c0a8:1', '::ffff:c0a8:2', '::ffff:192.168.0.3'].map((one) => tell({}, one));
+  it('CVE-2026-30827: IPv4 clients of a dual-stack server are different clients, in any form of address', () => {
+    const clients = ['::ffff:c0a8:1', '::ffff:c0a8:2', '::ffff:192.168.0.3'].map((one) => identify({}, one));
     expect(clients).toEqual(['192.168.0.1', '192.168.0.2', '192.168.0.3']);
   });
 
-  it('a whole /64 is one client, its neighbour another; the prefix is yours to set', () => {
+  it('a whole /64 is one client, and the next /64 another one; the prefix is an option', () => {
     const [one, other] = ['2001:db8::1', '2001:db8::ffff:ffff:ffff:ffff'];
-    expect(tell({}, one)).toBe(tell({}, other));
-    expect(tell({}, '2001:db8:0:1::1')).not.toBe(tell({}, one));
-    expect(tell({ ipv6Prefix: 56 }, '2001:db8:0:1ff::1')).toBe('2001:db8:0:100::/56');
-    expect(tell({ ipv6Prefix: 128 }, one)).toBe('2001:db8::1');
-    expect(tell({ ipv6Prefix: 1 }, 'ffff::')).toBe('8000::/1');
-    expect(tell({ ipv6Prefix: 1 }, '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify({}, one)).toBe(identify({}, other));
+    expect(identify({}, '2001:db8:0:1::1')).not.toBe(identify({}, one));
+    expect(identify({ ipv6Prefix: 56 }, '2001:db8:0:1ff::1')).toBe('2001:db8:0:100::/56');
+    expect(identify({ ipv6Prefix: 128 }, one)).toBe('2001:db8::1');
+    expect(identify({ ipv6Prefix: 1 }, 'ffff::')).toBe('8000::/1');
+    expect(identify({ ipv6Prefix: 1 }, '203.0.113.9')).toBe('203.0.113.9');
   });
 });
 
 describe('proxies by count', () => {
-  it('the client is as many entries from the end as there are proxies', () => {
-    const row = '6.6.6.6, 203.0.113.9, 10.0.0.2';
-    expect(tell({ trustedProxies: 1 }, PROXY, row)).toBe('10.0.0.2');
-    expect(tell({ trustedProxies: 2 }, PROXY, row)).toBe('203.0.113.9');
+  it('the client is the entry as far from the end as there are proxies', () => {
+    const list = '6.6.6.6, 203.0.113.9, 10.0.0.2';
+    expect(identify({ trustedProxies: 1 }, PROXY, list)).toBe('10.0.0.2');
+    expect(identify({ trustedProxies: 2 }, PROXY, list)).toBe('203.0.113.9');
   });
 
-  it('what a client wrote to the left of it does not count', () => {
+  it('entries that a client wrote before that are ignored', () => {
     const clients = ['', '6.6.6.6, ', '7.7.7.7,,, ', '::1, unknown, ", '].map((forged) =>
-      tell({ trustedProxies: 1 }, PROXY, `${forged}203.0.113.9`),
+      identify({ trustedProxies: 1 }, PROXY, `${forged}203.0.113.9`),
     );
     expect(new Set(clients)).toEqual(new Set(['203.0.113.9']));
   });
 
-  it('fewer entries than proxies: the furthest one known', () => {
-    expect(tell({ trustedProxies: 3 }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
-    expect(tell({ trustedProxies: 3 }, PROXY)).toBe(PROXY);
-    expect(tell({ trustedProxies: 3 }, PROXY, '')).toBe(PROXY);
+  it('with fewer entries than proxies, the client is the first entry', () => {
+    expect(identify({ trustedProxies: 3 }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify({ trustedProxies: 3 }, PROXY)).toBe(PROXY);
+    expect(identify({ trustedProxies: 3 }, PROXY, '')).toBe(PROXY);
   });
 
-  it('a Unix socket is a proxy too', () => {
-    expect(tell({ trustedProxies: 1 }, undefined, '203.0.113.9')).toBe('203.0.113.9');
-    expect(tell({ trustedProxies: 1 }, undefined)).toBeUndefined();
+  it('a connection over a Unix socket counts as a proxy', () => {
+    expect(identify({ trustedProxies: 1 }, undefined, '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify({ trustedProxies: 1 }, undefined)).toBeUndefined();
   });
 });
 
 describe('proxies by address', () => {
   const blocks = { trustedProxies: ['10.0.0.0/8', '2001:db8:ffff::/48'] };
 
-  it('the client is the last that is no proxy', () => {
-    expect(tell(blocks, PROXY, `6.6.6.6, 203.0.113.9, ${OTHER_PROXY}`)).toBe('203.0.113.9');
-    expect(tell(blocks, '2001:db8:ffff::7', '6.6.6.6, 203.0.113.9')).toBe('203.0.113.9');
+  it('the client is the last entry that is not a proxy', () => {
+    expect(identify(blocks, PROXY, `6.6.6.6, 203.0.113.9, ${OTHER_PROXY}`)).toBe('203.0.113.9');
+    expect(identify(blocks, '2001:db8:ffff::7', '6.6.6.6, 203.0.113.9')).toBe('203.0.113.9');
   });
 
-  it('whoever comes past the proxies is not believed', () => {
-    expect(tell(blocks, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
-    expect(tell(blocks, '11.0.0.1', '198.51.100.1')).toBe('11.0.0.1');
-    expect(tell(blocks, undefined, '198.51.100.1')).toBeUndefined();
+  it('the header of a client that connects directly is ignored', () => {
+    expect(identify(blocks, '203.0.113.9', '198.51.100.1')).toBe('203.0.113.9');
+    expect(identify(blocks, '11.0.0.1', '198.51.100.1')).toBe('11.0.0.1');
+    expect(identify(blocks, undefined, '198.51.100.1')).toBeUndefined();
   });
 
-  it('a proxy is known in its mapped form', () => {
-    expect(tell(blocks, '::ffff:10.0.0.1', '203.0.113.9')).toBe('203.0.113.9');
-    expect(tell(blocks, '::ffff:a00:1', '203.0.113.9')).toBe('203.0.113.9');
-    expect(tell({ trustedProxies: ['::ffff:10.0.0.0/104'] }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
-    expect(tell({ trustedProxies: ['::ffff:a00:1'] }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
+  it('a proxy is recognised in its mapped form', () => {
+    expect(identify(blocks, '::ffff:10.0.0.1', '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify(blocks, '::ffff:a00:1', '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify({ trustedProxies: ['::ffff:10.0.0.0/104'] }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify({ trustedProxies: ['::ffff:a00:1'] }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
   });
 
-  it('nobody but proxies in the row: the first of them', () => {
-    expect(tell(blocks, PROXY, '10.0.0.9, 10.0.0.8')).toBe('10.0.0.9');
+  it('if the list has only proxies, the client is the first of them', () => {
+    expect(identify(blocks, PROXY, '10.0.0.9, 10.0.0.8')).toBe('10.0.0.9');
   });
 
-  it('single addresses and the well-known names will do', () => {
-    expect(tell({ trustedProxies: [PROXY] }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
-    expect(tell({ trustedProxies: [PROXY] }, OTHER_PROXY, '203.0.113.9')).toBe(OTHER_PROXY);
+  it('a proxy may be given as a single address or a well-known name', () => {
+    expect(identify({ trustedProxies: [PROXY] }, PROXY, '203.0.113.9')).toBe('203.0.113.9');
+    expect(identify({ trustedProxies: [PROXY] }, OTHER_PROXY, '203.0.113.9')).toBe(OTHER_PROXY);
     for (const [name, address] of [
       ['loopback', '127.0.0.1'],
       ['loopback', '::1'],
       ['linklocal', 'fe80::1%eth0'],
       ['uniquelocal', '192.168.3.4'],
     ] as const) {
-      expect(tell({ trustedProxies: [name] }, address, '203.0.113.9')).toBe('203.0.113.9');
+      expect(identify({ trustedProxies: [name] }, address, '203.0.113.9')).toBe('203.0.113.9');
     }
   });
 });
 
-describe('what stands in the row', () => {
+describe('an entry of the list', () => {
   it.each([
     ['203.0.113.9:4711', '203.0.113.9'],
     ['[2001:db8::1]', '2001:db8::/64'],
@@ -117,7 +117,7 @@ describe('what stands in the row', () => {
     ['[fe80::1%25eth0]:80', 'fe80::/64'],
     ['[::ffff:203.0.113.9]:80', '203.0.113.9'],
     ['2001:DB8::1', '2001:db8::/64'],
-  ])('%s is read', (entry, client) => expect(tell({ trustedProxies: 1 }, PROXY, entry)).toBe(client));
+  ])('%s is an address', (entry, client) => expect(identify({ trustedProxies: 1 }, PROXY, entry)).toBe(client));
 
   it.each([
     'unknown',
@@ -138,15 +138,15 @@ describe('what stands in the row', () => {
     '%eth0',
     '::%'.repeat(50),
     'x'.repeat(10_000),
-  ])('%s is no address: the client is the proxy that wrote it, never what stands before', (entry) => {
-    expect(tell({ trustedProxies: 2 }, PROXY, `6.6.6.6, ${entry}`)).toBe(PROXY);
-    expect(tell({ trustedProxies: ['10.0.0.0/8'] }, PROXY, `6.6.6.6, ${entry}`)).toBe(PROXY);
+  ])('%s is not an address: the client is the proxy that wrote it, never an entry before it', (entry) => {
+    expect(identify({ trustedProxies: 2 }, PROXY, `6.6.6.6, ${entry}`)).toBe(PROXY);
+    expect(identify({ trustedProxies: ['10.0.0.0/8'] }, PROXY, `6.6.6.6, ${entry}`)).toBe(PROXY);
   });
 });
 
 describe('Forwarded (RFC 7239)', () => {
   const options: ClientIpOptions = { trustedProxies: 1, header: 'Forwarded' };
-  const forwarded = (field: string) => tell(options, PROXY, field, 'forwarded');
+  const forwarded = (field: string) => identify(options, PROXY, field, 'forwarded');
 
   it.each([
     ['for=203.0.113.9', '203.0.113.9'],
@@ -155,7 +155,7 @@ describe('Forwarded (RFC 7239)', () => {
     ['for="[2001:db8::1]:4711"', '2001:db8::/64'],
     ['for="[2001:db8::1]:_obfuscated"', '2001:db8::/64'],
     ['for=6.6.6.6, for=203.0.113.9', '203.0.113.9'],
-    // An open quote of the client's does not swallow what the proxy wrote behind it.
+    // A quote that the client opened does not hide what the proxy wrote after it.
     ['for="6.6.6.6, for=203.0.113.9', '203.0.113.9'],
     ['", for="203.0.113.9"', '203.0.113.9'],
   ])('%s is %s', (field, client) => expect(forwarded(field)).toBe(client));
@@ -168,18 +168,18 @@ describe('Forwarded (RFC 7239)', () => {
     'for=[2001:db8::1]',
     'for=203.0.113.9;for=6.6.6.6',
     'for="203.0.113.9',
-    // A host that the client chose, in quotes, cannot bring in an element of its own.
+    // A quoted host that the client chose cannot add an element.
     'for=203.0.113.9;host="a, for=6.6.6.6"',
     'for=203.0.113.9;host="a, for=6.6.6.6;x=\\""',
-  ])('%s: the proxy itself', (field) => expect(forwarded(field)).toBe(PROXY));
+  ])('%s: the client is the proxy itself', (field) => expect(forwarded(field)).toBe(PROXY));
 
-  it('the other header is not looked at', () => {
-    expect(tell(options, PROXY, '203.0.113.9', 'x-forwarded-for')).toBe(PROXY);
+  it('the other header is not read', () => {
+    expect(identify(options, PROXY, '203.0.113.9', 'x-forwarded-for')).toBe(PROXY);
   });
 });
 
-describe('fields', () => {
-  it("are Headers or Node's, one or a list; a field called get is a field", () => {
+describe('headers', () => {
+  it('may be Headers or the headers of Node, with one value or a list; a header may be called get', () => {
     const clientIp = createClientIp({ trustedProxies: 1, header: 'CF-Connecting-IP' });
     expect(clientIp(PROXY, { 'cf-connecting-ip': '203.0.113.9', get: 'x' })).toBe('203.0.113.9');
     expect(clientIp(PROXY, { 'cf-connecting-ip': ['6.6.6.6', '203.0.113.9'] })).toBe('203.0.113.9');
@@ -187,7 +187,7 @@ describe('fields', () => {
   });
 });
 
-describe('options that make no sense are refused at once', () => {
+describe('invalid options are refused at once', () => {
   it.each<[string, unknown]>([
     ['trustedProxies', -1],
     ['trustedProxies', 1.5],
@@ -200,7 +200,7 @@ describe('options that make no sense are refused at once', () => {
     ['trustedProxies[0]', ['constructor']],
     ['trustedProxies[0]', [7]],
     ['trustedProxies[0]', ['10.0/8']],
-    // Everybody.
+    // These blocks contain all addresses.
     ['trustedProxies[0]', ['0.0.0.0/0']],
     ['trustedProxies[0]', ['::/0']],
     ['ipv6Prefix', 0],
@@ -215,7 +215,7 @@ describe('options that make no sense are refused at once', () => {
     );
   });
 
-  it('and so is a misspelt one', () => {
-    expect(() => createClientIp({ trustProxy: 1 } as never)).toThrow(/trustProxy: is no option/);
+  it('a misspelt option is refused', () => {
+    expect(() => createClientIp({ trustProxy: 1 } as never)).toThrow(/trustProxy: unknown option/);
   });
 });

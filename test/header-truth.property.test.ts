@@ -11,7 +11,7 @@ const PAIRS = ['a', 'b'].flatMap((account) => ['r', 's'].map((route) => ({ accou
 
 type Spend = () => Decision;
 
-/** Spends until the first rejection that waiting can help; undefined where there is none. */
+/** Spends until the first rejection for which waiting helps. Returns undefined without such a rejection. */
 function spendUntilRejected(spend: Spend): Decision | undefined {
   for (let tries = 0; tries < 64; tries++) {
     const decision = spend();
@@ -21,8 +21,8 @@ function spendUntilRejected(spend: Spend): Decision | undefined {
   return undefined;
 }
 
-/** Does what the header of the rejection says, and a second less. */
-function expectTheTruth(rejection: Decision, spend: Spend, { clock }: World<Decision>): void {
+/** Waits one second less than the header of the rejection says, then exactly that long. */
+function expectTrueHeaders(rejection: Decision, spend: Spend, { clock }: World<Decision>): void {
   const fields = rateLimitFields(rejection);
   const seconds = Number(fields['retry-after']);
   expect(seconds).toBeGreaterThan(0);
@@ -35,14 +35,14 @@ function expectTheTruth(rejection: Decision, spend: Spend, { clock }: World<Deci
 
   clock.advance(1000);
   const onTime = spend();
-  // Past that window; only one that comes later in the plan may still be in the way.
+  // That window is over; only a later window of the plan may still reject.
   if (!onTime.accepted) expect(onTime.trace.length).toBeGreaterThan(rejection.trace.length);
 }
 
 describe('x-ratelimit-reset and retry-after', () => {
-  it(`S7, S8: tell the truth to the second after ${HISTORIES} random histories`, { timeout: 60_000 }, () => {
+  it(`S7, S8: are exact to the second after ${HISTORIES} random histories`, { timeout: 60_000 }, () => {
     let checked = 0;
-    const tellsTheTruth = fc.property(createArbitraries(fc).history, (history) => {
+    const headersAreTrue = fc.property(createArbitraries(fc).history, (history) => {
       const world = replay<Decision>(history, {
         create: (clock) => createMemoryStore({ clock, maxKeys: 64 }),
         remembersWhatIsOver: false,
@@ -52,11 +52,11 @@ describe('x-ratelimit-reset and retry-after', () => {
         const spend: Spend = () => world.subject.consume(account, route, world.planOf(route), 1);
         const rejection = spendUntilRejected(spend);
         if (rejection === undefined) continue;
-        expectTheTruth(rejection, spend, world);
+        expectTrueHeaders(rejection, spend, world);
         checked++;
       }
     });
-    fc.assert(tellsTheTruth, { numRuns: HISTORIES });
+    fc.assert(headersAreTrue, { numRuns: HISTORIES });
     expect(checked).toBeGreaterThan(HISTORIES / 2);
   });
 });

@@ -49,7 +49,7 @@ const MARKS = {
   idempotency: 'reexecute',
   errors: 'errors/unexpected_error',
   recommended: 'instagram',
-  memory: 'those it looked at are all active',
+  memory: 'those that it checked are active',
   claims: '67108864',
 };
 type Part = keyof typeof MARKS;
@@ -87,7 +87,8 @@ describe('what is bundled of', () => {
     ['createLimiter', '.', ['limiter']],
     ['createIdempotency', '.', ['idempotency']],
     ['createGate', '.', ['gate', 'errors']],
-    ['recommendedLimits', '.', ['recommended']],
+    ['recommendedLimits', './recommended', ['recommended']],
+    ['createPlan', './stores', []],
     ['parseDuration', '.', []],
     ['createMemoryStore', './memory', ['memory']],
   ])('%s of %s is its own part', async (names, subpath, parts) => {

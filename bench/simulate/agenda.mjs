@@ -1,32 +1,32 @@
-/** What happens when, in virtual time: a binary heap. Of two things at one time the order is fixed, but means nothing. */
+/** The events of virtual time, in a binary heap. Events of the same time run in a fixed order that has no meaning. */
 export function createAgenda() {
   const times = [];
-  const acts = [];
+  const actions = [];
 
-  function place(index, time, act) {
+  function place(index, time, action) {
     times[index] = time;
-    acts[index] = act;
+    actions[index] = action;
   }
 
   return {
-    /** When the next thing happens. */
+    /** Time of the next event. */
     get next() {
       return times.length === 0 ? Number.POSITIVE_INFINITY : times[0];
     },
-    /** @param act called with `time` */
-    add(time, act) {
+    /** @param action called with `time` */
+    add(time, action) {
       let at = times.length;
       while (at > 0) {
         const parent = (at - 1) >> 1;
         if (times[parent] <= time) break;
-        place(at, times[parent], acts[parent]);
+        place(at, times[parent], actions[parent]);
         at = parent;
       }
-      place(at, time, act);
+      place(at, time, action);
     },
     run() {
-      const [now, act] = [times[0], acts[0]];
-      const [time, last] = [times.pop(), acts.pop()];
+      const [now, action] = [times[0], actions[0]];
+      const [time, last] = [times.pop(), actions.pop()];
       const size = times.length;
       let at = 0;
       if (size > 0) {
@@ -35,12 +35,12 @@ export function createAgenda() {
           if (child >= size) break;
           if (child + 1 < size && times[child + 1] < times[child]) child++;
           if (times[child] >= time) break;
-          place(at, times[child], acts[child]);
+          place(at, times[child], actions[child]);
           at = child;
         }
         place(at, time, last);
       }
-      act(now);
+      action(now);
     },
   };
 }

@@ -1,15 +1,18 @@
 /**
- * The counters of all accounts: one rolling fixed window each, which starts with the first request after the last one's end. A simulated slice is
- * shorter than a window, so an account that is met for the first time is put into the state that it would be in by chance at time 0, after its
- * requests have gone on forever.
+ * The counters of all accounts. Each account has one rolling fixed window, which starts with the first request after
+ * the end of the window before. A simulated slice is shorter than a window. So an account starts in a random state: one
+ * that it would have at time 0 if its requests had gone on forever.
  * @param window `{ max, micros }`
- * @param gapOf microseconds between an account's arrivals, in the mean
- * @param burst draws how many requests come with an arrival
+ * @param gapOf mean microseconds between an account's arrivals
+ * @param burst draws how many requests come with one arrival
  */
 export function createAllowance({ window: { max, micros }, gapOf, burst, random }) {
   const states = new Map();
 
-  /** By renewal theory: active with its share of a cycle of window and gap, its age then uniform; arrivals are played until now. */
+  /**
+   * By renewal theory: a window is open with the probability of its share in a cycle of window and gap, and its age is
+   * uniform. The arrivals since its start are played.
+   */
   function stateAtStart(gap) {
     if (random.uniform() >= micros / (micros + gap)) return { end: 0, count: 0, fullAt: undefined };
     const age = random.uniform() * micros;
@@ -31,7 +34,7 @@ export function createAllowance({ window: { max, micros }, gapOf, burst, random 
   }
 
   return {
-    /** @returns undefined where the request is accepted and charged, else when the window ends */
+    /** @returns undefined if the request is accepted and charged, else the end of the window */
     take(account, now) {
       const state = stateOf(account);
       if (now >= state.end) {
@@ -42,7 +45,7 @@ export function createAllowance({ window: { max, micros }, gapOf, burst, random 
       state.count++;
       return undefined;
     },
-    /** Since when an account was full as the simulation began, and until when; undefined where it was not. */
+    /** Since when and until when an account's window was full at time 0; undefined if it was not full. */
     fullAtStart(account) {
       const { fullAt, end } = stateOf(account);
       return fullAt === undefined ? undefined : { since: fullAt, until: end };

@@ -1,17 +1,18 @@
-/** As in src/stores/redis/turn.ts, which a test compares. */
-const MOST_CHECKS = 32;
-const FEW_CHECKS = 4;
+/** The same values as in src/stores/shared/check-batcher.ts; a test compares the two. */
+const MAX_CHECKS = 32;
+const MIN_CHECKS = 4;
 
-/** How many records each call of a turn of so many checks has. */
+/** How many records each call has, if a turn has `checks` checks. */
 export function callSizes(checks) {
-  const size = Math.max(FEW_CHECKS, Math.min(MOST_CHECKS, Math.ceil(checks / 4)));
+  const size = Math.max(MIN_CHECKS, Math.min(MAX_CHECKS, Math.ceil(checks / 4)));
   const sizes = [];
   for (let left = checks; left > 0; left -= size) sizes.push(Math.min(size, left));
   return sizes;
 }
 
 /**
- * The calls of a turn: on one server several accounts a call, on a cluster one. Requests of one account travel as a number.
+ * The calls of one turn: several accounts per call on one server, one account per call on a cluster. The requests of
+ * one account are one check with a count.
  * @param requests `[{ account, askedAt }]`
  * @returns calls, each a list of `{ account, requests }`
  */

@@ -1,7 +1,7 @@
 /**
- * A gateway's memory of certain rejections, as src/stores/redis/denials.ts keeps them: until the window ends, at most `maxMicros`. At first it holds
- * what it would hold by chance, had the account's requests come to this gateway forever.
- * @param gapOf microseconds between an account's arrivals at one gateway, in the mean
+ * A gateway's cache of certain rejections, as in src/stores/redis/denials.ts: until the window ends, for at most
+ * `maxMicros`. It starts in a random state: one that it would have if requests had come to this gateway forever.
+ * @param gapOf mean microseconds between an account's arrivals at one gateway
  */
 export function createDenials({ maxMicros, allowance, gapOf, random }) {
   const untilOf = new Map();
@@ -18,7 +18,7 @@ export function createDenials({ maxMicros, allowance, gapOf, random }) {
   }
 
   return {
-    isCertain(account, now) {
+    isDenied(account, now) {
       if (maxMicros === 0) return false;
       let until = untilOf.get(account);
       if (until === undefined) {

@@ -1,15 +1,16 @@
 import { callsOf } from './calls.mjs';
 
 /**
- * A process with one thread, as Node's event loop works: a turn takes whatever has come (requests to decide, answers of the store), takes its time
- * for all of that, and then sends the turn's calls one after the other.
- * @param cpu microseconds: `request` until it is asked for, `answer` once it is decided, `call` for each call
- * @param send takes `{ gateway, checks, sentAt }`, and when; its answer comes back through `hear`
- * @param decided takes `{ request, time, isLocal, isAccepted }`
+ * A process with one thread, like Node's event loop. A turn takes what has arrived (requests to decide, replies of the
+ * store), spends the CPU time of all of it, and then sends the turn's calls one after the other.
+ * @param cpu microseconds: `request` before the decision, `answer` after the decision, `call` per call
+ * @param send `(call, time)`: called with `{ gateway, checks, sentAt, decisions }`; the reply comes back through
+ *   `receive`
+ * @param decided called with `{ request, time, isLocal, isAccepted }`
  */
 export function createGateway({ agenda, cpu, denials, isCluster, send, decided }) {
   let requests = [];
-  let answers = [];
+  let replies = [];
   let isBusy = false;
 
   const gateway = {
@@ -17,9 +18,9 @@ export function createGateway({ agenda, cpu, denials, isCluster, send, decided }
       requests.push(request);
       wake(now);
     },
-    /** @param calls that are answered: their checks have `refusedUntil` for each of their requests */
-    hear(calls, now) {
-      answers.push(...calls);
+    /** @param calls the calls that have a reply: each check has a `rejectedUntil` per request, undefined if accepted */
+    receive(calls, now) {
+      replies.push(...calls);
       wake(now);
     },
   };
@@ -31,18 +32,18 @@ export function createGateway({ agenda, cpu, denials, isCluster, send, decided }
   }
 
   function turn(now) {
-    const [asked, heard] = [requests, answers];
+    const [newRequests, newReplies] = [requests, replies];
     requests = [];
-    answers = [];
-    const open = [];
-    const certain = [];
-    for (const request of asked) (denials.isCertain(request.account, now) ? certain : open).push(request);
-    const calls = open.length === 0 ? [] : callsOf(open, isCluster);
-    let time = now + asked.length * cpu.request + certain.length * cpu.answer;
-    for (const { decisions } of heard) time += decisions * cpu.answer;
-    agenda.add(time, (dealtAt) => {
-      for (const request of certain) decided({ request, time: dealtAt, isLocal: true, isAccepted: false });
-      for (const answer of heard) deal(answer, dealtAt);
+    replies = [];
+    const undecided = [];
+    const denied = [];
+    for (const request of newRequests) (denials.isDenied(request.account, now) ? denied : undecided).push(request);
+    const calls = undecided.length === 0 ? [] : callsOf(undecided, isCluster);
+    let time = now + newRequests.length * cpu.request + denied.length * cpu.answer;
+    for (const { decisions } of newReplies) time += decisions * cpu.answer;
+    agenda.add(time, (decidedAt) => {
+      for (const request of denied) decided({ request, time: decidedAt, isLocal: true, isAccepted: false });
+      for (const reply of newReplies) settle(reply, decidedAt);
     });
     for (const checks of calls) {
       time += cpu.call;
@@ -53,14 +54,14 @@ export function createGateway({ agenda, cpu, denials, isCluster, send, decided }
   }
 
   function end(now) {
-    if (requests.length + answers.length > 0) turn(now);
+    if (requests.length + replies.length > 0) turn(now);
     else isBusy = false;
   }
 
-  function deal({ checks, sentAt }, now) {
-    for (const { account, requests, refusedUntil } of checks) {
+  function settle({ checks, sentAt }, now) {
+    for (const { account, requests, rejectedUntil } of checks) {
       for (const [i, request] of requests.entries()) {
-        const until = refusedUntil[i];
+        const until = rejectedUntil[i];
         if (until !== undefined) denials.remember(account, sentAt, until);
         decided({ request, time: now, isLocal: false, isAccepted: until === undefined });
       }

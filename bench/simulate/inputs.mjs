@@ -1,7 +1,9 @@
 import { createCells } from '../support/cells.mjs';
 import { median } from '../support/statistics.mjs';
 
-/** Microseconds of CPU and bytes, as an earlier run measured them on a machine of 2 cores; they hold where scale-out was not measured. */
+/**
+ * Microseconds of CPU, and bytes, from an earlier run on a machine with 2 cores; used if scale-out was not measured.
+ */
 const DEFAULTS = {
   record: 4,
   serverCall: 26,
@@ -12,30 +14,35 @@ const DEFAULTS = {
 };
 const CONCURRENCIES = [1, 16, 64, 256];
 const LIMITER = 'limiter, one Redis';
-/** Process. */
-const ONE = '1';
+const ONE_PROCESS = '1';
 
 /**
- * What the other topics measured, as a simulation needs it.
- * @param load `(topic) => result`, undefined where there is none
+ * What the other topics measured, in the form that a simulation needs.
+ * @param load `(topic) => result`, undefined if the topic has no result
  * @returns
- *   `values`: in microseconds of CPU `serverCall` and `clusterCall`, what a call of a gateway takes one server and a server of a cluster, and `record`,
- *   what each record of it takes beside; `serverGateway` and `clusterGateway`, of a request in a gateway; `memory`, of a check in memory, undefined
- *   where it was not measured; and `bytesPerKey`;
- *   `sources`: for each where it comes from; `points`: what was measured on one Redis, by concurrency;
- *   `limiter`: `{ inFlight, perSecond, decisionsPerCall, beside }` of the limiter alone, one process on one Redis; `beside` is what a call costs the server
- *   beside its script: CPU less time by the server's clock, which are alike only where it hardly waits for a core, as there
+ *   - `values`: microseconds of CPU, and bytes.
+ *     `serverCall`, `clusterCall`: what a call of a gateway costs one server, or a server of a cluster, without its
+ *     records;
+ *     `record`: what each record of a call costs the server;
+ *     `serverGateway`, `clusterGateway`: what a request costs a gateway;
+ *     `memory`: what a check in memory costs, undefined if it was not measured;
+ *     `bytesPerKey`: size of a record;
+ *   - `sources`: where each value comes from;
+ *   - `points`: what was measured on one Redis, one point per concurrency;
+ *   - `limiter`: `{ inFlight, perSecond, decisionsPerCall, outsideScript }` of the limiter alone, one process on one
+ *     Redis. `outsideScript` is what a call costs the server outside its script: CPU minus script time by the server's
+ *     clock. The two are comparable only if the server hardly waits for a core, as in that measurement.
  */
 export function readInputs(load) {
   const [redis, scaleOut, memory] = ['redis', 'scale-out', 'memory'].map(load);
-  const found = { ...(scaleOut && ofScaleOut(scaleOut)), memory: memory && memoryMicros(memory) };
-  const isMeasured = (name) => found[name] > 0;
+  const measured = { ...(scaleOut && scaleOutValues(scaleOut)), memory: memory && memoryMicros(memory) };
+  const isMeasured = (name) => measured[name] > 0;
   const names = [...Object.keys(DEFAULTS), 'memory'];
-  const each = (of) => Object.fromEntries(names.map((name) => [name, of(name)]));
-  const values = each((name) => (isMeasured(name) ? found[name] : DEFAULTS[name]));
-  const from = (name) => (name === 'memory' ? sourceOf('memory', memory) : sourceOf('scale-out', scaleOut));
-  const sources = each((name) => (isMeasured(name) ? from(name) : 'default'));
-  return { values, sources, points: redis ? pointsOf(redis) : [], limiter: scaleOut && limiterOf(scaleOut) };
+  const byName = (pick) => Object.fromEntries(names.map((name) => [name, pick(name)]));
+  const values = byName((name) => (isMeasured(name) ? measured[name] : DEFAULTS[name]));
+  const fileOf = (name) => (name === 'memory' ? sourceOf('memory', memory) : sourceOf('scale-out', scaleOut));
+  const sources = byName((name) => (isMeasured(name) ? fileOf(name) : 'default'));
+  return { values, sources, points: redis ? pointsOf(redis) : [], limiter: scaleOut && limiterFigures(scaleOut) };
 }
 
 const sourceOf = (topic, { provenance }) => `${topic}.json, commit ${provenance.commit}`;
@@ -51,24 +58,24 @@ function pointsOf({ figures }) {
   });
 }
 
-function limiterOf({ figures, inFlight }) {
-  const rounds = figures[LIMITER]?.[ONE];
+function limiterFigures({ figures, inFlight }) {
+  const rounds = figures[LIMITER]?.[ONE_PROCESS];
   if (rounds === undefined) return undefined;
-  const middle = (of) => median(rounds.map(of));
+  const medianOf = (pick) => median(rounds.map(pick));
   return {
     inFlight: inFlight.limiter,
-    perSecond: middle(({ perSecond }) => perSecond),
-    decisionsPerCall: middle(({ decisionsPerCall }) => decisionsPerCall),
-    beside: middle((round) => (round.serverMicros - round.scriptMicros) * round.decisionsPerCall),
+    perSecond: medianOf(({ perSecond }) => perSecond),
+    decisionsPerCall: medianOf(({ decisionsPerCall }) => decisionsPerCall),
+    outsideScript: medianOf((round) => (round.serverMicros - round.scriptMicros) * round.decisionsPerCall),
   };
 }
 
-/** Of CPU alone. A call of `headgate serve`, one process, takes the server what it takes in all, less its records. */
-function ofScaleOut({ figures, bytesPerKey }) {
-  const record = recordOf(figures[LIMITER] ?? {});
-  const gatewayOn = (store, of) => {
-    const rounds = figures[`gateway, ${store}`]?.[ONE];
-    return rounds && median(rounds.map(of));
+/** CPU only. A call of one `headgate serve` costs the server its whole CPU per call, minus the part of its records. */
+function scaleOutValues({ figures, bytesPerKey }) {
+  const record = recordMicros(figures[LIMITER] ?? {});
+  const gatewayOn = (store, pick) => {
+    const rounds = figures[`gateway, ${store}`]?.[ONE_PROCESS];
+    return rounds && median(rounds.map(pick));
   };
   const call = ({ serverMicros, decisionsPerCall }) => (serverMicros - (record ?? DEFAULTS.record)) * decisionsPerCall;
   const cpu = ({ cpuMicros }) => cpuMicros;
@@ -82,8 +89,11 @@ function ofScaleOut({ figures, bytesPerKey }) {
   };
 }
 
-/** With more processes more is under way, and a call has more records: how much more it then takes, where there are figures enough to tell. */
-function recordOf(counts) {
+/**
+ * With more processes more checks are in flight, so a call has more records. The slope is what one more record costs;
+ * undefined if there are too few figures.
+ */
+function recordMicros(counts) {
   const points = Object.values(counts).map((rounds) => [
     median(rounds.map(({ decisionsPerCall }) => decisionsPerCall)),
     median(rounds.map(({ serverMicros, decisionsPerCall }) => serverMicros * decisionsPerCall)),
@@ -97,7 +107,7 @@ function memoryMicros({ figures }) {
   return ns === undefined ? undefined : ns / 1_000;
 }
 
-/** Least squares. */
+/** The line through the points by least squares. */
 export function lineThrough(points) {
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [x, y] = [mean(points.map(([left]) => left)), mean(points.map(([, right]) => right))];

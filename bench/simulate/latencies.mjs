@@ -1,4 +1,4 @@
-/** Waits of decisions, to be sorted once. */
+/** Latencies of decisions; they are sorted once, for the summary. */
 export function createLatencies() {
   const all = [];
   return {

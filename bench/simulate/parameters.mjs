@@ -1,14 +1,14 @@
-/** What is assumed, and not measured. Microseconds where nothing else is said. */
+/** What is assumed, not measured. Times are in microseconds unless the name says otherwise. */
 export const PARAMETERS = {
   perAccountPerDay: 100,
-  /** The busiest hour to the mean of a day. */
+  /** Rate of the busiest hour divided by the mean rate of a day. */
   peakFactor: 3,
   exponent: 0.8,
   burst: 1,
   hotShare: 0.05,
   window: { max: 60, micros: 60e6 },
   longestWindowMicros: 86_400e6,
-  /** As `denyCacheMaxMs` is by itself. */
+  /** The default of `denyCacheMaxMs`. */
   denialMicros: 1e6,
   oneWayMedian: 150,
   oneWaySigma: 0.5,
@@ -17,7 +17,10 @@ export const PARAMETERS = {
   leastGateways: 2,
 };
 
-/** Settings of `simulate` for a fleet at its peak, less how many decisions. One shard is one server, more are a cluster: there calls cost all sides more. */
+/**
+ * Settings of `simulate` for a fleet at its peak, without `decisions`. One shard is one server; more shards are a
+ * cluster, and on a cluster a call costs both sides more.
+ */
 export function settingsOf({ accounts, hotShare = 0, shards, values, parameters = PARAMETERS }) {
   const { perAccountPerDay, peakFactor, gatewayUtilisation, leastGateways, oneWayMedian, oneWaySigma } = parameters;
   const perSecond = (accounts * perAccountPerDay * peakFactor) / 86_400;

@@ -2,8 +2,9 @@ const TWO_32 = 2 ** 32;
 const GOLDEN = 0x9e3779b9;
 
 /**
- * A seeded source of random numbers: the same seed gives the same numbers anywhere. xoshiro128** of Blackman and Vigna ("Scrambled linear
- * pseudorandom number generators", 2018), its state filled from the seed by murmur3's finalizer.
+ * A seeded source of random numbers: the same seed gives the same numbers on every machine. It is xoshiro128** by
+ * Blackman and Vigna ("Scrambled linear pseudorandom number generators", 2018); murmur3's finalizer fills its state
+ * from the seed.
  */
 export function createRandom(seed) {
   const state = Uint32Array.from({ length: 4 }, (_, i) => mix(seed + (i + 1) * GOLDEN));
@@ -20,7 +21,7 @@ export function createRandom(seed) {
     return scrambled >>> 0;
   }
 
-  /** In (0, 1), with 53 bits: 32 would not tell 10^9 ranks apart evenly. */
+  /** In (0, 1), with 53 bits: with 32 bits the 10^9 ranks would not be equally likely. */
   const uniform = () => ((bits() >>> 6) * 2 ** 27 + (bits() >>> 5) + 0.5) / 2 ** 53;
 
   return {
@@ -36,7 +37,7 @@ export function createRandom(seed) {
   };
 }
 
-/** A well mixed 32-bit number of a whole number of up to 53 bits. */
+/** Hashes a whole number of up to 53 bits to 32 well-mixed bits. */
 export function mix(value) {
   let bits = ((value % TWO_32) ^ Math.imul(Math.floor(value / TWO_32), GOLDEN)) >>> 0;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);

@@ -1,9 +1,9 @@
 /**
- * A server with one thread, as Redis' event loop works: a turn takes the calls that have come, serves them one after the other, and sends their answers
- * together at its end.
- * @param serviceOf microseconds of a call of so many records
- * @param decide takes a call and when it is served
- * @param answer takes a turn's calls of one gateway, and when they are answered
+ * A server with one thread, like Redis's event loop. A turn takes the calls that have arrived, serves them one after
+ * the other, and sends their replies together at its end.
+ * @param serviceOf `(records)`: microseconds that a call with so many records takes
+ * @param decide `(call, time)`: called when the call is served
+ * @param answer `(calls, time)`: called with the calls of one gateway in this turn, when their replies are sent
  */
 export function createShard({ agenda, serviceOf, decide, answer }) {
   let waiting = [];

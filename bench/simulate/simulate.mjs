@@ -7,17 +7,25 @@ import { createPopulation, shardOf } from './population.mjs';
 import { createRandom } from './random.mjs';
 import { createShard } from './shard.mjs';
 
-/** Of the decisions, in whose time the queues fill; they are not looked at. */
+/** Share of the decisions that does not count, because the queues are still filling. */
 const WARM_UP = 0.05;
 
 /**
- * A slice of a fleet's life in virtual time: requests of accounts come to gateways, which ask the shards. Times are microseconds. The same settings give
- * the same figures anywhere.
+ * A slice of a fleet's life in virtual time: requests of accounts arrive at gateways, which call the shards. Times are
+ * in microseconds. The same settings give the same figures on every machine.
  * @param settings
- *   `seed`; `accounts`, `exponent`, `perSecond`, `hotShare`: see population.mjs; `burst`: requests of an account that come at one instant, in the mean, each to a gateway by chance;
- *   `gateways`, `shards`: how many; `decisions`: how many requests are simulated; `window`: `{ max, micros }`; `denialMicros`: how long a rejection is remembered;
- *   `cpu`: see gateway.mjs; `serviceOf(records)`: see shard.mjs; `oneWay(random)`: of the network;
- *   `inFlight`: where given, requests don't come by chance, but each follows a decision, so many at a time
+ *   - `seed`;
+ *   - `accounts`, `exponent`, `perSecond`, `hotShare`: see population.mjs;
+ *   - `burst`: mean number of requests of an account that arrive at one instant, each at a random gateway;
+ *   - `gateways`, `shards`: how many;
+ *   - `decisions`: how many requests are simulated;
+ *   - `window`: `{ max, micros }`;
+ *   - `denialMicros`: how long a gateway remembers a rejection;
+ *   - `cpu`: see gateway.mjs;
+ *   - `serviceOf(records)`: see shard.mjs;
+ *   - `oneWay(random)`: delay of the network;
+ *   - `inFlight`: if given, that many requests are in flight, and each next request follows a decision. If not,
+ *     requests arrive at random times.
  */
 export function simulate(settings) {
   const { seed, perSecond, decisions, inFlight, gateways: gatewayCount, shards: shardCount, oneWay } = settings;
@@ -32,7 +40,7 @@ export function simulate(settings) {
       agenda,
       serviceOf: settings.serviceOf,
       decide,
-      answer: (calls, now) => agenda.add(now + oneWay(random), (heard) => calls[0].gateway.hear(calls, heard)),
+      answer: (calls, now) => agenda.add(now + oneWay(random), (arrived) => calls[0].gateway.receive(calls, arrived)),
     }),
   );
   const latencies = createLatencies();
@@ -50,7 +58,7 @@ export function simulate(settings) {
       denials: createDenials({
         maxMicros: settings.denialMicros,
         allowance,
-        // What comes together goes to gateways by chance: each hears of requests, not of bursts.
+        // The requests of a burst go to random gateways, so a gateway sees single requests and not bursts.
         gapOf: (account) => gatewayCount / population.rateOf(account),
         random,
       }),
@@ -71,7 +79,7 @@ export function simulate(settings) {
   }
 
   function decide({ checks }, now) {
-    for (const check of checks) check.refusedUntil = check.requests.map(() => allowance.take(check.account, now));
+    for (const check of checks) check.rejectedUntil = check.requests.map(() => allowance.take(check.account, now));
   }
 
   function decided({ request, time, isLocal, isAccepted }) {

@@ -1,4 +1,5 @@
-// A process of the bytes topic: bytes a key of one candidate, of the whole process after a full collection, beyond the key strings. --expose-gc. Prints JSON.
+// A process of the topic bytes: memory per key of one candidate, beyond the key strings, from the memory of the whole
+// process after a full garbage collection. Needs --expose-gc. Prints JSON.
 import { CANDIDATES } from './memory-candidates.mjs';
 
 const [, , candidate, count] = process.argv;
@@ -6,7 +7,8 @@ const keyCount = Number(count);
 const DAY_MS = 86_400_000;
 
 const accounts = Array.from({ length: keyCount }, (_, i) => `account_${i}`);
-// A hash is computed and kept in the string's own header: done here, so that strings weigh the same before and after.
+// V8 stores the hash of a string in the string's header. It is computed here, so that the strings have the same size
+// before and after.
 const hashed = new Set(accounts);
 hashed.clear();
 
@@ -18,9 +20,9 @@ const used = () => {
 
 const { make, waits } = CANDIDATES[candidate];
 const settings = { accounts, max: 1_000_000_000, windowsMs: [1, 2, 3, 7].map((days) => days * DAY_MS) };
-// Code is compiled, and modules are loaded, before.
-const other = make({ ...settings, accounts: ['nobody'] });
-await other.ask('nobody');
+// Modules are loaded and code is compiled before the first measurement.
+const warmUp = make({ ...settings, accounts: ['warm-up'] });
+await warmUp.ask('warm-up');
 
 const before = used();
 const { ask, size } = make(settings);
@@ -28,8 +30,8 @@ for (const account of accounts) {
   const answer = ask(account);
   if (waits) await answer;
 }
-if (size() !== keyCount) throw new Error(`${candidate} holds ${size()} of ${keyCount} keys`);
+if (size() !== keyCount) throw new Error(`${candidate} has ${size()} keys, expected ${keyCount}`);
 const bytesPerKey = (used() - before) / keyCount;
-// All of it was alive until here.
-console.log(JSON.stringify({ bytesPerKey, held: size(), accounts: accounts.length }));
+// These references keep the store and the strings alive until after the measurement.
+console.log(JSON.stringify({ bytesPerKey, keys: size(), accounts: accounts.length }));
 process.exit();

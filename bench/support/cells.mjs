@@ -2,7 +2,8 @@ import { median, spreadOf } from './statistics.mjs';
 import { spread, table, whole } from './table.mjs';
 
 /**
- * Medians over the rounds of `inRounds`; undefined where a cell was not run. A contestant is a candidate's name, or `candidate on client`.
+ * Medians over the rounds of `inRounds`. A cell is one workload of one candidate; it is undefined if it was not run.
+ * The key of a cell in `figures[workload]` is the candidate's name, or `candidate on client`.
  */
 export function createCells(figures, defaultClient) {
   const rounds = (workload, candidate, client = defaultClient) =>
@@ -18,7 +19,7 @@ export function createCells(figures, defaultClient) {
       const measured = rounds(...cell);
       return measured && spreadOf(measured.map((figure) => figure[field]));
     },
-    /** Within a round; `base` is a candidate, on the same client where none is named. */
+    /** The ratio to `base`, another candidate, within each round; on the same client unless `baseClient` is given. */
     ratio(field, [workload, candidate, client], base, baseClient = client) {
       const above = rounds(workload, candidate, client);
       const below = rounds(workload, base, baseClient);
@@ -28,7 +29,7 @@ export function createCells(figures, defaultClient) {
   };
 }
 
-/** A bar of a chart; nothing where a cell was not run. */
+/** A bar of a chart, as a list of one; an empty list if the cell was not run. */
 export function bar(label, kind, spread) {
   if (spread === undefined) return [];
   const { median: value, least, most } = spread;
@@ -36,9 +37,9 @@ export function bar(label, kind, spread) {
 }
 
 /**
- * How many a second, of each candidate that was run, with its ratio to the floor.
- * @param what is counted: the head of the first column
- * @param candidates `[candidate, client, title, what it does less]` of each row
+ * A table of rates per second: each candidate that was run, with its ratio to the floor.
+ * @param what what is counted, for the head of the first column
+ * @param candidates one per row: `[candidate, client, title, what it does less]`
  */
 export function ratesTable(what, cells, workloads, candidates) {
   const rows = candidates.map(([candidate, client, title, less = '']) => [
@@ -53,5 +54,5 @@ export function ratesTable(what, cells, workloads, candidates) {
     less,
   ]);
   const wasRun = (row) => row.slice(1, -1).some((value) => value !== '');
-  return table([`${what} a second`, ...workloads, 'does less'], rows.filter(wasRun));
+  return table([`${what} per second`, ...workloads, 'does less'], rows.filter(wasRun));
 }

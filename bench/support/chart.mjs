@@ -1,4 +1,4 @@
-// A chart of horizontal bars as SVG, in panels that share one scale; light or dark as the reader's system is.
+// A chart of horizontal bars as SVG, in panels that share one scale. It is light or dark like the reader's system.
 
 const WIDTH = 1040;
 const COLUMNS = 2;
@@ -12,7 +12,7 @@ const AXIS = 22;
 const LETTER = 6.6;
 const VALUE = 48;
 
-/** Written out for each, and not as variables, which some viewers of SVG don't know. */
+/** The colours are written out and are not CSS variables, because some SVG viewers do not support variables. */
 const LIGHT = {
   paper: '#fff',
   ink: '#1f2328',
@@ -43,7 +43,7 @@ text{font:12px system-ui,sans-serif} .title{font-size:15px;font-weight:600} .pan
 
 /**
  * @param chart `{ title, unit, scale: 'log' | 'linear', better: 'less' | 'more', panels: [{ title, bars }] }`; a bar is
- *   `{ label, value, least?, most?, kind: 'ours' | 'peer' | 'floor' }`, its spread a thin line
+ *   `{ label, value, least?, most?, kind: 'ours' | 'peer' | 'floor' }`; a thin line shows the range from least to most
  */
 export function chartSvg({ title, unit, scale = 'linear', better, panels }) {
   const columns = Math.min(COLUMNS, panels.length);
@@ -81,7 +81,7 @@ ${drawn.join('\n')}
 
 function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
   const bottom = PANEL_HEAD + bars.length * ROW;
-  // Where bars begin: at the axis, or at 0 where some figures lie below it.
+  // Bars begin at the axis, or at 0 if some figures are below 0.
   const zero = position(ticks.includes(0) ? 0 : ticks[0]);
   const grid = ticks.map((tick) => {
     const x = round(labelWidth + position(tick));
@@ -104,7 +104,10 @@ function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
   return `<text class="panel" x="0" y="10">${escaped(title)}</text>${grid.join('')}\n${drawn.join('\n')}`;
 }
 
-/** Round numbers that hold every figure between them: powers of ten, or about five equal steps from 0, and as many below as are needed. */
+/**
+ * Round numbers that enclose every figure: powers of ten, or about five equal steps from 0, and as many steps below 0
+ * as the figures need.
+ */
 export function ticksOf(panels, scale) {
   const bars = panels.flatMap((panel) => panel.bars);
   const least = Math.min(...bars.flatMap((bar) => [bar.value, bar.least ?? bar.value]));
@@ -126,7 +129,7 @@ function positions(ticks, scale, width) {
   return (value) => ((measure(value) - from) / (to - from)) * width;
 }
 
-/** Three digits, with k, M or G. */
+/** The number in three digits, with k, M or G. */
 export function short(value) {
   for (const [size, letter] of [
     [1e9, 'G'],

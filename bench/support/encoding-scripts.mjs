@@ -1,8 +1,9 @@
-// Lua that decides four windows on one record, put together from parts, so that two scripts differ in one part only.
+// Lua scripts that decide four windows on one record. They are put together from parts, so that two scripts can differ
+// in one part only.
 const WINDOWS = [1, 2, 3, 4];
 const each = (line, separator = '\n') => WINDOWS.map((i) => line.replaceAll('#', i)).join(separator);
 
-/** `s1, c1, … s4, c4`: when each window's instance started, and what it counted. */
+/** `s1, c1, … s4, c4`: when each window started, and its count. */
 const VALUES = each('s#,c#', ',');
 const CHARGED = each('s#,c#+cost', ',');
 const PLAN = `cost,${each('m#,d#', ',')}`;
@@ -10,7 +11,7 @@ const DOUBLES = 'd'.repeat(8);
 
 const CLOCKS = {
   TIME: `local time = redis.call('TIME') local now = time[1] * 1000 + math.floor(time[2] / 1000)`,
-  given: 'local now = ARGV[#ARGV] + 0',
+  argument: 'local now = ARGV[#ARGV] + 0',
 };
 
 const PLANS = {
@@ -19,16 +20,16 @@ const PLANS = {
   'one argument of packed doubles': `local ${PLAN} = struct.unpack('d${DOUBLES}', ARGV[1])`,
 };
 
-/** Sets VALUES where there is a record. */
+/** Set VALUES if there is a record. */
 const READS = {
   doubles: `local packed = redis.call('GET', key) if packed then ${VALUES} = struct.unpack('${DOUBLES}', packed) end`,
   text: `local packed = redis.call('GET', key) if packed then
     ${VALUES} = string.match(packed, '^${Array(8).fill('(%d+)').join(',')}$')
     ${VALUES} = ${each('s#+0,c#+0', ',')} end`,
   cmsgpack: `local packed = redis.call('GET', key) if packed then ${VALUES} = unpack(cmsgpack.unpack(packed)) end`,
-  'hash, a field a number': `local f = redis.call('HMGET', key, ${each("'s#','c#'", ',')})
+  'hash, one field per number': `local f = redis.call('HMGET', key, ${each("'s#','c#'", ',')})
     if f[1] then ${VALUES} = ${Array.from({ length: 8 }, (_, i) => `f[${i + 1}]+0`)} end`,
-  'hash, a field a window': `local f = redis.call('HMGET', key, ${each("'w#'", ',')}) if f[1] then
+  'hash, one field per window': `local f = redis.call('HMGET', key, ${each("'w#'", ',')}) if f[1] then
     ${each("s#,c# = struct.unpack('dd', f[#])")} end`,
 };
 
@@ -37,12 +38,12 @@ const WRITES = {
   doubles: `redis.call('SET', key, ${pack}, 'PX', ends - now)`,
   text: `redis.call('SET', key, string.format('${Array(8).fill('%.0f').join(',')}', ${CHARGED}), 'PX', ends - now)`,
   cmsgpack: `redis.call('SET', key, cmsgpack.pack({${CHARGED}}), 'PX', ends - now)`,
-  'hash, a field a number': `redis.call('HSET', key, ${each("'s#',s#,'c#',c#+cost", ',')}) redis.call('PEXPIRE', key, ends - now)`,
-  'hash, a field a window': `redis.call('HSET', key, ${each("'w#',struct.pack('dd',s#,c#+cost)", ',')}) redis.call('PEXPIRE', key, ends - now)`,
+  'hash, one field per number': `redis.call('HSET', key, ${each("'s#',s#,'c#',c#+cost", ',')}) redis.call('PEXPIRE', key, ends - now)`,
+  'hash, one field per window': `redis.call('HSET', key, ${each("'w#',struct.pack('dd',s#,c#+cost)", ',')}) redis.call('PEXPIRE', key, ends - now)`,
   'SET PXAT': `redis.call('SET', key, ${pack}, 'PXAT', ends)`,
-  'SET PX where the end moved, else SET KEEPTTL': `if ends == ended then redis.call('SET', key, ${pack}, 'KEEPTTL')
+  'SET PX or SET KEEPTTL': `if ends == ended then redis.call('SET', key, ${pack}, 'KEEPTTL')
     else redis.call('SET', key, ${pack}, 'PX', ends - now) end`,
-  'SET PX where the end moved, else SETRANGE': `if ends == ended then redis.call('SETRANGE', key, 0, ${pack})
+  'SET PX or SETRANGE': `if ends == ended then redis.call('SETRANGE', key, 0, ${pack})
     else redis.call('SET', key, ${pack}, 'PX', ends - now) end`,
 };
 
@@ -64,7 +65,7 @@ local ends = 0
 ${each('if s#+d# > ends then ends = s#+d# end')}
 if ${each('c#+cost <= m#', ' and ')} then ${WRITES[write]} end`;
 
-/** Like `consume.lua`, but for its checks of what a record holds: for one plan, one route, four windows. */
+/** Like `consume.lua`, for one plan, one route and four windows, but without the checks of the record's content. */
 export function encodingScript({
   clock = 'TIME',
   plan = 'nine arguments',
@@ -78,7 +79,7 @@ export function encodingScript({
   return `${start} local reply = {} for i = 1, #KEYS do local key = KEYS[i] ${decide(read, write)} reply[i] = ${REPLIES[reply]} end return reply`;
 }
 
-/** What the script is to be called with, beside its keys. */
+/** The arguments of the script, without its keys. */
 export function encodingArguments({ clock = 'TIME', plan = 'nine arguments' }, durations, max) {
   const numbers = [1, ...durations.flatMap((duration) => [max, duration])];
   const args = {
@@ -86,5 +87,5 @@ export function encodingArguments({ clock = 'TIME', plan = 'nine arguments' }, d
     'one argument of JSON': () => [JSON.stringify(numbers)],
     'one argument of packed doubles': () => [Buffer.from(new Float64Array(numbers).buffer)],
   };
-  return () => [...args[plan](), ...(clock === 'given' ? [String(Date.now())] : [])];
+  return () => [...args[plan](), ...(clock === 'argument' ? [String(Date.now())] : [])];
 }

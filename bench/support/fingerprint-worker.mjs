@@ -1,5 +1,6 @@
-// A process of the idempotency topic: the fingerprint of a 20 MiB multipart body beside SHA-256 over the same bytes, in one interleaved run, and
-// the memory that it takes on the way. Prints JSON. Takes the number of rounds, or `memory`.
+// A process of the topic idempotency: the time of a fingerprint of a 20 MiB multipart body and of SHA-256 over the same
+// bytes, in turns, and the extra memory of a fingerprint. Prints JSON. Its argument is the number of rounds, or
+// `memory`.
 import { createHash, randomBytes } from 'node:crypto';
 import { createFingerprinter, fingerprint } from 'headgate/http';
 import { inFreshProcess } from './fresh-process.mjs';
@@ -11,7 +12,10 @@ const CHUNK_BYTES = 65_536;
 const BOUNDARY = '----headgateBench7MA4YWxkTrZu0gW3kq';
 const HEAD = { method: 'POST', path: '/api/v1/emails', contentType: `multipart/form-data; boundary=${BOUNDARY}` };
 
-/** Files of one content in lines of base64, as mail has them, or of random bytes; three to a body, and a few fields. */
+/**
+ * Content of the files in a body: random bytes, lines of base64 as in mail, or only dashes, the start of every
+ * boundary.
+ */
 const CONTENTS = {
   'random bytes': (bytes) => randomBytes(bytes),
   'base64 in lines': (bytes) => {
@@ -21,6 +25,7 @@ const CONTENTS = {
   dashes: (bytes) => Buffer.alloc(bytes, '-'),
 };
 
+/** A body of a few fields and three files. */
 function multipart(content) {
   const part = (headers, body) => [`--${BOUNDARY}\r\nContent-Disposition: form-data; ${headers}\r\n\r\n`, body, '\r\n'];
   const file = (i) => [
@@ -59,7 +64,10 @@ function print(body) {
   return fingerprinter.fingerprint('acc_1');
 }
 
-/** Most memory beyond what the process has before, while a body is made up chunk by chunk: it is nowhere as a whole. */
+/**
+ * The most memory that the process uses while it reads a body, beyond what it used before. The body is generated chunk
+ * by chunk, so it is never in memory as a whole.
+ */
 async function memory() {
   const source = randomBytes(CHUNK_BYTES);
   let most = 0;

@@ -2,12 +2,13 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** No single answer takes that long, unless something hangs. */
+/** A reply that takes longer means that something hangs. */
 const TIME_BOX_MS = 120_000;
 
 /**
- * Processes that each measure one candidate, so that none shapes another's heap or type feedback; asked one at a time.
- * @param profile a folder for a CPU profile of each
+ * Processes that measure one candidate each, so that no candidate changes the heap or the type feedback of another. One
+ * process is asked at a time.
+ * @param profile folder for a CPU profile of each process; undefined for none
  */
 export function createFleet(file, profile, nodeFlags = []) {
   const path = new URL(`../${file}`, import.meta.url);
@@ -18,7 +19,7 @@ export function createFleet(file, profile, nodeFlags = []) {
     const [message, ended] = await Promise.race([
       once(child, 'message', { signal: box.signal }),
       exit.then((code) => [undefined, code]),
-      wait(TIME_BOX_MS, [undefined, `no answer in ${TIME_BOX_MS} ms`], { signal: box.signal }),
+      wait(TIME_BOX_MS, [undefined, `no reply within ${TIME_BOX_MS} ms`], { signal: box.signal }),
     ]).finally(() => box.abort());
     if (message === undefined) throw new Error(`${name} ended (${ended})`);
     if (message.error !== undefined) throw new Error(message.error);

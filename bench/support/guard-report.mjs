@@ -2,13 +2,13 @@ import { createCells } from './cells.mjs';
 import { spread, table, whole } from './table.mjs';
 
 const NOT_COVERED =
-  'Not looked at: the Redis server and its scripts, idempotency on Redis, adapters of frameworks, what runs out.';
+  'Not measured: the Redis server and its scripts, idempotency on Redis, framework adapters, keys that expire.';
 
-/** @param figures `figures[workload].base` and `.head`, a `{ cost }` for each round */
+/** @param figures `figures[workload].base` and `.head`, one `{ cost }` per round */
 export function guardReport({ figures, limit, base, rounds, unit }) {
   const cells = createCells(figures);
   const workloads = Object.keys(figures).map((name) => ({ name, ratio: cells.ratio('cost', [name, 'head'], 'base') }));
-  // What is no number is past any limit.
+  // NaN counts as slower: every comparison with it is false.
   const slower = workloads.filter(({ ratio }) => !(ratio.median <= limit)).map(({ name }) => name);
   const cost = (name, side) => whole(cells.figure('cost', name, side));
   const rows = workloads.map(({ name, ratio }) => [
@@ -18,9 +18,9 @@ export function guardReport({ figures, limit, base, rounds, unit }) {
     spread(ratio),
     slower.includes(name) ? '✗' : '✓',
   ]);
-  const verdict = slower.length === 0 ? `Nothing is past ${limit}.` : `Past ${limit}: ${slower.join('; ')}.`;
+  const verdict = slower.length === 0 ? `No ratio is above ${limit}.` : `Above ${limit}: ${slower.join('; ')}.`;
   return {
-    text: `The working tree beside ${base}: ${unit} a call, ${rounds} ${rounds === 1 ? 'round' : 'rounds'}; the ratio of a round, median (least–most).
+    text: `The working tree compared with ${base}: ${unit} per call, ${rounds} ${rounds === 1 ? 'round' : 'rounds'}. The ratio is taken within a round: median (least–most).
 
 ${table(['', 'base', 'head', 'ratio', ''], rows)}
 

@@ -1,7 +1,9 @@
-// A process of `npm run bench:guard`: one workload on one build of headgate. Prints the CPU nanoseconds of a call as JSON; told a number of calls, does just
-// so many, for whoever counts instructions.
+// A process of `npm run bench:guard`: one workload on one build of headgate. Prints the CPU nanoseconds per call as
+// JSON. With a number of calls as its third argument it makes exactly that many calls and prints nothing; a tool counts
+// instructions.
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { cpuMicros } from './cpu.mjs';
 import { GUARDED } from './guard-workloads.mjs';
 
 const [, , dist, workload, calls] = process.argv;
@@ -19,10 +21,7 @@ async function batch(amount) {
   }
 }
 
-const cpuMs = () => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-};
+const cpuMs = () => cpuMicros() / 1_000;
 
 async function spend(ms) {
   const began = cpuMs();

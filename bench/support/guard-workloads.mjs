@@ -1,16 +1,17 @@
-// What `npm run bench:guard` compares: the ways that every request takes, without a server, so that nothing but headgate's own code is in them.
+// What `npm run bench:guard` compares: the code that every request runs through, without a server, so that only
+// headgate's own code is measured.
 
 const ROUTE = 'POST /api/v1/emails';
 const KEY_COUNT = 1_000;
 const PLENTY = 1_000_000_000;
 const WINDOWS = 4;
 const AT_ONCE = 16;
-/** As many as the store of the topic idempotency holds. */
+/** As many as in the store of the topic idempotency. */
 const OUTCOMES = 5_000;
 const accounts = Array.from({ length: KEY_COUNT }, (_, i) => `account_${i}`);
 const body = JSON.stringify({ to: 'a@example.com', subject: 'Your receipt', html: '<p>Thank you.</p>'.repeat(20) });
 
-async function limiterOf(load, max, store) {
+async function makeLimiter(load, max, store) {
   const { createLimiter } = await load('index');
   const { createMemoryStore } = await load('memory');
   const windows = (short, long) => [`${max}/${short}`, `${max}/${long}`];
@@ -20,19 +21,20 @@ async function limiterOf(load, max, store) {
   });
 }
 
-function inTurns() {
+/** @returns a function that returns the accounts one after the other */
+function accountsInTurn() {
   let at = 0;
   return () => accounts[at++ % KEY_COUNT];
 }
 
-async function idempotencyOf(load) {
+async function idempotencyFactory(load) {
   const { createIdempotency } = await load('index');
   const { createMemoryClaimStore } = await load('memory');
   return () => createIdempotency({ store: createMemoryClaimStore() });
 }
 
-/** Looks like ioredis, and answers at once what `consume.lua` would: of each record four windows that begin now. */
-function answering() {
+/** A fake ioredis client. It replies at once as `consume.lua` would: four windows per record, which begin now. */
+function fakeRedisClient() {
   const now = Date.now();
   const windows = Array.from({ length: AT_ONCE * WINDOWS }, () => [now, 0]).flat();
   const longest = Buffer.from(Float64Array.of(now, ...windows).buffer);
@@ -40,48 +42,48 @@ function answering() {
   return { status: 'ready', evalshaBuffer: async (_, records) => longest.subarray(0, sizeOf(records)) };
 }
 
-/** By name: `(load) => call`, where `load` gives a module of the build that is measured. */
+/** By name: `(load) => call`. `load` imports a module of the build that is measured. */
 export const GUARDED = {
   async 'consumeSync, accepted'(load) {
-    const [limiter, next] = [await limiterOf(load, PLENTY), inTurns()];
+    const [limiter, next] = [await makeLimiter(load, PLENTY), accountsInTurn()];
     return () => limiter.consumeSync({ account: next(), route: ROUTE });
   },
 
-  async 'consumeSync, refused'(load) {
-    const [limiter, next] = [await limiterOf(load, 1), inTurns()];
+  async 'consumeSync, rejected'(load) {
+    const [limiter, next] = [await makeLimiter(load, 1), accountsInTurn()];
     return () => limiter.consumeSync({ account: next(), route: ROUTE });
   },
 
   async 'await consume, accepted'(load) {
-    const [limiter, next] = [await limiterOf(load, PLENTY), inTurns()];
+    const [limiter, next] = [await makeLimiter(load, PLENTY), accountsInTurn()];
     return () => limiter.consume({ account: next(), route: ROUTE });
   },
 
-  /** Fails where a base understands another reply: then name a later one. */
+  /** Fails if the base revision expects another reply format: pass a later --base then. */
   async 'Redis store without a server, 16 at once'(load) {
     const { createRedisStore } = await load('redis');
-    const [limiter, next] = [await limiterOf(load, PLENTY, createRedisStore(answering())), inTurns()];
+    const [limiter, next] = [await makeLimiter(load, PLENTY, createRedisStore(fakeRedisClient())), accountsInTurn()];
     return async () => {
-      const asked = Array.from({ length: AT_ONCE }, () => limiter.consume({ account: next(), route: ROUTE }));
-      const decisions = await Promise.all(asked);
-      if (decisions.some(({ degraded }) => degraded)) throw new Error('the store did not understand its client');
+      const checks = Array.from({ length: AT_ONCE }, () => limiter.consume({ account: next(), route: ROUTE }));
+      const decisions = await Promise.all(checks);
+      if (decisions.some(({ degraded }) => degraded)) throw new Error('the store did not understand the fake client');
       return decisions;
     };
   },
 
   async 'idempotency, first call'(load) {
-    const create = await idempotencyOf(load);
+    const create = await idempotencyFactory(load);
     let idempotency = create();
-    let made = 0;
+    let calls = 0;
     return () => {
-      // One that grew for ever would measure its growing.
-      if (++made % OUTCOMES === 0) idempotency = create();
-      return idempotency.run(`key-${made}`, body, async () => 'sent');
+      // A store that grew for ever would measure its own growth.
+      if (++calls % OUTCOMES === 0) idempotency = create();
+      return idempotency.run(`key-${calls}`, body, async () => 'sent');
     };
   },
 
   async 'idempotency, replay'(load) {
-    const idempotency = (await idempotencyOf(load))();
+    const idempotency = (await idempotencyFactory(load))();
     return () => idempotency.run('key', body, async () => 'sent');
   },
 
@@ -99,7 +101,7 @@ export const GUARDED = {
   async 'a request through the gate, fetch'(load) {
     const { createGate } = await load('index');
     const { withHeadgate } = await load('fetch');
-    const [limiter, next] = [await limiterOf(load, PLENTY), inTurns()];
+    const [limiter, next] = [await makeLimiter(load, PLENTY), accountsInTurn()];
     const gate = createGate({ limiter, account: (request) => request.headers['x-account'], route: () => ROUTE });
     const handler = withHeadgate(gate, () => new Response('ok'));
     return () => handler(new Request('http://localhost/', { headers: { 'x-account': next() } }));

@@ -1,23 +1,24 @@
-// The same handler in each framework: bare, behind headgate with four windows, and behind the framework's own limiter with one.
+// The same handler in each framework: bare, behind headgate with four windows, and behind the framework's own limiter
+// with one.
 import { createServer } from 'node:http';
 import { createGate, createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import { requirePeer } from './peers.mjs';
 
-/** Never reached: what is measured is the cost of a request that goes on. */
+/** A limit that is never reached, because the benchmark measures requests that are accepted. */
 const MANY = 1_000_000_000;
 const MINUTE_MS = 60_000;
 const WINDOWS = [`${MANY}/1m`, `${MANY}/1d`];
 const BODY = 'ok';
 
-/** @param header reads a header of the framework's request */
-function gateOf(header, route = () => 'GET /') {
+/** @param header `(request, name)`: reads a header of the framework's request */
+function makeGate(header, route = () => 'GET /') {
   const limits = { allMethods: WINDOWS, routes: { 'GET /': WINDOWS } };
   const limiter = createLimiter({ store: createMemoryStore(), limits });
   return createGate({ limiter, account: (request) => header(request, 'x-account'), route });
 }
 
-const ofNode = (request, name) => request.headers[name];
+const nodeHeader = (request, name) => request.headers[name];
 
 function listen(server) {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)));
@@ -75,7 +76,7 @@ async function nest(parts) {
   await import('reflect-metadata');
   const { Controller, Get, Module } = await import('@nestjs/common');
   const { NestFactory } = await import('@nestjs/core');
-  // Decorated by hand: this file is plain JavaScript.
+  // The decorators are called as functions, because this file is plain JavaScript.
   class Things {
     answer() {
       return BODY;
@@ -92,27 +93,30 @@ async function nest(parts) {
 
 const none = () => [];
 
-/** framework → candidate → starts its server, resolves to the port. Of the peers, each is the one that its framework's users reach for. */
+/**
+ * By framework and candidate, a function that starts the server and resolves to its port. The peer of each framework is
+ * the limiter that its users usually choose.
+ */
 export const HTTP_APPS = {
   'node:http': {
     bare: () => listen(createServer(plain)),
     headgate: async () => {
       const { withHeadgate } = await import('headgate/node');
-      return listen(createServer(withHeadgate(gateOf(ofNode), plain)));
+      return listen(createServer(withHeadgate(makeGate(nodeHeader), plain)));
     },
   },
   Fastify: {
     bare: () => fastify(none),
     headgate: async () => {
       const { headgate, routeOf } = await import('headgate/fastify');
-      return fastify((app) => app.register(headgate(gateOf(ofNode, routeOf))));
+      return fastify((app) => app.register(headgate(makeGate(nodeHeader, routeOf))));
     },
     '@fastify/rate-limit': () =>
       fastify((app) =>
         app.register(requirePeer('@fastify/rate-limit'), {
           max: MANY,
           timeWindow: MINUTE_MS,
-          keyGenerator: (request) => ofNode(request, 'x-account'),
+          keyGenerator: (request) => nodeHeader(request, 'x-account'),
         }),
       ),
   },
@@ -120,7 +124,7 @@ export const HTTP_APPS = {
     bare: () => hono(none),
     headgate: async () => {
       const { headgate, routeOf } = await import('headgate/hono');
-      return hono(() => [headgate(gateOf((c, name) => c.req.header(name), routeOf))]);
+      return hono(() => [headgate(makeGate((c, name) => c.req.header(name), routeOf))]);
     },
     'hono-rate-limiter': () =>
       hono(() => [
@@ -135,14 +139,14 @@ export const HTTP_APPS = {
     bare: () => express(none),
     headgate: async () => {
       const { headgate, routeOf } = await import('headgate/express');
-      return express(() => [headgate(gateOf(ofNode, routeOf))]);
+      return express(() => [headgate(makeGate(nodeHeader, routeOf))]);
     },
     'express-rate-limit': () =>
       express(() => [
         requirePeer('express-rate-limit').rateLimit({
           limit: MANY,
           windowMs: MINUTE_MS,
-          keyGenerator: (request) => ofNode(request, 'x-account'),
+          keyGenerator: (request) => nodeHeader(request, 'x-account'),
         }),
       ]),
   },
@@ -150,13 +154,13 @@ export const HTTP_APPS = {
     bare: () => nest(() => ({})),
     headgate: async () => {
       const { HeadgateModule, routeOf } = await import('headgate/nest');
-      return nest(() => ({ imports: [HeadgateModule.forRoot(gateOf(ofNode, routeOf))] }));
+      return nest(() => ({ imports: [HeadgateModule.forRoot(makeGate(nodeHeader, routeOf))] }));
     },
     '@nestjs/throttler': () =>
       nest(async () => {
         const { APP_GUARD } = await import('@nestjs/core');
         const { ThrottlerGuard, ThrottlerModule } = requirePeer('@nestjs/throttler');
-        const getTracker = (request) => ofNode(request, 'x-account');
+        const getTracker = (request) => nodeHeader(request, 'x-account');
         return {
           imports: [ThrottlerModule.forRoot({ throttlers: [{ ttl: MINUTE_MS, limit: MANY }], getTracker })],
           providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],
@@ -167,14 +171,14 @@ export const HTTP_APPS = {
     bare: () => koa(none),
     headgate: async () => {
       const { headgate } = await import('headgate/koa');
-      return koa(() => [headgate(gateOf((context, name) => context.get(name)))]);
+      return koa(() => [headgate(makeGate((context, name) => context.get(name)))]);
     },
   },
   h3: {
     bare: () => h3(none),
     headgate: async () => {
       const { headgate } = await import('headgate/h3');
-      return h3(() => [headgate(gateOf(({ req }, name) => req.headers.get(name)))]);
+      return h3(() => [headgate(makeGate(({ req }, name) => req.headers.get(name)))]);
     },
   },
 };

@@ -1,13 +1,11 @@
-// A server process of the topic http: tells where it listens and what CPU time it has used.
+// A server process of the topic http. It reports its port and the CPU time that it has used.
 process.env.NODE_ENV = 'production';
+const { cpuMicros } = await import('./cpu.mjs');
 const { HTTP_APPS } = await import('./http-apps.mjs');
 
 const { framework, candidate } = JSON.parse(process.argv[2]);
 const port = await HTTP_APPS[framework][candidate]();
-const tell = () => {
-  const { user, system } = process.cpuUsage();
-  process.send({ port, cpuMicros: user + system });
-};
-process.on('message', tell);
+const report = () => process.send({ port, cpuMicros: cpuMicros() });
+process.on('message', report);
 process.on('disconnect', () => process.exit());
-tell();
+report();

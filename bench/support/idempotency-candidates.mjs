@@ -1,4 +1,5 @@
-// What is measured: how one operation is run once by key, as each package's own documentation says, over a store in memory or on Redis.
+// What is measured: one operation executed once per key, as each package's own documentation says, with a store in
+// memory or on Redis.
 import { hash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,11 +9,15 @@ import { requirePeer } from './peers.mjs';
 const DAY_S = 86_400;
 
 /**
- * Each makes, for a connection (none: in memory), a store that holds nothing, and gives `call(key, body, operation)`, which resolves with
- * the operation's value, of this call or of an earlier one. `body` is `{ text, object }`.
+ * By name, a function that makes an empty store: on `connection`, or in memory if it is undefined. It returns
+ * `call(key, body, operation)`, which resolves to the operation's value, from this call or from an earlier one. `body`
+ * is `{ text, object }`.
  */
 export const CANDIDATES = {
-  /** The least: one look-up and one SHA-256 of the body; on Redis, the least commands that claim and keep, checked by nobody. */
+  /**
+   * The least work: one look-up and one SHA-256 of the body; on Redis, the fewest commands that claim and store,
+   * unchecked.
+   */
   floor(connection) {
     return connection === undefined ? memoryFloor() : connection.floor();
   },
@@ -21,17 +26,17 @@ export const CANDIDATES = {
     return headgate(connection, 'headgate', await ours(), ({ text }) => text);
   },
 
-  /** Given what a framework has parsed, as the peers are. */
+  /** The body is passed as the object that a framework has parsed, as it is passed to the peers. */
   async 'headgate, parsed'(connection) {
     return headgate(connection, 'parsed', await ours(), ({ object }) => object);
   },
 
-  /** `dispatch()` of the operation's own, just before its effect. */
+  /** The operation calls `dispatch()` itself, just before its effect. */
   async 'headgate, explicit'(connection) {
     return headgate(connection, 'explicit', await ours(), ({ text }) => text, { dispatch: 'explicit' });
   },
 
-  /** Another build of headgate, from the folder of its dist. */
+  /** Another build of headgate, from its dist folder. */
   async against(connection, against) {
     const load = (file) => import(pathToFileURL(resolve(against, file)));
     const theirs = { index: await load('index.js'), memory: await load('memory.js'), redis: await load('redis.js') };
@@ -51,7 +56,10 @@ export const CANDIDATES = {
     };
   },
 
-  /** With the cache's persistence layer, which loses the payload's hash when it keeps an outcome: validating would refuse every replay. */
+  /**
+   * Its cache persistence layer loses the payload's hash when it stores an outcome. Payload validation is off, because
+   * it would reject every replay.
+   */
   powertools(connection) {
     const { IdempotencyConfig, makeIdempotent } = requirePeer('@aws-lambda-powertools/idempotency');
     const { CachePersistenceLayer } = requirePeer('@aws-lambda-powertools/idempotency/cache');
@@ -111,11 +119,11 @@ function storageOf(connection) {
     return new MemoryStorageAdapter();
   }
   const { RedisStorageAdapter } = requirePeer('@node-idempotency/storage-adapter-redis');
-  // Its own client is never connected: it takes the one of its row.
+  // The adapter's own client is never connected; the row's client replaces it.
   return Object.assign(new RedisStorageAdapter({}), { client: connection.client });
 }
 
-/** As much of a Redis client as that layer asks for, in memory. */
+/** An in-memory client with the Redis commands that the persistence layer uses. */
 function mapClient() {
   const values = new Map();
   return {

@@ -1,4 +1,5 @@
-// The connections of `npm run bench:idempotency`, and the floor on each: SET NX and SET for a first call, one GET for a replay.
+// The connections of `npm run bench:idempotency`, and the floor of each: SET NX and SET for a first call, one GET for a
+// replay.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { requireOf } from './peers.mjs';
@@ -23,7 +24,7 @@ export const CLIENTS = {
 
   'node-redis': (port) => nodeRedis(createClient, port),
 
-  /** As @node-idempotency's storage brings it. */
+  /** The version that @node-idempotency's storage brings. */
   'node-redis 4': (port) => nodeRedis(requireOf('@node-idempotency/storage-adapter-redis', 'redis').createClient, port),
 };
 
@@ -41,7 +42,7 @@ async function nodeRedis(create, port) {
   };
 }
 
-/** Told beforehand which it is: nothing that knows it only afterwards can do with fewer commands. */
+/** It knows from its argument whether a call is a replay. Code that must find this out cannot use fewer commands. */
 function floor({ get, claim, keep }) {
   return async (key, _body, operation, isReplay) => {
     if (isReplay) return JSON.parse(await get(key));

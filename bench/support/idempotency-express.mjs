@@ -1,6 +1,9 @@
 import { requirePeer } from './peers.mjs';
 
-/** express-idempotency with its own adapter, on as little of Express' request and response as it asks for: no server is measured. */
+/**
+ * express-idempotency with its own adapter, on the parts of Express's request and response that it uses, without a
+ * server.
+ */
 export function expressIdempotency() {
   const { IdempotencyService } = requirePeer('express-idempotency');
   const service = new IdempotencyService();

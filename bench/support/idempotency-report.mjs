@@ -1,15 +1,15 @@
 import { bar, createCells, ratesTable } from './cells.mjs';
-import { verdict } from './statistics.mjs';
-import { spread, table, whole } from './table.mjs';
+import { table, whole } from './table.mjs';
+import { atLeast, atMost, targetRow } from './targets.mjs';
 
 const REDIS_CLIENTS = ['ioredis', 'node-redis', 'node-redis 4'];
 const PEERS = ['node-idempotency', 'powertools', 'express-idempotency'];
 const ROWS = {
   floor: 'floor',
   headgate: '**headgate**',
-  'headgate, parsed': 'headgate, body given parsed',
+  'headgate, parsed': 'headgate, body passed as an object',
   'headgate, explicit': 'headgate, explicit dispatch',
-  against: 'headgate of `--against`',
+  against: 'headgate from `--against`',
   'node-idempotency': '@node-idempotency/core',
   powertools: '@aws-lambda-powertools/idempotency',
   'express-idempotency': 'express-idempotency',
@@ -21,15 +21,15 @@ const KINDS = {
   'headgate, explicit': 'ours',
   against: 'ours',
 };
-/** Where a row does less than headgate. */
+/** What a row does less than headgate. */
 const LESS = {
-  floor: 'everything but look-up, hash or commands',
+  floor: 'only look-up and hash, or only the commands',
   'node-idempotency':
-    'no owner, no lease: a dead owner blocks its key for the retention, a late one overwrites; replay: claim and look-up apart',
+    'no owner, no lease: a crash blocks the key for the whole retention, a late attempt overwrites; a replay takes a claim and a look-up',
   powertools:
-    'no fingerprint check (its cache layer loses the hash), no owner; a failure frees the key, effect or not; replay: claim and look-up apart',
+    'no fingerprint check (its cache layer loses the hash), no owner; a failure frees the key, even after the effect; a replay takes a claim and a look-up',
   'express-idempotency':
-    'claim not atomic, no owner, no expiry, looks through all keys in turn; compares bodies instead of hashing',
+    'claim is not atomic, no owner, no expiry; searches all keys one by one; compares bodies instead of hashing',
 };
 const [FLOOR_LEAST, PEER_LEAST, PRINT_LEAST, PRINT_MIB] = [0.7, 2, 0.7, 4];
 
@@ -39,14 +39,15 @@ export function idempotencyReport({ rounds, seconds, keyCount, figures, prints }
   return {
     title: 'Idempotency',
     markdown: `
-One process for each candidate; ${rounds} rounds of ${seconds} s a cell, all candidates in turns, stores of ${whole(keyCount)} keys. A JSON body of about 300 bytes (small) or 10 KB (large); the
-operation resolves at once, with a small object. Medians; a ratio is to the floor within a round, with the least and the most of the rounds behind it.
+One process per candidate. All candidates take turns, in ${rounds} rounds of ${seconds} s per table cell. Stores have
+${whole(keyCount)} keys. The body is JSON of about 300 bytes (small) or 10 KB (large). The operation resolves at once
+with a small object. Figures are medians. After the dot is the ratio to the floor within a round: median (least–most).
 
 ${sections.filter((section) => section !== undefined).join('\n\n')}`,
     targets: [...memoryTargets(cells), ...redisTargets(cells), ...printTargets(prints)],
     chart: {
-      title: 'One operation, once by key',
-      unit: 'calls a second',
+      title: 'One operation, executed once per key',
+      unit: 'calls per second',
       scale: 'log',
       better: 'more',
       panels: Object.keys(figures).map((workload) => ({ title: workload, bars: bars(cells, workload) })),
@@ -68,7 +69,7 @@ function bars(cells, workload) {
 function memorySection(cells, figures) {
   const workloads = Object.keys(figures).filter((name) => name.startsWith('memory'));
   if (workloads.length === 0) return undefined;
-  return `In memory; the floor is one look-up in a \`Map\`, one SHA-256 of the body, and the operation.
+  return `In memory. The floor is one look-up in a \`Map\`, one SHA-256 of the body, and the operation.
 
 ${callTable(cells, workloads, ['memory'])}`;
 }
@@ -76,8 +77,10 @@ ${callTable(cells, workloads, ['memory'])}`;
 function redisSection(cells, figures) {
   const workloads = Object.keys(figures).filter((name) => name.startsWith('redis'));
   if (workloads.length === 0) return undefined;
-  return `On Redis, one server without persistence, one connection, small bodies, one or 64 calls at a time; the floor is \`SET NX\` and \`SET\` for a first call, one \`GET\` for a replay. Round trips and
-the server's time are its own count (\`INFO commandstats\`), CPU is the client's process. @node-idempotency's storage brings node-redis 4 with it: it is run with that, beside that client's own floor, and with the node-redis of the others.
+  return `On Redis: one server without persistence, one connection, small bodies, one or 64 calls in flight. The floor is
+\`SET NX\` and \`SET\` for a first call, and one \`GET\` for a replay. Commands and server time are the server’s own
+counts (\`INFO commandstats\`); CPU is that of the client’s process. The storage of @node-idempotency brings its own
+node-redis 4. It runs with that client, which has a floor of its own, and with the node-redis of the others.
 
 ${callTable(cells, workloads, REDIS_CLIENTS)}
 
@@ -98,12 +101,13 @@ function costTable(cells, workloads) {
     for (const client of REDIS_CLIENTS) {
       for (const [candidate, title] of Object.entries(ROWS)) {
         if (cells.rounds(workload, candidate, client) === undefined) continue;
-        const of = (field) => cells.figure(field, workload, candidate, client).toFixed(2);
-        rows.push([`${workload}, ${title}, ${client}`, of('commands'), of('serverMicros'), of('cpuMicros')]);
+        const fields = ['commands', 'serverMicros', 'cpuMicros'];
+        const figures = fields.map((field) => cells.figure(field, workload, candidate, client).toFixed(2));
+        rows.push([`${workload}, ${title}, ${client}`, ...figures]);
       }
     }
   }
-  return table(['', 'commands a call', 'server, µs a call', 'client CPU, µs a call'], rows);
+  return table(['', 'commands per call', 'server, µs per call', 'client CPU, µs per call'], rows);
 }
 
 function printSection(prints) {
@@ -114,44 +118,34 @@ function printSection(prints) {
     printMs.toFixed(1),
     ratio.toFixed(2),
   ]);
-  return table(['fingerprint of 20 MiB of multipart', 'SHA-256, ms', 'fingerprint, ms', 'ratio'], rows);
+  return table(['fingerprint of 20 MiB of multipart', 'SHA-256, ms', 'fingerprint, ms', 'SHA-256 ÷ fingerprint'], rows);
 }
 
-function row(what, value, wanted, isMet, show = spread) {
-  if (value === undefined) return [];
-  const outcome = typeof value === 'number' ? { met: isMet(value) } : verdict(value, isMet);
-  return [{ what, measured: show(value), wanted, ...outcome }];
-}
+const twoDigits = (value) => value.toFixed(2);
 
 function memoryTargets(cells) {
   return ['first', 'replay'].flatMap((kind) =>
     ['small', 'large'].flatMap((body) => {
       const workload = `memory ${kind} ${body}`;
-      const to = (base, ours = 'headgate') => cells.ratio('perSecond', [workload, ours], base);
-      const isTwice = (value) => value >= PEER_LEAST;
+      const row = (what, base, least, ours = 'headgate') =>
+        targetRow(`${workload}: ${what}`, cells.ratio('perSecond', [workload, ours], base), atLeast(least));
+      const peer = 'relative to @node-idempotency/core';
       return [
-        ...row(`${workload}, to @node-idempotency/core`, to('node-idempotency'), `≥ ${PEER_LEAST}`, isTwice),
-        ...row(
-          `${workload}, given a parsed body as that is`,
-          to('node-idempotency', 'headgate, parsed'),
-          `≥ ${PEER_LEAST}`,
-          isTwice,
-        ),
-        ...row(`${workload}, to the floor`, to('floor'), `≥ ${FLOOR_LEAST}`, (value) => value >= FLOOR_LEAST),
+        ...row(peer, 'node-idempotency', PEER_LEAST),
+        ...row(`body passed as an object, ${peer}`, 'node-idempotency', PEER_LEAST, 'headgate, parsed'),
+        ...row('relative to the floor', 'floor', FLOOR_LEAST),
       ];
     }),
   );
 }
 
 function redisTargets(cells) {
-  const count = (value) => value.toFixed(2);
-  const trips = (workload, candidate, wanted) =>
-    row(
-      `round trips a call, ${workload}${candidate === 'headgate' ? '' : ', explicit dispatch'}`,
+  const trips = (workload, candidate, count) =>
+    targetRow(
+      `${workload}: round trips per call${candidate === 'headgate' ? '' : ', explicit dispatch'}`,
       cells.figure('commands', workload, candidate, 'ioredis'),
-      `${wanted}`,
-      (value) => Math.round(value * 100) / 100 === wanted,
-      count,
+      { wanted: String(count), isMet: (value) => Math.round(value * 100) / 100 === count },
+      twoDigits,
     );
   return [
     ...againstBest(cells, 'redis first 64', 1),
@@ -162,20 +156,21 @@ function redisTargets(cells) {
   ];
 }
 
-/** To the fastest peer: on the client that headgate has in that row, where the peer takes that one, and as the peer comes. */
+/**
+ * headgate on each of its clients, relative to the fastest peer on node-redis and on the client that the peer brings.
+ */
 function againstBest(cells, workload, least) {
   const speed = (peer) => cells.figure('perSecond', workload, peer, 'node-redis') ?? 0;
   const best = PEERS.toSorted((left, right) => speed(right) - speed(left))[0];
   if (speed(best) === 0) return [];
-  const to = (ours, theirs) =>
-    row(
-      `${workload}, on ${ours}, to ${ROWS[best]} on ${theirs}`,
+  const row = (ours, theirs) =>
+    targetRow(
+      `${workload}: on ${ours}, relative to ${ROWS[best]} on ${theirs}`,
       cells.ratio('perSecond', [workload, 'headgate', ours], best, theirs),
-      `≥ ${least.toFixed(1)}`,
-      (value) => value >= least,
+      atLeast(least, least.toFixed(1)),
     );
   return ['node-redis', 'ioredis'].flatMap((ours) =>
-    ['node-redis', 'node-redis 4'].flatMap((theirs) => to(ours, theirs)),
+    ['node-redis', 'node-redis 4'].flatMap((theirs) => row(ours, theirs)),
   );
 }
 
@@ -183,19 +178,12 @@ function printTargets(prints) {
   if (prints === undefined) return [];
   const slowest = Math.min(...prints.results.map(({ ratio }) => ratio));
   return [
-    ...row(
-      'fingerprint of 20 MiB, to SHA-256, slowest content',
+    ...targetRow(
+      'fingerprint of 20 MiB: speed relative to SHA-256, slowest content',
       slowest,
-      `≥ ${PRINT_LEAST}`,
-      (value) => value >= PRINT_LEAST,
-      (value) => value.toFixed(2),
+      atLeast(PRINT_LEAST),
+      twoDigits,
     ),
-    ...row(
-      'its extra memory, MiB',
-      prints.memoryMib,
-      `≤ ${PRINT_MIB}`,
-      (value) => value <= PRINT_MIB,
-      (value) => value.toFixed(2),
-    ),
+    ...targetRow('fingerprint of 20 MiB: extra memory, MiB', prints.memoryMib, atMost(PRINT_MIB), twoDigits),
   ];
 }

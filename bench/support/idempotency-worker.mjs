@@ -1,13 +1,15 @@
-// A process of `npm run bench:idempotency`: one candidate in memory or on one client. Tells what it did and what CPU it took.
+// A process of `npm run bench:idempotency`: one candidate in memory or on one client. It reports its calls and its CPU
+// time.
 
+import { cpuMicros } from './cpu.mjs';
 import { CANDIDATES } from './idempotency-candidates.mjs';
 import { CLIENTS } from './idempotency-clients.mjs';
 import { answerWith } from './member.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 
 const { client, candidate, port, keyCount, against } = JSON.parse(process.argv[2]);
-/** How often the time is looked at. */
-const LOOK_EVERY = 64;
+/** The clock is read once per this many calls. */
+const READ_CLOCK_EVERY = 64;
 
 const connection = await CLIENTS[client](port);
 const order = pseudoRandomOrder(keyCount);
@@ -19,7 +21,7 @@ const operation = async () => {
 };
 const make = () => CANDIDATES[candidate](connection, against);
 
-/** A mail as JSON, of a length about as given; every one its own recipient, as requests have. */
+/** An email as JSON of about the given length. Every body has another recipient, as real requests have. */
 function bodyOf(i, length) {
   const object = {
     to: `customer-${i}@example.com`,
@@ -43,17 +45,17 @@ function bodiesOf(length) {
   return bodies.get(length);
 }
 
-let made = 0;
+let keysMade = 0;
 let call;
 let kept = [];
 
-/** A store that holds `keyCount` outcomes, for replays to come; nothing for first calls, which are all of new keys. */
+/** Fills the store with `keyCount` outcomes for replays. First calls need none, because every call has a new key. */
 async function prepare({ kind, length }) {
   if (call === undefined || connection === undefined) call = await make();
   const all = bodiesOf(length);
   kept = [];
   if (kind === 'replay') {
-    for (let i = 0; i < keyCount; i++) kept.push({ key: `${client}-key-${made++}`, body: all[i % all.length] });
+    for (let i = 0; i < keyCount; i++) kept.push({ key: `${client}-key-${keysMade++}`, body: all[i % all.length] });
     await inTurns(kept.values(), 64, ({ key, body }) => call(key, body, operation, false));
   }
   return { ready: true };
@@ -76,15 +78,17 @@ async function run({ kind, length, concurrency, seconds }) {
   let at = 0;
   const began = performance.now();
   const end = began + seconds * 1_000;
-  const cpuBefore = process.cpuUsage();
+  const cpuBefore = cpuMicros();
   const worker = async () => {
     while (!ended) {
       const chosen = isReplay ? kept[order[at++ & (order.length - 1)]] : undefined;
-      const key = chosen?.key ?? `${client}-key-${made++}`;
-      const answer = await call(key, chosen?.body ?? all[made % all.length], operation, isReplay);
-      if (answer?.id !== RESULT.id) throw new Error(`${candidate} on ${client}, ${kind}: ${JSON.stringify(answer)}`);
-      if (++calls % LOOK_EVERY === 0) ended = performance.now() >= end;
-      // In memory a store of as many keys as replays have: one that grew for ever would measure its growing.
+      const key = chosen?.key ?? `${client}-key-${keysMade++}`;
+      const value = await call(key, chosen?.body ?? all[keysMade % all.length], operation, isReplay);
+      if (value?.id !== RESULT.id)
+        throw new Error(`${candidate} on ${client}, ${kind}: unexpected ${JSON.stringify(value)}`);
+      if (++calls % READ_CLOCK_EVERY === 0) ended = performance.now() >= end;
+      // A store in memory is replaced when it has as many keys as for replays. One that grew for ever would measure its
+      // own growth.
       if (connection === undefined && !isReplay && calls % keyCount === 0) {
         const pause = performance.now();
         call = await make();
@@ -94,10 +98,10 @@ async function run({ kind, length, concurrency, seconds }) {
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
   const elapsed = (performance.now() - began - restarted) / 1_000;
-  const { user, system } = process.cpuUsage(cpuBefore);
+  const cpu = cpuMicros() - cpuBefore;
   if (executions - executedBefore !== (isReplay ? 0 : calls))
     throw new Error(`${candidate} on ${client}, ${kind}: ${executions - executedBefore} executions in ${calls} calls`);
-  return { calls, perSecond: calls / elapsed, cpuMicros: (user + system) / calls };
+  return { calls, perSecond: calls / elapsed, cpuMicros: cpu / calls };
 }
 
 answerWith(({ step, ...workload }) => (step === 'prepare' ? prepare : run)(workload));

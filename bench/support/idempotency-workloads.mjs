@@ -2,7 +2,7 @@ import { chooseWorkloads } from './rounds.mjs';
 
 export const BODIES = { small: 300, large: 10_240 };
 
-/** Every cell of the benchmark: which call, of what body, by whom, on which client. */
+/** Every cell of the benchmark: kind of call, body, concurrency, and who takes part on which client. */
 function allCells(against) {
   const on = (client, ...candidates) => candidates.map((candidate) => ({ client, candidate }));
   const other = against ? ['against'] : [];
@@ -27,7 +27,7 @@ function allCells(against) {
   };
   return [
     ...['first', 'replay'].flatMap((kind) => Object.keys(BODIES).map((body) => cell('memory', kind, body, 1, memory))),
-    // One at a time nothing travels with anything else: there the round trips are counted.
+    // With one call in flight no calls share a round trip, so the round trips per call can be counted.
     ...[1, 64].flatMap((concurrency) => [
       cell('redis', 'first', 'small', concurrency, [...redis, ...on('ioredis', 'headgate, explicit')]),
       cell('redis', 'replay', 'small', concurrency, redis),

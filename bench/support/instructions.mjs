@@ -1,22 +1,23 @@
 import { spawnSync } from 'node:child_process';
 
 const PERF = ['perf', ['stat', '-x', ',', '-e', 'instructions:u']];
-// Compiled code is written anew while it runs: valgrind has to look.
+// V8 rewrites compiled code while it runs, so valgrind must check for that.
 const VALGRIND = [
   'valgrind',
   ['--tool=cachegrind', '--cache-sim=no', '--smc-check=all-non-file', '--cachegrind-out-file=/dev/null'],
 ];
 
 /**
- * Counts the instructions of a Node process: by perf where the processor tells them, by valgrind where not, about fifty times slower.
- * @returns `{ count(nodeArguments), rounds }`, with as many rounds as are worth their time
+ * Counts the instructions of a Node process: with perf if the processor supports it, else with valgrind, which is about
+ * fifty times slower.
+ * @returns `{ count(nodeArguments), rounds }`; `rounds` is a sensible number of rounds for the tool
  */
 export function instructionCounter() {
   if (read(PERF, ['true'], perfCount) !== undefined)
     return { count: (args) => counted(PERF, args, perfCount), rounds: 5 };
   if (read(VALGRIND, ['true'], valgrindCount) !== undefined)
     return { count: (args) => counted(VALGRIND, args, valgrindCount), rounds: 1 };
-  throw new Error('neither perf nor valgrind can count instructions here: install valgrind, or compare times');
+  throw new Error('neither perf nor valgrind can count instructions: install valgrind, or run without --instructions');
 }
 
 export const perfCount = (text) => toNumber(/^(\d+),[^,]*,instructions/m.exec(text)?.[1]);
@@ -24,7 +25,7 @@ export const valgrindCount = (text) => toNumber(/I +refs: +([\d,]+)/.exec(text)?
 
 function counted(tool, args, parse) {
   const count = read(tool, [process.execPath, ...args], parse);
-  if (count === undefined) throw new Error(`${tool[0]} counted nothing for ${args.join(' ')}`);
+  if (count === undefined) throw new Error(`${tool[0]} reported no instructions for ${args.join(' ')}`);
   return count;
 }
 

@@ -1,4 +1,4 @@
-/** The other end of a fleet: answers each of its requests, one at a time, and ends with it. */
+/** Makes this process a member of a fleet: it replies to each request, one at a time, and ends when the fleet ends. */
 export function answerWith(answer) {
   process.on('message', async (request) => {
     try {

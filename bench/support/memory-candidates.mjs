@@ -1,27 +1,34 @@
-// One check of a key in memory, by each package as its own documentation says. The memory, bytes and stall topics measure these.
+// One check of a key in memory, by each package as its own documentation says. The topics memory, bytes and stall
+// measure these candidates.
 import { createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import { requirePeer } from './peers.mjs';
 
 const ROUTE = 'POST /api/v1/emails';
+const ONLY_COUNTS = 'one window; charges rejected requests; no memory bound; only counts, the middleware compares';
 const { timeOrigin } = performance;
-/** As headgate's own clock takes it. */
+/** The same as headgate's default clock. */
 const now = () => Math.floor(timeOrigin + performance.now());
 
 /**
- * By name: `windows` that a check looks at, `waits` whether it is awaited, `less` where it does less than headgate, and
- * `make({ accounts, max, windowsMs, clock })`, which gives `ask(account)`, `isAccepted(answer)` and `size()`, the keys that it holds.
- * Where `ask` rejects with what is no Error, that is a refusal. Peers have the first of the four windows.
+ * By name:
+ * - `windows`: how many windows a check looks at;
+ * - `waits`: whether a check is awaited;
+ * - `less`: what it does less than headgate;
+ * - `make({ accounts, max, windowsMs, clock })` returns `ask(account)`, `isAccepted(answer)` and `size()`, the number
+ *   of keys in the store. If `ask` rejects with a value that is not an Error, the request is rejected.
+ *
+ * Peers with one window have the first of the four windows.
  */
 export const CANDIDATES = {
-  'floor, sync': { ...floor(), less: 'no decision but yes or no, no bound, nothing leaves, no choice of route' },
+  'floor, sync': { ...floor(), less: 'only yes or no; no memory bound, never removes a key, no routes' },
   'headgate, consumeSync': {
     windows: 4,
     make: (settings) => headgate(settings, (limiter) => (account) => limiter.consumeSync({ account, route: ROUTE })),
   },
   limiter: {
     windows: 1,
-    less: 'one bucket, in a Map of one’s own; no bound, nothing leaves',
+    less: 'one bucket, in a Map of the user’s own; no memory bound, never removes a key',
     make({ max, windowsMs }) {
       const { RateLimiter } = requirePeer('limiter');
       const limiters = new Map();
@@ -38,27 +45,27 @@ export const CANDIDATES = {
   },
   'hono-rate-limiter': {
     windows: 1,
-    less: 'one window; charges refused requests; no bound; counts, the middleware compares',
-    make: (settings) => counting(requirePeer('hono-rate-limiter').MemoryStore, settings),
+    less: ONLY_COUNTS,
+    make: (settings) => countingStore(requirePeer('hono-rate-limiter').MemoryStore, settings),
   },
   '@fastify/rate-limit': {
     windows: 1,
-    less: 'one window; charges refused requests; its bound drops live counters',
+    less: 'one window; charges rejected requests; its memory bound evicts live counters',
     make({ accounts, max, windowsMs }) {
       const LocalStore = requirePeer('@fastify/rate-limit/store/LocalStore');
       const store = new LocalStore(false, false, Math.max(accounts.length, 5_000));
       let answer;
-      const keep = (_, result) => {
+      const callback = (_, result) => {
         answer = result;
       };
       const ask = (account) => {
-        store.incr(account, keep, windowsMs[0], max);
+        store.incr(account, callback, windowsMs[0], max);
         return answer;
       };
       return { ask, isAccepted: ({ current }) => current <= max, size: () => store.lru.size };
     },
   },
-  'floor, awaited': { ...floor((ask) => async (account) => ask(account)), waits: true, less: 'as above' },
+  'floor, awaited': { ...floor((ask) => async (account) => ask(account)), waits: true, less: 'as floor, sync' },
   'headgate, await consume': {
     windows: 4,
     waits: true,
@@ -67,38 +74,38 @@ export const CANDIDATES = {
   'rate-limiter-flexible': {
     windows: 1,
     waits: true,
-    less: 'one window; charges refused requests; a timer for each key; no bound',
+    less: 'one window; charges rejected requests; one timer per key; no memory bound',
     make: (settings) => flexible(settings, 1),
   },
   'rate-limiter-flexible, union of two': {
     windows: 2,
     waits: true,
-    less: 'two windows apart: refused by one, charged by the other; no bound',
+    less: 'two separate windows: a request that one rejects is charged by the other; no memory bound',
     make: (settings) => flexible(settings, 2),
   },
   'rate-limiter-flexible, union of four': {
     windows: 4,
     waits: true,
-    less: 'four windows apart: refused by one, charged by the others; no bound',
+    less: 'four separate windows: a request that one rejects is charged by the others; no memory bound',
     make: (settings) => flexible(settings, 4),
   },
   'express-rate-limit': {
     windows: 1,
     waits: true,
-    less: 'one window; charges refused requests; no bound; counts, the middleware compares',
-    make: (settings) => counting(requirePeer('express-rate-limit').MemoryStore, settings),
+    less: ONLY_COUNTS,
+    make: (settings) => countingStore(requirePeer('express-rate-limit').MemoryStore, settings),
   },
   '@nestjs/throttler': {
     windows: 1,
     waits: true,
-    less: 'one window; keeps the time of every hit, so that a check costs as much as there were hits (here at most 60 a key); no bound',
+    less: 'one window; stores the time of every hit, so a check costs more with more hits (here at most 60 per key); no memory bound',
     make: throttler,
   },
   '@upstash/ratelimit': {
     windows: 0,
     waits: true,
-    isRefusingOnly: true,
-    less: 'no window: in memory it only knows whom Redis has refused before',
+    onlyRejects: true,
+    less: 'no window: in memory it only knows which accounts Redis has rejected before',
     make({ accounts }) {
       const { Ratelimit } = requirePeer('@upstash/ratelimit');
       const ends = Date.now() + 86_400_000;
@@ -123,7 +130,7 @@ export const PEERS = [
   '@upstash/ratelimit',
 ];
 
-/** A bare Map whose record has four windows: get, compare, add. As one would write it; not the least that can be had. */
+/** A bare Map whose records have four windows: get, compare, add. It is plain code, not the fastest possible code. */
 function floor(wrap = (ask) => ask) {
   return {
     windows: 4,
@@ -152,14 +159,14 @@ function floor(wrap = (ask) => ask) {
   };
 }
 
-function headgate({ accounts, max, windowsMs, clock }, asking) {
+function headgate({ accounts, max, windowsMs, clock }, askWith) {
   const store = createMemoryStore({ maxKeys: Math.max(accounts.length, 5_000), ...(clock && { clock }) });
   const [first, second, third, fourth] = windowsMs.map((ms) => `${max}/${ms}ms`);
   const limiter = createLimiter({
     store,
     limits: { allMethods: [third, fourth], routes: { [ROUTE]: [first, second] } },
   });
-  return { ask: asking(limiter), isAccepted: ({ accepted }) => accepted, size: () => store.stats().keys };
+  return { ask: askWith(limiter), isAccepted: ({ accepted }) => accepted, size: () => store.stats().keys };
 }
 
 function flexible({ max, windowsMs }, windows) {
@@ -176,7 +183,7 @@ function flexible({ max, windowsMs }, windows) {
 }
 
 /** express-rate-limit and hono-rate-limiter have the same kind of store. */
-function counting(MemoryStore, { max, windowsMs }) {
+function countingStore(MemoryStore, { max, windowsMs }) {
   const store = new MemoryStore();
   store.init({ windowMs: windowsMs[0] });
   return {
@@ -186,7 +193,7 @@ function counting(MemoryStore, { max, windowsMs }) {
   };
 }
 
-const HITS = 60;
+const MAX_HITS = 60;
 
 function throttler({ accounts, max, windowsMs: [windowMs] }) {
   const { ThrottlerStorageService } = requirePeer('@nestjs/throttler');
@@ -194,8 +201,8 @@ function throttler({ accounts, max, windowsMs: [windowMs] }) {
   store.sweepIntervalMs = Math.min(store.sweepIntervalMs, windowMs);
   let calls = 0;
   const ask = (account) => {
-    // Empties it: as many hits as nobody has in a window would be measured otherwise.
-    if (max > 1 && ++calls % (HITS * accounts.length) === 0) store.onApplicationShutdown();
+    // Empties the store. Otherwise the benchmark would measure more hits per key than a real window has.
+    if (max > 1 && ++calls % (MAX_HITS * accounts.length) === 0) store.onApplicationShutdown();
     return store.increment(account, windowMs, max, windowMs, 'default');
   };
   return { ask, isAccepted: ({ isBlocked }) => !isBlocked, size: () => store.storage.size };

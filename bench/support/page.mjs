@@ -4,7 +4,7 @@ import { table } from './table.mjs';
 /**
  * One section, as the page and a terminal show it.
  * @param report what the topic's `report` gives: `{ title, markdown, targets, chart }`
- * @param image where its chart is, from the page; none in a terminal
+ * @param image path of its chart, relative to the page; undefined in a terminal
  */
 export function section(topic, { title, markdown, targets = [], chart }, provenance, image) {
   const parts = [`## ${title}`];
@@ -35,8 +35,15 @@ export function page(sections) {
   ]);
   return `# Benchmarks
 
-Written by \`npm run bench\` from \`bench/results\`, never by hand (\`npm run bench:page\` writes it again from the same figures). Candidates take turns, round by round; a figure is the median of the
-rounds (bytes a key: of one run). Machines are noisy: a ratio within a round is worth more than a time, and a ~ beside a verdict says that fewer than three rounds in four agree with it. Each peer does the work as its own documentation says; where it does less than headgate, the table says so.
+How fast headgate is, compared with other libraries (*peers*) and with bare code as a baseline (*floors*), and which of
+its targets it misses. \`npm run bench\` writes this page from \`bench/results\`; it is never edited by hand.
+\`npm run bench:page\` writes it again from the same figures.
+
+- Candidates take turns, round by round. A figure is the median of the rounds (bytes per key: one run).
+- Machines are noisy: a ratio within a round is worth more than a time.
+- ✓ means that a target is met, ✗ that it is missed. A ~ means that the verdict is undecided: fewer than three rounds in
+  four agree with it.
+- Each peer is used as its own documentation says. If it does less than headgate, the table says what.
 
 ${table(['', 'targets met', 'measured', 'commit'], rows)}
 
@@ -51,7 +58,7 @@ function summary(targets) {
   return `${count('met')} of ${targets.length}${undecided > 0 ? `, ${undecided} undecided` : ''}`;
 }
 
-/** As GitHub makes it of a heading. */
+/** The anchor that GitHub gives a heading. */
 function anchor(title) {
   return title
     .toLowerCase()

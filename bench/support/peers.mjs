@@ -7,20 +7,20 @@ import { versionOf } from './provenance.mjs';
 
 const MANIFEST = new URL('../versus/package.json', import.meta.url);
 
-/** Peers have a package of their own: nobody who works on headgate needs them but here. */
+/** Installs the peers if one is missing. They have their own package, because only the benchmarks need them. */
 export function installPeers() {
   const folder = fileURLToPath(new URL('.', MANIFEST));
   const { dependencies } = JSON.parse(readFileSync(MANIFEST, 'utf8'));
-  const isThere = (name) => existsSync(`${folder}node_modules/${name}`);
-  // A folder of before may lack a peer that has joined since.
-  if (Object.keys(dependencies).every(isThere)) return;
+  const isInstalled = (name) => existsSync(`${folder}node_modules/${name}`);
+  // An older installation may lack a peer that was added later, so each one is checked.
+  if (Object.keys(dependencies).every(isInstalled)) return;
   progress('installing bench/versus');
   execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 export const requirePeer = createRequire(MANIFEST);
 
-/** Of what a peer itself would get. */
+/** The module that a peer itself would get for `name`. */
 export function requireOf(peer, name) {
   return createRequire(requirePeer.resolve(peer))(name);
 }
@@ -29,7 +29,7 @@ export function versionWithin(peer, name) {
   return versionOf(name, requirePeer.resolve(peer));
 }
 
-/** What was installed of each, for a result's provenance. */
+/** The installed version of each peer, for a result's provenance. */
 export function peerVersions(names) {
   return Object.fromEntries(names.map((name) => [name, versionOf(name, MANIFEST)]));
 }

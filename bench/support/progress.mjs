@@ -1,11 +1,14 @@
-/** One line that is written anew, on stderr, so that stdout is only the report; where nobody watches, a line for each. */
+/**
+ * Shows progress on stderr, so that stdout has only the report: one line that is overwritten on a terminal, a new line
+ * each time if stderr is not a terminal.
+ */
 export function progress(text) {
   process.stderr.write(
     process.stderr.isTTY ? `\r\x1b[2K… ${text.slice(0, process.stderr.columns - 3)}` : `… ${text}\n`,
   );
 }
 
-/** Leaves nothing of it on the screen. */
+/** Removes the progress line from the terminal. */
 export function endProgress() {
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
 }

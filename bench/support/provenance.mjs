@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 
-/** Where figures come from: without it a figure is a rumour. */
+/** The machine, the versions and the commit of a run. Without them a figure cannot be checked. */
 export function provenance() {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
   const changes = git('status', '--porcelain', '--', 'src', 'bench', ':!bench/results') === '' ? '' : ' with changes';
@@ -20,7 +20,7 @@ export function provenance() {
   };
 }
 
-/** The version of a package that a file of ours would import. */
+/** The version of a package that the file `from` would import. */
 export function versionOf(name, from = import.meta.url) {
   for (const folder of createRequire(from).resolve.paths(name)) {
     const manifest = join(folder, name, 'package.json');
@@ -29,7 +29,7 @@ export function versionOf(name, from = import.meta.url) {
   return 'unknown';
 }
 
-/** Where and how the figures of a topic were made, as its section ends. */
+/** The last paragraph of a topic's section: where and how its figures were made. */
 export function origin({ node, cpu, cores, memoryGib, os, commit, date, versions = {} }, topic) {
   const used = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const machine = `${cpu}, ${cores} cores, ${memoryGib} GiB, ${os}, Node ${node}, commit ${commit}, ${date}.`;

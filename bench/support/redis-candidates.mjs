@@ -1,4 +1,4 @@
-// What is measured: how one decision is asked for, as users do, and whether the answer is the expected one.
+// What is measured: one decision, requested as users do, and a check that it is the expected one.
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { requirePeer } from './peers.mjs';
@@ -7,7 +7,9 @@ const ROUTE = 'POST /api/v1/emails';
 const PLENTY = 1_000_000_000;
 const SECONDS = [60, 86_400, 120, 172_800];
 
-/** @param denied whether every decision after the first has to be a rejection */
+/**
+ * By name, `(connection, { denied, against })`. `denied`: whether every decision after the first must be a rejection.
+ */
 export const CANDIDATES = {
   async floor({ floor }) {
     return { decide: await floor(), isExpected: (answer) => answer === 1 };
@@ -17,13 +19,13 @@ export const CANDIDATES = {
     return headgate(connection, 'headgate', denied, await import('headgate'), await import('headgate/redis'));
   },
 
-  /** Another build of headgate, from the folder of its dist. */
+  /** Another build of headgate, from its dist folder. */
   async against(connection, { denied, against }) {
     const load = (file) => import(pathToFileURL(resolve(against, file)));
     return headgate(connection, 'against', denied, await load('index.js'), await load('redis.js'));
   },
 
-  /** Denied: with its own way of answering those locally. */
+  /** With `denied` it uses its own option for local rejections. */
   rlf({ client }, { denied }) {
     const { RateLimiterRedis } = requirePeer('rate-limiter-flexible');
     const options = denied
@@ -41,7 +43,7 @@ export const CANDIDATES = {
     return peer(new RateLimiterUnion(...limiters), false);
   },
 
-  /** Its store only counts: what express-rate-limit does with the count is done here. */
+  /** Its store only counts, so the comparison with the max, which express-rate-limit would make, is made here. */
   async 'rate-limit-redis'({ client }, { denied }) {
     const { RedisStore } = requirePeer('rate-limit-redis');
     const max = denied ? 1 : PLENTY;
@@ -80,7 +82,7 @@ async function headgate({ client }, prefix, denied, { createLimiter }, { createR
   };
 }
 
-/** Rejects with an answer, where it denies. */
+/** The limiter rejects its promise with a plain object if it rejects the request. */
 function peer(limiter, denied) {
   if (!denied) return { decide: (account) => limiter.consume(account), isExpected: (answer) => answer !== undefined };
   return {

@@ -1,4 +1,4 @@
-// The clients that are measured, and the floor on each: the least that one decision of a script can cost.
+// The clients that are measured, and the floor of each: the least that one decision by a script can cost.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 

@@ -1,13 +1,15 @@
-// A process of `npm run bench:redis`: one candidate on one client, loaded when told to. Tells what it did and what CPU it took.
+// A process of `npm run bench:redis`: one candidate on one client. It runs a load on request, and reports its decisions
+// and its CPU time.
 
+import { cpuMicros } from './cpu.mjs';
 import { answerWith } from './member.mjs';
 import { pseudoRandomOrder } from './order.mjs';
 import { CANDIDATES } from './redis-candidates.mjs';
 import { CLIENTS } from './redis-clients.mjs';
 
 const { client, candidate, port, keyCount, against } = JSON.parse(process.argv[2]);
-/** How often the time is looked at: it would cost as much as a local rejection. */
-const LOOK_EVERY = 64;
+/** The clock is read once per this many decisions, because reading it costs as much as a local rejection. */
+const READ_CLOCK_EVERY = 64;
 
 const connection = await CLIENTS[client](port);
 const accounts = Array.from({ length: keyCount }, (_, i) => `account_${i}`);
@@ -22,9 +24,9 @@ const next = {
 const subjects = new Map();
 async function subject(denied) {
   if (!subjects.has(denied)) {
-    const made = await CANDIDATES[candidate](connection, { denied, against });
-    if (denied) await made.decide(next.denied());
-    subjects.set(denied, made);
+    const created = await CANDIDATES[candidate](connection, { denied, against });
+    if (denied) await created.decide(next.denied());
+    subjects.set(denied, created);
   }
   return subjects.get(denied);
 }
@@ -36,19 +38,18 @@ async function run({ keys, concurrency, seconds }) {
   let ended = false;
   const began = performance.now();
   const end = began + seconds * 1_000;
-  const cpuBefore = process.cpuUsage();
+  const cpuBefore = cpuMicros();
   const worker = async () => {
     while (!ended) {
       const answer = await decide(account());
       if (!isExpected(answer))
         throw new Error(`${candidate} on ${client}, ${keys}: unexpected ${JSON.stringify(answer)}`);
-      if (++decisions % LOOK_EVERY === 0) ended = performance.now() >= end;
+      if (++decisions % READ_CLOCK_EVERY === 0) ended = performance.now() >= end;
     }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
   const elapsed = (performance.now() - began) / 1_000;
-  const { user, system } = process.cpuUsage(cpuBefore);
-  return { decisions, perSecond: decisions / elapsed, cpuMicros: (user + system) / decisions };
+  return { decisions, perSecond: decisions / elapsed, cpuMicros: (cpuMicros() - cpuBefore) / decisions };
 }
 
 answerWith(run);

@@ -2,7 +2,7 @@ import { chooseWorkloads } from './rounds.mjs';
 
 const CONCURRENCIES = [1, 16, 64, 256];
 
-/** Every cell of the benchmark: what is decided, by whom, on which client. */
+/** Every cell of the benchmark: keys, concurrency, and who takes part on which client. */
 function allCells(against) {
   const headgate = against ? ['headgate', 'against'] : ['headgate'];
   const on = (client, ...candidates) => candidates.map((candidate) => ({ client, candidate }));

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** What is published, and what a quick or partial run leaves, which must not take its place. */
+/** Where a full run writes, and where a quick or partial run writes, so that it does not replace published results. */
 export const PLACES = {
   published: {
     results: new URL('bench/results/', ROOT),
@@ -16,11 +16,11 @@ export const PLACES = {
   },
 };
 
-/** Six digits are more than any figure here is sure of; what is counted stays whole. */
+/** Six digits are more than the precision of any figure here. Whole numbers are counts and stay exact. */
 const rounded = (_, value) =>
   typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 
-/** The innermost lists and objects on a line each: a difference of two runs stays readable. */
+/** JSON with each innermost list or object on one line, so that the diff of two runs stays readable. */
 export function toJson(result) {
   const oneLine = (match) => match.replace(/\s*\n\s*/g, ' ');
   return `${JSON.stringify(result, rounded, 2).replace(/[[{][^[\]{}"]*[\]}]|\{[^[\]{}]*\}/g, oneLine)}\n`;
@@ -31,7 +31,7 @@ export function saveResult(folder, topic, result) {
   writeFileSync(new URL(`${topic}.json`, folder), toJson(result));
 }
 
-/** @returns undefined where the topic was never measured */
+/** @returns undefined if the topic was never measured */
 export function loadResult(folder, topic) {
   const file = new URL(`${topic}.json`, folder);
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;

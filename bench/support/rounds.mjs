@@ -1,8 +1,9 @@
 /**
- * Candidates in turns: in every round each of them does each of its workloads once, in the opposite order in every other round. The first round only warms up.
- * @param workloads `{ name, contestants: [{ name }] }`, and whatever `measure` asks for
+ * Lets candidates take turns. In every round each candidate does each of its workloads once; every other round has the
+ * opposite order. The first round only warms up.
+ * @param workloads `{ name, contestants: [{ name }] }`, and anything else that `measure` needs
  * @param measure `(contestant, workload, isWarmUp) => figure`
- * @returns `figures[workload][contestant]`: one for each round
+ * @returns `figures[workload][contestant]`: a list with one figure per round
  */
 export async function inRounds({ rounds, workloads, measure, progress, before = () => {} }) {
   const figures = {};
@@ -24,20 +25,21 @@ export async function inRounds({ rounds, workloads, measure, progress, before = 
 }
 
 /**
- * Keeps what has every word of `only`, in one of its forms: `spread,64|256,headgate`; a candidate also by what stands before its comma. Floors stay, of the
- * clients that are left.
+ * Selects the workloads and contestants that match every word of `only`, for example `spread,64|256,headgate`; a `|`
+ * lists alternatives. A candidate also matches by the part of its name before the comma. The floor of each selected
+ * client stays.
  * @param workloads their contestants are `{ client, candidate }`
- * @returns the same, its contestants with their names: `candidate`, or `candidate on client`
+ * @returns the selected workloads, their contestants with a `name`: `candidate`, or `candidate on client`
  */
 export function chooseWorkloads(workloads, only = '') {
   const words = only === '' ? [] : only.split(',').map((word) => word.split('|'));
   return workloads
     .map(({ contestants, ...workload }) => {
-      const fits = ({ client, candidate }) => {
+      const matches = ({ client, candidate }) => {
         const known = [...Object.values(workload), client, candidate, candidate.split(',')[0]].map(String);
-        return words.every((forms) => forms.some((form) => known.includes(form)));
+        return words.every((alternatives) => alternatives.some((word) => known.includes(word)));
       };
-      const chosen = contestants.filter(fits);
+      const chosen = contestants.filter(matches);
       const isNeeded = (one) =>
         chosen.includes(one) ||
         (one.candidate.startsWith('floor') && chosen.some(({ client }) => client === one.client));
@@ -52,7 +54,7 @@ const named = ({ client, candidate }) => ({
   candidate,
 });
 
-/** Who takes part in any of the workloads, each once. */
+/** The contestants of all workloads, each once. */
 export function contestantsOf(workloads) {
   return new Map(workloads.flatMap(({ contestants }) => contestants.map((one) => [one.name, one]))).values();
 }

@@ -5,13 +5,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { freePort, startRedisServer } from './redis-server.mjs';
 
 const SLOTS = 16_384;
-/** A cluster's servers also listen this far above their port; both are kept below what systems give out by themselves. */
-const BUS = 10_000;
+/**
+ * A cluster's servers also listen at their port plus this. Both ports stay below those that systems assign by
+ * themselves.
+ */
+const BUS_OFFSET = 10_000;
 const LOWEST_PORT = 12_000;
 const PORTS = 9_000;
 const JOINED_WITHIN_MS = 20_000;
 
-/** Masters that share the slots, without copies; each as `startRedisServer` gives it. */
+/** Starts masters that share the slots, without replicas. `servers` are results of `startRedisServer`. */
 export async function startRedisCluster(masters) {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'));
   const servers = [];
@@ -42,7 +45,8 @@ async function joined(admin, masters) {
   for (;;) {
     const info = await admin.cluster('INFO');
     if (info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${masters}\r`)) return;
-    if (performance.now() > end) throw new Error('the masters of the cluster do not find each other');
+    if (performance.now() > end)
+      throw new Error(`the ${masters} masters of the cluster did not find each other within ${JOINED_WITHIN_MS} ms`);
     await wait(20);
   }
 }
@@ -51,7 +55,7 @@ async function portWithBus() {
   for (;;) {
     const port = LOWEST_PORT + Math.floor(Math.random() * PORTS);
     try {
-      await freePort(port + BUS);
+      await freePort(port + BUS_OFFSET);
       return await freePort(port);
     } catch (error) {
       if (error.code !== 'EADDRINUSE') throw error;

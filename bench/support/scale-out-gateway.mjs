@@ -10,8 +10,8 @@ const READY_WITHIN_MS = 30_000;
 const DEADLINE_MS = 10_000;
 
 /**
- * The product as users run it, `headgate serve`, in front of an upstream; its log goes nowhere.
- * @param folder where its config may stand
+ * Starts `headgate serve`, the product as users run it, in front of an upstream. Its log is discarded.
+ * @param folder where its config file is written
  */
 export async function startGateway({ folder, name, store, upstreamPort }) {
   const [port, adminPort] = [await freePort(), await freePort()];
@@ -29,7 +29,7 @@ export async function startGateway({ folder, name, store, upstreamPort }) {
       process.off('exit', kill);
       kill();
     },
-    /** Microseconds of CPU since its start, as its own metrics tell. */
+    /** Microseconds of CPU since its start, from its own metrics. */
     async cpuMicros() {
       const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
       return Number(/^process_cpu_seconds_total (\S+)/m.exec(text)[1]) * 1e6;
@@ -53,17 +53,17 @@ function config({ port, adminPort, store, upstreamPort }) {
   };
 }
 
-/** Serves, and with its store: a degraded one would answer as well. */
+/** Waits until the gateway serves and reaches its store. Without the store it would answer as well, but degraded. */
 async function ready(child, port, name) {
   const end = performance.now() + READY_WITHIN_MS;
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`${name} ended with ${child.exitCode} at its start`);
+    if (child.exitCode !== null) throw new Error(`${name} ended during its start with code ${child.exitCode}`);
     const health = await fetch(`http://127.0.0.1:${port}/healthz`).then(
       (response) => response.json(),
       () => undefined,
     );
     if (health?.status === 'ok') return;
-    if (performance.now() > end) throw new Error(`${name} does not serve with its store`);
+    if (performance.now() > end) throw new Error(`${name} was not ready with its store within ${READY_WITHIN_MS} ms`);
     await wait(50);
   }
 }

@@ -1,10 +1,13 @@
-// What the processes of the topic hold: accounts that are never refused, and hot ones, each for one check of exactness.
+// The accounts and limits of the topic scale-out: accounts that are never rejected, and hot accounts, each for one
+// check of exactness.
 export const ROUTE = 'GET /things';
 export const TOKEN = 'a-token-of-the-benchmark';
 export const ACCOUNTS = 10_000;
-/** As many checks of exactness as a run has cells, and more. */
+/** More than the checks of exactness in a run. */
 export const HOT_ACCOUNTS = 500;
-/** Most that all processes together may let through in a window of a hot account. It has to outlast the check. */
+/**
+ * How many requests all processes together may let through in a window of a hot account. The window outlasts the check.
+ */
 export const HOT_MOST = 500;
 
 const windows = (max, ...durations) => durations.map((duration) => `${max}/${duration}`);

@@ -1,5 +1,5 @@
-// A load process of the topic scale-out: kept connections to one gateway that each ask, wait for the answer, and ask again.
-// Bare sockets: the load must not be the bottleneck.
+// A load process of the topic scale-out: keep-alive connections to one gateway. Each connection waits for the response
+// before its next request. It uses bare sockets, because the load must not be the bottleneck.
 
 import { connect } from 'node:net';
 import { answerWith } from './member.mjs';
@@ -13,12 +13,16 @@ const requests = Array.from({ length: ACCOUNTS }, (_, i) => requestOf(accountNam
 const order = pseudoRandomOrder(ACCOUNTS);
 let at = index * 251_677;
 
-/** @param next the next request, or undefined where there is none; gets each answer's status */
-function converse(next, hear) {
+/**
+ * Sends requests over one connection until `next` returns undefined.
+ * @param next returns the next request, or undefined after the last one
+ * @param onStatus called with the status of each response
+ */
+function sendAll(next, onStatus) {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     let text = '';
-    const ask = () => {
+    const send = () => {
       const request = next();
       if (request === undefined) socket.end(resolve);
       else socket.write(request);
@@ -26,19 +30,19 @@ function converse(next, hear) {
     socket.setNoDelay(true);
     socket.on('error', reject);
     socket.on('close', () => reject(new Error('the gateway closed a connection')));
-    socket.on('connect', ask);
+    socket.on('connect', send);
     socket.setEncoding('latin1').on('data', (data) => {
       text += data;
       const head = text.indexOf('\r\n\r\n');
       if (head === -1) return;
       const length = /\r\ncontent-length: (\d+)/i.exec(text);
-      if (length === null) return reject(new Error(`an answer without a length: ${text}`));
+      if (length === null) return reject(new Error(`a response without content-length: ${text}`));
       if (text.length < head + 4 + Number(length[1])) return;
       const status = Number(text.slice(9, 12));
       text = '';
       try {
-        hear(status);
-        ask();
+        onStatus(status);
+        send();
       } catch (error) {
         socket.destroy();
         reject(error);
@@ -52,11 +56,11 @@ async function load({ inFlight, seconds }) {
   const began = performance.now();
   const end = began + seconds * 1_000;
   const next = () => (performance.now() >= end ? undefined : requests[order[at++ & (order.length - 1)]]);
-  const hear = (status) => {
-    if (status !== 200) throw new Error(`an account that has plenty was answered ${status}`);
+  const onStatus = (status) => {
+    if (status !== 200) throw new Error(`an account far below its limit got status ${status}, expected 200`);
     decisions++;
   };
-  await Promise.all(Array.from({ length: inFlight }, () => converse(next, hear)));
+  await Promise.all(Array.from({ length: inFlight }, () => sendAll(next, onStatus)));
   return { decisions, seconds: (performance.now() - began) / 1_000 };
 }
 
@@ -66,11 +70,11 @@ async function rush({ account, requests: amount, inFlight }) {
   let left = amount;
   let accepted = 0;
   const next = () => (left-- > 0 ? request : undefined);
-  const hear = (status) => {
+  const onStatus = (status) => {
     if (status === 200) accepted++;
-    else if (status !== 429) throw new Error(`a hot account was answered ${status}`);
+    else if (status !== 429) throw new Error(`a hot account got status ${status}, expected 200 or 429`);
   };
-  await Promise.all(Array.from({ length: inFlight }, () => converse(next, hear)));
+  await Promise.all(Array.from({ length: inFlight }, () => sendAll(next, onStatus)));
   return { accepted };
 }
 

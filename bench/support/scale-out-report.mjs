@@ -10,33 +10,39 @@ export function scaleOutReport({ provenance, rounds, seconds, inFlight, hotMost,
   return {
     title: 'Scale-out: several processes on one allowance',
     markdown: `
-1, 2 and 4 processes that share their counters: the limiter alone (four windows, ioredis, ${inFlight.limiter} checks under way in each process, spread over 10,000 accounts), and the product as it is run,
-\`headgate serve\` in front of a bare upstream, each loaded by a process of its own over ${inFlight.gateway} kept connections. On one Redis server, and on a cluster of 3 masters. Medians of ${rounds} interleaved
-rounds of ${seconds} s, with the least and the most.
+1, 2 and 4 processes that share their counters, on one Redis server and on a cluster of 3 masters. Medians of ${rounds}
+interleaved rounds of ${seconds} s (least–most).
 
-**This machine has ${provenance.cores} cores**, and servers, gateways, upstream and load share them: where they are all busy, another process adds nothing, and a third server only takes turns with the others. So decisions a
-second say what this machine does; what can be carried elsewhere is the CPU of a decision: of the servers (\`INFO cpu\`), and of the deciding processes. The time in scripts (\`INFO commandstats\`) is by the server’s
-clock, and grows where a server waits for a core. On a cluster a call is of one account, so that nothing of different accounts travels together.
+- *Limiter alone*: four windows, ioredis, ${inFlight.limiter} checks in flight per process, spread over 10,000 accounts.
+- *\`headgate serve\`*: the product as users run it, in front of a bare upstream. A process of its own loads each
+  gateway over ${inFlight.gateway} keep-alive connections.
+
+**This machine has ${provenance.cores} cores**, shared by servers, gateways, upstream and load. When all cores are busy,
+another process adds nothing, and a third server only takes turns with the others. So decisions per second describe this
+machine. What carries over to other machines is the CPU per decision: of the servers (\`INFO cpu\`), and of the deciding
+processes. The time in scripts (\`INFO commandstats\`) is by the server’s clock, and grows when a server waits for a
+core. On a cluster each call has one account, so decisions of different accounts do not share a call.
 
 ${table(
   [
     'processes',
-    'decisions a second',
-    'to one process',
-    'decisions a call',
-    'server CPU, µs a decision',
-    'in scripts',
-    'process CPU, µs a decision',
-    'cores busy with these',
+    'decisions per second',
+    'relative to one process',
+    'decisions per call',
+    'server CPU, µs per decision',
+    'in scripts, µs',
+    'process CPU, µs per decision',
+    'cores used by servers and processes',
   ],
   workloads.flatMap((workload) => Object.keys(figures[workload]).map((count) => row(cells, workload, count))),
 )}
 
-In every cell all its processes also rush at one hot account at the same time, each with more requests than its window allows: together they let through ${whole(hotMost)}, its max, each time; one more or one less
-fails the run.`,
+In every measurement, all processes also send requests for one hot account at the same time, each more than the
+account’s window allows. Together they let through ${whole(hotMost)}, the account’s max, every time. One more or one
+less fails the run.`,
     chart: {
-      title: 'Decisions a second by number of processes',
-      unit: `decisions a second, everything on ${provenance.cores} cores`,
+      title: 'Decisions per second by number of processes',
+      unit: `decisions per second, everything on ${provenance.cores} cores`,
       scale: 'log',
       better: 'more',
       panels: workloads.map((workload) => ({

@@ -1,9 +1,9 @@
-import { startRedisServer } from './redis-server.mjs';
+import { scriptStats, startRedisServer } from './redis-server.mjs';
 import { startRedisCluster } from './scale-out-cluster.mjs';
 
 const MASTERS = 3;
 
-/** How a store of the topic is started: its servers, each as `startRedisServer` gives it. */
+/** By name, a function that starts the store; `servers` are results of `startRedisServer`. */
 export const STORES = {
   'one Redis': async () => {
     const server = await startRedisServer();
@@ -16,20 +16,26 @@ export const STORES = {
   },
 };
 
-/** Starts to count; the function that it returns tells what the servers did, in microseconds: `scriptMicros` in scripts, `cpuMicros` in all. */
+/**
+ * Starts to count.
+ * @returns a function that resolves to what the servers did since: `calls` of scripts, `scriptMicros` in scripts,
+ *   `cpuMicros` in all
+ */
 export async function meterServers(servers) {
   for (const { admin } of servers) await admin.config('RESETSTAT');
   const before = await cpuOf(servers);
   return async () => {
     const cpuMicros = (await cpuOf(servers)) - before;
-    const stats = await Promise.all(servers.map(scriptsOf));
+    const stats = await Promise.all(servers.map(({ admin }) => scriptStats(admin)));
     const sum = (field) => stats.reduce((total, stat) => total + stat[field], 0);
     return { calls: sum('calls'), scriptMicros: sum('micros'), cpuMicros };
   };
 }
 
-/** Bytes of a key with its record, by what the servers hold less without any; they hold none afterwards. */
-export async function weighKeys(servers) {
+/**
+ * Bytes per key with its record: the memory that the servers free when they delete all keys. Afterwards they are empty.
+ */
+export async function measureBytesPerKey(servers) {
   const keys = total(await Promise.all(servers.map(({ admin }) => admin.dbsize())));
   const full = await memoryOf(servers);
   await Promise.all(servers.map(({ admin }) => admin.flushall('SYNC')));
@@ -39,11 +45,6 @@ export async function weighKeys(servers) {
 async function memoryOf(servers) {
   const used = servers.map(async ({ admin }) => Number(/used_memory:(\d+)/.exec(await admin.info('memory'))[1]));
   return total(await Promise.all(used));
-}
-
-async function scriptsOf({ admin }) {
-  const [, calls, micros] = /cmdstat_evalsha:calls=(\d+),usec=(\d+)/.exec(await admin.info('commandstats')) ?? [];
-  return { calls: Number(calls ?? 0), micros: Number(micros ?? 0) };
 }
 
 async function cpuOf(servers) {

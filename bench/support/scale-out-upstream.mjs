@@ -1,4 +1,4 @@
-// The upstream of the topic scale-out, as light as can be: one fixed answer to each head of a request.
+// The upstream of the topic scale-out, as light as possible: one fixed response to each request head.
 import { createServer } from 'node:net';
 
 const ANSWER = 'HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nok';

@@ -1,4 +1,4 @@
-/** Rows of cells as a Markdown table with aligned columns, which is readable in a terminal as well. */
+/** A Markdown table whose columns are aligned, so that it is readable in a terminal as well. */
 export function table(head, rows) {
   const cells = [head, ...rows.map((row) => row.map(String))];
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column].length)));
@@ -11,5 +11,5 @@ export function table(head, rows) {
 export const whole = (value) => Math.round(value).toLocaleString('en');
 export const spread = ({ median, least, most }) => `${digits(median)} (${digits(least)}–${digits(most)})`;
 
-/** Two behind the point, and at least two that count. */
+/** Two decimals, or two significant digits if the value is below 0.1. */
 const digits = (value) => (value !== 0 && Math.abs(value) < 0.1 ? value.toPrecision(2) : value.toFixed(2));

@@ -1,4 +1,6 @@
-/** In the order of a run, and of the page. Each is a module of this name in bench/topics: see bench/README.md. */
+/**
+ * The topics in the order of a run and of the page. Each is a module of this name in bench/topics: see bench/README.md.
+ */
 export const TOPICS = [
   'memory',
   'bytes',

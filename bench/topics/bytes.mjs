@@ -1,14 +1,15 @@
-// Bytes that a key takes in memory, of headgate with four windows and its peers with one; a fresh process for each.
+// Memory per key: headgate with four windows, its peers with one. Each candidate runs in a fresh process.
 import { inFreshProcess } from '../support/fresh-process.mjs';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
 import { peerVersions } from '../support/peers.mjs';
 import { table, whole } from '../support/table.mjs';
+import { atMost, targetRow } from '../support/targets.mjs';
 
 const KEY_COUNTS = [100_000, 1_000_000];
 const OURS = 'headgate, consumeSync';
 const FLAGS = ['--expose-gc', '--max-old-space-size=8192'];
 const BYTES_MOST = 150;
-/** Those that hold the same as another, or nothing by themselves. */
+/** Candidates that store the same as another one, or nothing of their own. */
 const LEFT_OUT = ['floor, awaited', 'headgate, await consume', '@upstash/ratelimit'];
 const NAMES = Object.keys(CANDIDATES).filter((name) => !LEFT_OUT.includes(name));
 
@@ -34,14 +35,15 @@ export function report({ figures }) {
     ...keyCounts.map((keyCount) => figures[keyCount][name].toFixed(0)),
   ]);
   return {
-    title: 'Bytes a key',
+    title: 'Bytes per key',
     markdown: `
-Beyond the key's own string: heap and external memory of a process of its own after a full collection, less what it had before. The floor is a \`Map\` of four plain objects a key.
+Memory per key, beyond the key’s own string: heap and external memory of a fresh process after a full garbage
+collection, minus what the process used before. The floor is a \`Map\` with four plain objects per key.
 
-${table(['bytes a key', 'windows', ...keyCounts.map((keyCount) => `${whole(keyCount)} keys`)], rows)}`,
+${table(['bytes per key', 'windows', ...keyCounts.map((keyCount) => `${whole(keyCount)} keys`)], rows)}`,
     targets: keyCounts.flatMap((keyCount) => targets(keyCount, figures[keyCount])),
     chart: {
-      title: 'Bytes a key: headgate with four windows, peers with one',
+      title: 'Bytes per key: headgate with four windows, peers with one',
       unit: 'bytes beyond the key’s own string',
       scale: 'linear',
       better: 'less',
@@ -57,11 +59,10 @@ const kindOf = (name) => ({ 'floor, sync': 'floor', [OURS]: 'ours' })[name] ?? '
 
 function targets(keyCount, bytes) {
   const least = NAMES.filter((name) => kindOf(name) === 'peer').sort((left, right) => bytes[left] - bytes[right])[0];
-  const row = (what, most) => ({
-    what: `${whole(keyCount)} keys${what}`,
-    measured: bytes[OURS].toFixed(0),
-    wanted: `≤ ${most}`,
-    met: bytes[OURS] <= most,
-  });
-  return [row('', BYTES_MOST), row(`, with four windows no more than ${least} with one`, Math.floor(bytes[least]))];
+  const row = (what, most) =>
+    targetRow(`${whole(keyCount)} keys: ${what}`, bytes[OURS], atMost(most), (value) => value.toFixed(0));
+  return [
+    ...row('bytes per key', BYTES_MOST),
+    ...row(`bytes of four windows, at most those of one window in ${least}`, Math.floor(bytes[least])),
+  ];
 }

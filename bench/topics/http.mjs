@@ -1,4 +1,5 @@
-// What a limiter adds to a bare server of each framework, in the server's CPU a request; the servers of a framework are loaded in turns.
+// What a limiter adds to a bare server of each framework, in server CPU per request. The servers of a framework take
+// turns.
 import { bar, createCells } from '../support/cells.mjs';
 import { createFleet } from '../support/fleet.mjs';
 import { HTTP_APPS } from '../support/http-apps.mjs';
@@ -6,25 +7,26 @@ import { ACCOUNTS, loadHttp } from '../support/http-load.mjs';
 import { peerVersions } from '../support/peers.mjs';
 import { versionOf } from '../support/provenance.mjs';
 import { chooseWorkloads, inRounds } from '../support/rounds.mjs';
-import { spreadOf, verdict } from '../support/statistics.mjs';
+import { spreadOf } from '../support/statistics.mjs';
 import { spread, table, whole } from '../support/table.mjs';
+import { atMost, targetRow } from '../support/targets.mjs';
 
 const CONNECTIONS = 32;
 const REQUESTS = 18_000;
 const WARM_UP_FACTOR = 3;
-/** Microseconds of CPU; each is also to add less than the framework's own limiter. */
+/** Microseconds of CPU. headgate must also add less than the framework's own limiter. */
 const MOST_ADDED = { 'node:http': 3, Fastify: 3, Hono: 6, 'Express 5': 20 };
 const FRAMEWORK_PACKAGES = ['fastify', 'hono', '@hono/node-server', 'express', '@nestjs/core', 'koa', 'h3'];
 const PEERS = ['@fastify/rate-limit', 'hono-rate-limiter', 'express-rate-limit', '@nestjs/throttler'];
 const [BARE, OURS] = ['bare', 'headgate'];
-const ONE = 'one window; charges refused requests';
-/** Where a row does less than headgate. */
+const ONE = 'one window; charges rejected requests';
+/** What a row does less than headgate. */
 const LESS = {
   bare: 'no limit',
-  '@fastify/rate-limit': `${ONE}; its bound drops live counters`,
-  'hono-rate-limiter': `${ONE}; no bound`,
-  'express-rate-limit': `${ONE}; no bound`,
-  '@nestjs/throttler': `${ONE}; no bound`,
+  '@fastify/rate-limit': `${ONE}; its memory bound evicts live counters`,
+  'hono-rate-limiter': `${ONE}; no memory bound`,
+  'express-rate-limit': `${ONE}; no memory bound`,
+  '@nestjs/throttler': `${ONE}; no memory bound`,
 };
 
 export async function measure(options) {
@@ -65,20 +67,26 @@ export function report({ rounds, requests, connections, accounts, figures }) {
   return {
     title: 'HTTP, by framework',
     markdown: `
-Server CPU a request: a bare server of the framework, the same behind headgate (memory store, four windows), and behind the limiter that its users reach for (memory store, one window). Median
-of ${rounds} rounds of ${whole(requests)} requests of ${whole(accounts)} accounts in which the servers of a framework take turns; ${connections} kept connections. What is added is the median of the differences
-to the bare server of the same round, which is not the difference of the medians, with the least and the most: where those lie on both sides of 0, the machine was too loud to tell. A target against a peer is judged by the
-differences of the two within the rounds. The load comes from this machine as well: requests a second are of both together. Elysia is left out: it is made for Bun.
+Server CPU per request: a bare server of the framework, the same server behind headgate (memory store, four windows),
+and behind the limiter that its users usually choose (memory store, one window). Median of ${rounds} rounds of
+${whole(requests)} requests from ${whole(accounts)} accounts, over ${connections} keep-alive connections. The servers of
+one framework take turns within a round.
+
+- *Added* is the median (least–most) of the differences to the bare server in the same round. It is not the difference
+  of the medians. If the range includes 0, the machine was too noisy for a conclusion.
+- A target against a peer uses the differences between the two within the rounds.
+- The load comes from the same machine, so requests per second measure server and load together.
+- Elysia is left out, because it is made for Bun.
 
 ${table(
-  ['server', 'CPU, µs a request', 'added, µs', 'requests a second', 'does less'],
+  ['server', 'CPU, µs per request', 'added, µs', 'requests per second', 'does less'],
   frameworks.flatMap((framework) =>
     Object.keys(figures[framework]).map((candidate) => row(cells, framework, candidate)),
   ),
 )}`,
     targets: frameworks.flatMap((framework) => targets(cells, figures, framework)),
     chart: {
-      title: 'CPU that a limiter adds to a request: headgate with four windows, peers with one',
+      title: 'CPU that a limiter adds per request: headgate with four windows, peers with one',
       unit: 'microseconds of server CPU',
       scale: 'linear',
       better: 'less',
@@ -105,7 +113,7 @@ function row(cells, framework, candidate) {
   ];
 }
 
-/** To the bare server within a round. */
+/** Differences to the bare server of the same round. */
 function added(cells, framework, candidate) {
   return difference(cells, framework, candidate, BARE);
 }
@@ -118,17 +126,7 @@ function difference(cells, framework, candidate, base) {
 function targets(cells, figures, framework) {
   const peers = Object.keys(figures[framework]).filter((candidate) => candidate !== BARE && candidate !== OURS);
   const most = MOST_ADDED[framework];
-  const row = (what, measured, bound) =>
-    measured === undefined
-      ? []
-      : [
-          {
-            what: `${framework}: ${what}`,
-            measured: spread(measured),
-            wanted: `≤ ${bound}`,
-            ...verdict(measured, (value) => value <= bound),
-          },
-        ];
+  const row = (what, measured, bound) => targetRow(`${framework}: ${what}`, measured, atMost(bound));
   return [
     ...(most === undefined ? [] : row('added µs', added(cells, framework, OURS), most)),
     ...peers.flatMap((peer) => row(`µs more than ${peer}`, difference(cells, framework, OURS, peer), 0)),

@@ -1,4 +1,5 @@
-// createIdempotency beside its floors and its peers, interleaved, in memory and on one server of its own; a process for each candidate.
+// createIdempotency, its floors and its peers take turns, in memory and on one Redis server of the benchmark. Each
+// candidate has its own process.
 import { createFleet } from '../support/fleet.mjs';
 import { inFreshProcess } from '../support/fresh-process.mjs';
 import { BODIES, idempotencyWorkloads } from '../support/idempotency-workloads.mjs';
@@ -32,7 +33,7 @@ export async function measure(options) {
       rounds,
       workloads,
       progress,
-      // What earlier rounds have kept would only fill the memory.
+      // The outcomes of earlier rounds would only fill the memory.
       before: () => server.admin.flushall(),
       measure: (...cell) => call(server, fleet, seconds, ...cell),
     });

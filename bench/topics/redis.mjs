@@ -1,4 +1,5 @@
-// headgate's Redis store beside its floors and its peers, interleaved, on one server of its own; a process for each candidate.
+// headgate's Redis store, its floors and its peers take turns on one Redis server of the benchmark. Each candidate has
+// its own process.
 import { createFleet } from '../support/fleet.mjs';
 import { peerVersions } from '../support/peers.mjs';
 import { versionOf } from '../support/provenance.mjs';

@@ -1,4 +1,5 @@
-// Decisions a second by 1, 2 and 4 processes on one Redis and on a cluster: gateways under HTTP load, and the limiter alone.
+// Decisions per second by 1, 2 and 4 processes on one Redis and on a cluster: gateways under HTTP load, and the limiter
+// alone.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +8,15 @@ import { versionOf } from '../support/provenance.mjs';
 import { chooseWorkloads, inRounds } from '../support/rounds.mjs';
 import { startGateway } from '../support/scale-out-gateway.mjs';
 import { HOT_MOST, hotName } from '../support/scale-out-limits.mjs';
-import { meterServers, STORES, weighKeys } from '../support/scale-out-store.mjs';
+import { measureBytesPerKey, meterServers, STORES } from '../support/scale-out-store.mjs';
 
 export { scaleOutReport as report } from '../support/scale-out-report.mjs';
 
 const PROCESSES = ['1', '2', '4'];
 const MOST = Math.max(...PROCESSES.map(Number));
-/** Checks that a process has under way, by what it is: gateways and their load share the cores with everything else. */
+/**
+ * Checks in flight per process. Gateways have fewer, because they and their load share the cores with everything else.
+ */
 const IN_FLIGHT = { limiter: 64, gateway: 16 };
 const WARM_UP_SECONDS = { limiter: 1, gateway: 4 };
 
@@ -28,20 +31,21 @@ export async function measure(options) {
     progress(`${storeName}: starting`);
     const store = await start();
     redis = store.servers[0].version;
-    const site = await openSite(
+    const subjects = await openSubjects(
       store,
       profile,
       workloads.map(({ kind }) => kind),
     );
     try {
       progress(`${storeName}: warming up`);
-      for (const { kind } of workloads) await warmUp(site[kind], IN_FLIGHT[kind], quick ? 0.3 : WARM_UP_SECONDS[kind]);
+      for (const { kind } of workloads)
+        await warmUp(subjects[kind], IN_FLIGHT[kind], quick ? 0.3 : WARM_UP_SECONDS[kind]);
       const measureCell = ({ candidate }, { kind }) =>
-        run(store, site[kind], { kind, processes: Number(candidate), seconds });
+        run(store, subjects[kind], { kind, processes: Number(candidate), seconds });
       Object.assign(figures, await inRounds({ rounds, workloads, progress, measure: measureCell }));
-      bytesPerKey[storeName] = await weighKeys(store.servers);
+      bytesPerKey[storeName] = await measureBytesPerKey(store.servers);
     } finally {
-      await site.stop();
+      await subjects.stop();
       store.stop();
     }
   }
@@ -58,8 +62,11 @@ function workloadsOn(store) {
   }));
 }
 
-/** By kind, what is asked, a process at a place: `ask(place, request)` loads it, `cpuMicros(count)` is what the first of them have used. */
-async function openSite(store, profile, kinds) {
+/**
+ * What is measured, by kind: `ask(index, request)` loads one of its processes, `cpuMicros(count)` is the CPU time that
+ * the first `count` of them have used, undefined if the processes report it themselves.
+ */
+async function openSubjects(store, profile, kinds) {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'));
   const opened = [];
   const stop = async () => {
@@ -67,10 +74,10 @@ async function openSite(store, profile, kinds) {
     rmSync(folder, { recursive: true, force: true });
   };
   const open = { limiter: openLimiters, gateway: openGateways };
-  const site = { stop };
+  const subjects = { stop };
   try {
-    for (const kind of kinds) site[kind] = await open[kind]({ store, profile, folder, opened });
-    return site;
+    for (const kind of kinds) subjects[kind] = await open[kind]({ store, profile, folder, opened });
+    return subjects;
   } catch (error) {
     await stop();
     throw error;
@@ -107,7 +114,7 @@ async function openGateways({ store, folder, opened }) {
   };
 }
 
-/** Each process by itself: the last ones would else be compiled while they are measured. */
+/** Loads each process alone. Otherwise the code of the last processes would be compiled while they are measured. */
 async function warmUp(subject, inFlight, seconds) {
   for (let i = 0; i < MOST; i++) await subject.ask(i, { step: 'load', inFlight, seconds });
 }
@@ -115,15 +122,15 @@ async function warmUp(subject, inFlight, seconds) {
 let hotCount = 0;
 
 async function run({ servers }, subject, { kind, processes, seconds }) {
-  const everybody = (request) => Promise.all(Array.from({ length: processes }, (_, i) => subject.ask(i, request)));
+  const askAll = (request) => Promise.all(Array.from({ length: processes }, (_, i) => subject.ask(i, request)));
   const inFlight = IN_FLIGHT[kind];
   const before = await subject.cpuMicros(processes);
   const spent = await meterServers(servers);
-  const loads = await everybody({ step: 'load', inFlight, seconds });
+  const loads = await askAll({ step: 'load', inFlight, seconds });
   const { calls, scriptMicros, cpuMicros: serverMicros } = await spent();
   const sum = (field) => loads.reduce((total, load) => total + load[field], 0);
   const cpuMicros = before === undefined ? sum('cpuMicros') : (await subject.cpuMicros(processes)) - before;
-  await checkExactness(everybody, { inFlight, processes });
+  await checkExactness(askAll, { inFlight, processes });
   const decisions = sum('decisions');
   return {
     perSecond: loads.reduce((total, load) => total + load.decisions / load.seconds, 0),
@@ -134,15 +141,15 @@ async function run({ servers }, subject, { kind, processes, seconds }) {
   };
 }
 
-/** A new hot account in a window that has just begun: all processes together let through its max, neither more nor less. */
-async function checkExactness(everybody, { inFlight, processes }) {
+/** A new hot account, whose windows start now: all processes together must let through exactly its max. */
+async function checkExactness(askAll, { inFlight, processes }) {
   const account = hotName(hotCount++);
   const requests = HOT_MOST + 50;
-  const answers = await everybody({ step: 'rush', account, requests, inFlight });
+  const answers = await askAll({ step: 'rush', account, requests, inFlight });
   const accepted = answers.reduce((sum, answer) => sum + answer.accepted, 0);
   if (accepted !== HOT_MOST) {
     throw new Error(
-      `${processes} processes accepted ${accepted} of ${processes * requests} where the max is ${HOT_MOST}`,
+      `${processes} processes accepted ${accepted} of ${processes * requests} requests (expected ${HOT_MOST}, the max)`,
     );
   }
 }

@@ -1,4 +1,5 @@
-// Fleets of 10^6 to 10^9 accounts in virtual time, from what the other topics measured. See bench/simulate.
+// Fleets of 10^6 to 10^9 accounts in virtual time, based on what the other topics measured. The model is in
+// bench/simulate.
 import { readInputs } from '../simulate/inputs.mjs';
 import { PARAMETERS, settingsOf } from '../simulate/parameters.mjs';
 import { createPopulation } from '../simulate/population.mjs';
@@ -10,13 +11,15 @@ import { whole } from '../support/table.mjs';
 
 export { simulationReport as report } from '../support/simulation-report.mjs';
 
-/** Of six digits at most: results keep no more. */
+/** At most six digits, because the results file stores no more. */
 const SEED = 202_601;
 const POPULATIONS = [1e6, 1e7, 1e8, 1e9];
 const VARIED = 1e8;
 const PREDICTED = 64;
 
-/** What else could be so, each in place of one parameter. */
+/**
+ * Each variation changes one parameter. The keys are the names in bench/results; the report has titles for the page.
+ */
 const VARIATIONS = {
   'as above': {},
   'accounts more unlike: exponent 1': { exponent: 1 },
@@ -30,29 +33,32 @@ export async function measure({ quick, progress }) {
   const { values, sources, points, limiter } = readInputs(measured(quick));
   const decisions = quick ? 30_000 : 300_000;
   const fleets = [];
-  const look = (name, accounts, { hotShare = 0, ...changes } = {}) => {
+  const simulateFleet = (name, accounts, { hotShare = 0, ...changes } = {}) => {
     progress(name);
     const parameters = { ...PARAMETERS, ...changes };
     const settingsWith = (shards) => ({
       seed: SEED,
       ...settingsOf({ accounts, hotShare, shards, values, parameters }),
     });
-    // The gateways hear of a hot account's refusals together, and forget them together: less than that time would show one phase of it.
+    // Gateways learn of a hot account's rejection together and forget it together. A slice that is shorter than
+    // `denialMicros` would show one phase of this cycle only.
     const leastSeconds = hotShare > 0 && !quick ? parameters.denialMicros / 1e6 : 0;
     return { name, accounts, hotShare, ...fleet(settingsWith, { decisions, leastSeconds }) };
   };
   for (const accounts of POPULATIONS) {
     for (const hotShare of [0, PARAMETERS.hotShare]) {
-      fleets.push(look(`${whole(accounts)} accounts${hotShare > 0 ? ', one hot' : ''}`, accounts, { hotShare }));
+      fleets.push(
+        simulateFleet(`${whole(accounts)} accounts${hotShare > 0 ? ', one hot' : ''}`, accounts, { hotShare }),
+      );
     }
   }
-  const variations = Object.entries(VARIATIONS).map(([name, changes]) => look(name, VARIED, changes));
+  const variations = Object.entries(VARIATIONS).map(([name, changes]) => simulateFleet(name, VARIED, changes));
   progress('prediction');
   const prediction = predict({ points, limiter, concurrency: PREDICTED, seed: SEED });
   return { seed: SEED, decisions, parameters: PARAMETERS, values, sources, fleets, variations, prediction };
 }
 
-/** What is published, but a quick run goes by what quick runs have left. */
+/** Results of the other topics: the published ones; a quick run prefers those of earlier quick runs. */
 function measured(quick) {
   const { published, draft } = PLACES;
   const places = quick ? [draft, published] : [published];
@@ -61,7 +67,8 @@ function measured(quick) {
 
 function fleet(settingsWith, { decisions, leastSeconds }) {
   const { perSecond } = settingsWith(1);
-  // So many for each shard that chance alone makes none of them look busy. One server only shows how many it takes.
+  // Enough decisions per shard that no shard looks busy only by chance. The slice with one server only shows how many
+  // shards are needed, so it may be short.
   const decisionsFor = (shards) =>
     Math.ceil(Math.max(decisions, (decisions / 100) * shards, shards > 1 ? leastSeconds * perSecond : 0));
   const { shards, slice } = shardsNeeded(settingsWith, PARAMETERS.shardUtilisation, decisionsFor);
@@ -82,7 +89,7 @@ function fleet(settingsWith, { decisions, leastSeconds }) {
   };
 }
 
-/** The longest windows see the mean of a day, not its peak. */
+/** Records are counted at the mean rate of a day, not at its peak, because the longest window lasts a day. */
 function recordsOf({ perSecond, peakFactor, longestWindowMicros, ...settings }) {
   const population = createPopulation({ ...settings, perSecond: perSecond / peakFactor, random: createRandom(SEED) });
   return population.activeIn(longestWindowMicros);

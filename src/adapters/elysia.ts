@@ -5,30 +5,24 @@
 
 import type { AnyElysia } from 'elysia';
 import { OptionError } from '../core/errors.ts';
-import type { Gate, Passage } from '../gate/gate.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './shared/gate-of.ts';
-import { routeName } from './shared/route-name.ts';
-import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest } from './web/bridge.ts';
-import {
-  type IdempotentRequestOptions,
-  type ReadBodyOptions,
-  fieldOfBody as webFieldOfBody,
-  idempotentRequest as webIdempotentRequest,
-} from './web/request.ts';
+import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import * as web from './web/bridge.ts';
+import * as webRequest from './web/request.ts';
 
-export type { IdempotentRequestOptions, ReadBodyOptions };
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** What resolvers are given: Elysia has no context yet, since nothing was read of the request. */
+/** Argument of resolvers. Elysia has no context yet, because nothing of the request was read. */
 export interface ElysiaRequest {
   readonly request: Request;
-  /** The template that will match, `/api/v1/chats/:id`; undefined where none does. */
+  /** The template that will match, `/api/v1/chats/:id`; undefined if none does. */
   readonly route: string | undefined;
 }
 
 /** Options of {@link headgate}. */
 export interface HeadgateOptions {
-  /** What single routes say in place of the gate's options, by template: `{ '/api/v1/emails': { cost: 2 } }`. */
+  /** Options of single routes, in place of the gate's, by template: `{ '/api/v1/emails': { cost: 2 } }`. */
   readonly routes?: Readonly<Record<string, RouteOptions<ElysiaRequest>>> | undefined;
 }
 
@@ -36,92 +30,87 @@ type Router = AnyElysia['router']['http'];
 type Fetch = (...given: unknown[]) => unknown;
 
 /**
- * Mounts a gate around a whole app, in front of every hook and body parser. To be used by the app that serves, or by a plugin of it; where Elysia
- * would leave it out, every request fails with an error that says so.
+ * Mounts a gate around a whole app, in front of every hook and body parser. Use it in the app that serves, or in a
+ * plugin of that app. If Elysia would leave the gate out, every request fails with an error that says so.
+ * @throws OptionError
  * @example
  * ```ts
  * new Elysia().use(headgate(gate)).post('/api/v1/emails', () => 'sent');
  * ```
- * @throws OptionError
  */
 export function headgate(
   gate: Gate<ElysiaRequest>,
   { routes = {} }: HeadgateOptions = {},
 ): <App extends AnyElysia>(app: App) => App {
-  const general = gateOf(gate);
-  const gates = new Map(Object.keys(routes).map((route) => [route, gateOf(gate, routes[route])]));
+  const appGate = gateForRoute(gate);
+  const routeGates = new Map(Object.keys(routes).map((route) => [route, gateForRoute(gate, routes[route])]));
   const text = `headgate ${crypto.randomUUID()}`;
   const passed = Symbol(text);
   return (app) => {
-    check(app);
-    let find: ReturnType<typeof finder> | undefined;
+    checkServes(app);
+    let findRoute: ReturnType<typeof createRouteFinder> | undefined;
     const around = (fetch: Fetch, request: Request & { [passed]?: true }) => {
       return (...given: unknown[]) => {
         request[passed] = true;
-        // Not before: routes may be added until the first request.
-        find ??= finder(app);
-        const route = find(request);
-        const own = (route === undefined ? undefined : gates.get(route)) ?? general;
-        return enterGate(own, { request, route }, { request, go: () => fetch(...given) });
+        // Not earlier: routes may be added until the first request.
+        findRoute ??= createRouteFinder(app);
+        const route = findRoute(request);
+        const routeGate = (route === undefined ? undefined : routeGates.get(route)) ?? appGate;
+        return web.enterGate(routeGate, { request, route }, { request, proceed: () => fetch(...given) });
       };
     };
-    // Of what reads the same Elysia keeps one: two gates are two.
+    // Elysia keeps only one of several wrappers with the same source text. A text of its own makes every gate count.
     app.wrap(Object.assign(around, { toString: () => text }) as never);
-    // What Elysia leaves out where it takes in a plugin: in a group what it wraps, from an async function all but its routes and their hooks.
+    // From a plugin in a group Elysia does not take wrappers; from an async function it takes only routes and their
+    // hooks.
     const guard = ({ request }: { readonly request: Request }) => {
-      // Without a status Elysia makes a 200 of the error.
-      if (!(passed in request)) throw Object.assign(misplaced('one that leaves the gate out'), { status: 500 });
+      // Without a status Elysia answers the error with 200.
+      if (!(passed in request)) throw Object.assign(misplaced('an app that leaves the gate out'), { status: 500 });
     };
     app.onRequest(guard as never).onTransform(guard as never);
     return app;
   };
 }
 
-/** A gate's `route`: `POST /api/v1/chats/:id`; all that no template matches counts as one. */
+/** For a gate's `route`: `POST /api/v1/chats/:id`. If no template matches, the name is `POST /*`, whatever the URL. */
 export function routeOf({ request, route }: ElysiaRequest): string {
   return routeName(request.method, route ?? '/*');
 }
 
-/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */
-export function idempotentRequest({ request }: ElysiaRequest, options: IdempotentRequestOptions) {
-  return webIdempotentRequest(request, options);
-}
+const rawRequest = ({ request }: { readonly request: Request }) => request;
 
-/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/fetch`. */
-export function fieldOfBody({ request }: ElysiaRequest, name: string, options?: ReadBodyOptions): Promise<string> {
-  return webFieldOfBody(request, name, options);
-}
+/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/fetch`. */
+export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webRequest.idempotentRequest);
 
-/** Says, before the handler returns, that a cache answers this request after all: its charge is taken back (S12). Takes Elysia's context. */
-export function servedFromCache({ request }: { readonly request: Request }): void {
-  fromCache(request);
-}
+/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/fetch`. */
+export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, webRequest.fieldOfBody);
 
-/** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. Takes Elysia's context. */
-export function passageOf({ request }: { readonly request: Request }): Passage | undefined {
-  return passageOfRequest(request);
-}
+/** Call it with Elysia's context, before the handler returns, if a cache answers: the charge is refunded (S12). */
+export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.servedFromCache);
 
-/** An app that belongs to another has its server. */
-function check(app: AnyElysia): void {
-  if (app.config.aot === false) throw misplaced('one with aot: false');
-  if (Object.hasOwn(app, 'getServer')) throw misplaced('a group, a guard, or a plugin that is in use already');
+/** The passage of a context's request: its `decision`, and `abandon()` if it never reached the provider. */
+export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
+
+/** An app that is part of another app has that app's server. */
+function checkServes(app: AnyElysia): void {
+  if (app.config.aot === false) throw misplaced('an app with aot: false');
+  if (Object.hasOwn(app, 'getServer')) throw misplaced('a group, a guard, or a plugin that is already in use');
 }
 
 function misplaced(given: string): OptionError {
   return new OptionError('app', given, 'must be the app that serves, compiled ahead of time (aot)');
 }
 
-/** The app that a plugin is part of; it has the plugin's routes as well. */
-function servingOf(app: AnyElysia): AnyElysia {
+/** The app that a plugin is part of; its routes include the plugin's. */
+function servingApp(app: AnyElysia): AnyElysia {
   const parent = (app as unknown as { getParent(): AnyElysia | null }).getParent();
-  return parent === null ? app : servingOf(parent);
+  return parent === null ? app : servingApp(parent);
 }
 
-/** Finds templates with a router of Elysia's own kind: its own holds handlers, and not what they were registered by. */
-function finder(app: AnyElysia): (request: Request) => string | undefined {
+/** Finds templates with a second router of Elysia's kind, because the app's router returns handlers. */
+function createRouteFinder(app: AnyElysia): (request: Request) => string | undefined {
   const router = new (app.router.http.constructor as new () => Router)();
-  for (const { method, path } of servingOf(app).routes) router.add(method, path, path as never);
+  for (const { method, path } of servingApp(app).routes) router.add(method, path, path as never);
   return ({ method, url }) => {
     const start = url.indexOf('/', url.indexOf('://') + 3);
     const [path = '/'] = url.slice(start).split(/[?#]/, 1);

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { headgate as mount, type NodeMiddleware } from './node.ts';
-import { routeName } from './shared/route-name.ts';
+import { routeName } from './shared/mount.ts';
 
 export {
   fieldOfBody,
@@ -18,21 +18,23 @@ export {
   servedFromCache,
 } from './node.ts';
 
-/** What is needed of a request of Express, 4 or 5; `express.Request` is one. */
+/** The part of an Express 4 or 5 request that the adapter uses; `express.Request` has it. */
 export interface ExpressRequest extends IncomingMessage {
   readonly baseUrl: string;
   readonly originalUrl: string;
   readonly params: object;
   readonly res?: ServerResponse | undefined;
-  // Express has it as `any`: it is known inside a route only.
+  // `any` in Express, because it is set only inside a route.
   readonly route?: { readonly path?: unknown } | undefined;
 }
 
-/** Middleware of Express, 4 or 5. As with body parsers, the types of the handlers behind it follow from their path. */
+/** Middleware of Express 4 or 5. Like a body parser, it does not change the types of the handlers behind it. */
 export type ExpressMiddleware = NodeMiddleware;
 
 /**
- * Mounts a gate in front of one route, or of all of an application or router. In front of body parsers, where requests carry idempotency keys.
+ * Mounts a gate in front of one route, or of a whole application or router. If requests carry idempotency keys, mount
+ * it in front of body parsers.
+ * @throws OptionError
  * @example
  * ```ts
  * app.post('/api/v1/emails', headgate(gate), (request, response) => response.send('sent'));
@@ -47,30 +49,31 @@ export function headgate<Request extends ExpressRequest>(
 }
 
 /**
- * A gate's `route`: the template that matched, `POST /api/v1/chats/:id`. Express knows it inside a route only, and of where its router is mounted
- * it knows the URL, not the template: that part is in lower case, however the client or the mount spells it. Of a router that is mounted under a
- * parameter or a pattern give the routes their names, `headgate(gate, { route: 'GET /users/:id/chats' })`.
- * @throws Error outside a route, in one whose path is no text, and in one that sees a parameter of its mount (`mergeParams`): passing without
- * limits would go unnoticed
+ * For a gate's `route`: the template that Express matched, `POST /api/v1/chats/:id`. Express knows it only inside a
+ * route. For the path that a router is mounted at, Express knows the URL but not the template. That part is therefore
+ * in lower case, however the client or the mount spells it. If a router is mounted under a parameter or a pattern, name
+ * its routes: `headgate(gate, { route: 'GET /users/:id/chats' })`.
+ * @throws Error outside a route, in a route whose path is not a string, and in a route that sees a parameter of its
+ * mount (`mergeParams`): otherwise requests would pass without limits and without notice
  */
 export function routeOf({ method, baseUrl, params, route }: ExpressRequest): string {
   const path = route?.path;
   if (typeof path !== 'string') {
     throw new Error(
-      "routeOf() finds no template: mount the gate inside a route, app.post('/x', headgate(gate), …), or name the route in its options.",
+      "routeOf(): no route template: mount the gate in a route, app.post('/x', headgate(gate), …), or set `route`.",
     );
   }
   if (baseUrl === '') return routeName(method, path);
-  const foreign = Object.keys(params).find((name) => !isOf(path, name));
-  if (foreign !== undefined) {
+  const inherited = Object.keys(params).find((name) => !hasParameter(path, name));
+  if (inherited !== undefined) {
     throw new Error(
-      `routeOf() finds no template of a router that is mounted under :${foreign}: name the route, headgate(gate, { route: '…' }).`,
+      `routeOf(): no template under mount parameter :${inherited}: set the route, headgate(gate, { route: '…' }).`,
     );
   }
   return routeName(method, baseUrl.toLowerCase() + path);
 }
 
-/** Whether a template has this parameter; those that are numbered have no name to tell by. */
-function isOf(template: string, name: string): boolean {
+/** Whether a template has this parameter. A numbered parameter has no name in the template: it counts as present. */
+function hasParameter(template: string, name: string): boolean {
   return /^\d+$/.test(name) || [':', '*', '"'].some((mark) => template.includes(mark + name));
 }

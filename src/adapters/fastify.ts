@@ -6,26 +6,23 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions, readBody } from './node/body.ts';
-import { servedFromCache as fromCache, letPass, passageOf as passageOfNode, whenEntered } from './node/bridge.ts';
-import { answer } from './node/fastify-reply.ts';
-import {
-  type IdempotentRequestOptions,
-  idempotentRequest as nodeIdempotentRequest,
-} from './node/idempotent-request.ts';
-import { gateOf } from './shared/gate-of.ts';
-import { routeName } from './shared/route-name.ts';
+import * as node from './node/bridge.ts';
+import type { NodeRequest, NodeResponse } from './node/http.ts';
+import * as nodeRequest from './node/request.ts';
+import { sendFastifyReply } from './node/send.ts';
+import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { readBody } from './shared/request.ts';
 
-export type { IdempotentRequestOptions, ReadBodyOptions };
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** Of the whole plugin, or, as `config.headgate`, of one route. */
+/** Options of the plugin, or, as `config.headgate`, of one route. */
 export type FastifyRouteOptions = RouteOptions<FastifyRequest>;
 
 /** Options of {@link headgate}. */
 export interface FastifyGateOptions extends FastifyRouteOptions {
   /**
-   * When the gate is asked. `onRequest` is before the body is parsed: a rejected request costs nothing. `preHandler` is after it was parsed and
-   * validated: resolvers may read `request.body`.
+   * When the gate runs. `onRequest` is before the body is parsed: a rejected request costs nothing. `preHandler` is
+   * after the body was parsed and validated: resolvers can read `request.body`.
    * @default 'onRequest'
    */
   readonly hook?: 'onRequest' | 'preHandler' | undefined;
@@ -33,13 +30,14 @@ export interface FastifyGateOptions extends FastifyRouteOptions {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What this route says in place of its gate's options; false: no gate. */
+    /** Options of this route, in place of its gate's options; false: no gate. */
     headgate?: FastifyRouteOptions | false | undefined;
   }
 }
 
 /**
- * A plugin that puts a gate in front of every route of the context that it is registered in, and of its children.
+ * A plugin that puts a gate in front of every route of the context where it is registered, and of its children.
+ * @throws OptionError
  * @example
  * ```ts
  * app.register(headgate(gate));
@@ -48,84 +46,87 @@ declare module 'fastify' {
  */
 export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions = {}): FastifyPluginCallback {
   const { hook = 'onRequest', ...common } = options;
-  const general = gateOf(gate, Object.keys(common).length === 0 ? undefined : common);
-  const gates = new WeakMap<object, Gate<FastifyRequest>>();
-  const ofRoute = (given: FastifyRouteOptions | false | undefined): Gate<FastifyRequest> | undefined => {
-    if (given === undefined) return general;
+  const pluginGate = gateForRoute(gate, Object.keys(common).length === 0 ? undefined : common);
+  const routeGates = new WeakMap<object, Gate<FastifyRequest>>();
+  const gateFor = (given: FastifyRouteOptions | false | undefined): Gate<FastifyRequest> | undefined => {
+    if (given === undefined) return pluginGate;
     if (given === false) return undefined;
-    const own = gates.get(given) ?? general.with(given);
-    gates.set(given, own);
-    return own;
+    const routeGate = routeGates.get(given) ?? pluginGate.with(given);
+    routeGates.set(given, routeGate);
+    return routeGate;
   };
-  const ofRequest = ({ is404, routeOptions }: FastifyRequest): Gate<FastifyRequest> | undefined =>
-    is404 ? undefined : ofRoute(routeOptions.config.headgate);
-  /** @param unreadable why the body cannot be read: the gate says it, where it reads it; else such a request goes no further either */
+  const gateForRequest = ({ is404, routeOptions }: FastifyRequest): Gate<FastifyRequest> | undefined =>
+    is404 ? undefined : gateFor(routeOptions.config.headgate);
+  /**
+   * @param unreadable why the body cannot be read; the error answer is the gate's if a resolver reads the body,
+   * Fastify's otherwise
+   */
   const enter = (
     request: FastifyRequest,
     reply: FastifyReply,
     done: (error?: Error) => void,
     unreadable?: Error,
   ): void => {
-    const own = ofRequest(request);
-    if (own === undefined) {
+    const routeGate = gateForRequest(request);
+    if (routeGate === undefined) {
       done();
       return;
     }
-    whenEntered(own.enter(request, request.id, passageOf(reply)), (entry) => {
-      // A time-out, or another hook, may have answered while the gate was asking its store.
-      const isLate = reply.sent;
-      if (entry.kind === 'answer') {
-        if (!isLate) answer(reply, entry.reply);
-      } else if (unreadable !== undefined) void entry.abandon().then(() => done(unreadable));
-      else if (letPass(reply.raw, entry) === 'gone') reply.hijack();
-      else if (!isLate) done();
+    void node.enterGate<FastifyRequest, unknown>(routeGate, request, {
+      response: reply.raw,
+      requestId: request.id,
+      answer: (answer) => sendFastifyReply(reply, answer),
+      // A time-out, or another hook, may have answered while the gate waited for its store.
+      proceed: () => {
+        if (!reply.sent) done();
+      },
+      skip: () => reply.hijack(),
+      turnBack: unreadable && ((passage) => passage.abandon().then(() => done(unreadable))),
     });
   };
   const plugin: FastifyPluginCallback = (instance, _, ready) => {
-    // A fault in a route's options is to show at the start; routes that are declared before the plugin is loaded show it when they are asked.
-    instance.addHook('onRoute', ({ config }) => void ofRoute(config?.headgate));
-    const ask = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => enter(request, reply, done);
-    instance.addHook(hook, ask);
+    // Mistakes in a route's options show at the start. Routes that were declared before the plugin was loaded show them
+    // with their first request.
+    instance.addHook('onRoute', ({ config }) => void gateFor(config?.headgate));
+    instance.addHook(hook, (request: FastifyRequest, reply: FastifyReply, done: () => void) =>
+      enter(request, reply, done),
+    );
     if (hook === 'preHandler')
       instance.addHook('preParsing', (request, reply, _payload, done) => {
-        if (request.headers['idempotency-key'] === undefined || ofRequest(request) === undefined) return done();
-        // The parser is about to take it.
-        readBody(request.raw, { maxBytes: request.routeOptions.bodyLimit }).then(
+        if (request.headers['idempotency-key'] === undefined || gateForRequest(request) === undefined) return done();
+        // The parser reads the body next, so this is the last chance to read all of it.
+        readBody(nodeRequest.readable(request.raw), { maxBytes: request.routeOptions.bodyLimit }).then(
           () => done(),
-          // Of what is left of it a parser would make another body.
+          // The parser must not run: it would take the rest of the body for the whole.
           (error) => enter(request, reply, done, error),
         );
       });
     ready();
   };
-  // Its hooks are for the context that it is registered in, not for one of its own.
+  // The hooks apply to the context where the plugin is registered, not to a context of its own.
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'headgate',
   });
 }
 
-/** A gate's `route`: the template that matched, `POST /api/v1/chats/:id`. */
+/** For a gate's `route`: the template that Fastify matched, `POST /api/v1/chats/:id`. */
 export function routeOf({ method, routeOptions }: FastifyRequest): string | undefined {
   return routeOptions.url === undefined ? undefined : routeName(method, routeOptions.url);
 }
 
-/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/node`. */
-export function idempotentRequest({ raw }: FastifyRequest, options: IdempotentRequestOptions) {
-  return nodeIdempotentRequest(raw, options);
-}
+// What Fastify's requests and replies have in common: their types differ per server, HTTP/1 or HTTP/2.
+const rawRequest = ({ raw }: { readonly raw: NodeRequest }) => raw;
+const rawResponse = ({ raw }: { readonly raw: NodeResponse }) => raw;
 
-/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/node`. */
-export function fieldOfBody({ raw }: FastifyRequest, name: string, options?: ReadBodyOptions): Promise<string> {
-  return fieldOfNodeBody(raw, name, options);
-}
+/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
+export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, nodeRequest.idempotentRequest);
 
-/** Says, before the answer is sent, that a cache answers this request after all: its charge is taken back (S12). */
-export function servedFromCache({ raw }: FastifyReply): void {
-  fromCache(raw);
-}
+/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/node`. */
+export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, nodeRequest.fieldOfBody);
 
-/** The passage of the request behind this reply: its `decision`, and `abandon()` for one that never reached the provider. */
-export function passageOf({ raw }: FastifyReply) {
-  return passageOfNode(raw);
-}
+/** Call it before the reply is sent if a cache answers the request: the charge is refunded (S12). */
+export const servedFromCache = /* @__PURE__ */ forContext(rawResponse, node.servedFromCache);
+
+/** The passage of a reply's request: its `decision`, and `abandon()` if it never reached the provider. */
+export const passageOf = /* @__PURE__ */ forContext(rawResponse, node.passageOf);

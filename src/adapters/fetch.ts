@@ -1,27 +1,33 @@
 /**
- * For whatever turns a `Request` into a `Response`: Bun, Deno, Workers, Next.js, SvelteKit, Remix.
+ * For runtimes and frameworks whose handlers turn a `Request` into a `Response`: Bun, Deno, Workers, Next.js,
+ * SvelteKit, Remix.
  * @module headgate/fetch
  */
 
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkHandler, gateOf } from './shared/gate-of.ts';
+import { checkHandler, gateForRoute } from './shared/mount.ts';
 import { enterGate } from './web/bridge.ts';
 
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 export { passageOf, servedFromCache } from './web/bridge.ts';
-export { fieldOfBody, type IdempotentRequestOptions, idempotentRequest, type ReadBodyOptions } from './web/request.ts';
+export { fieldOfBody, idempotentRequest } from './web/request.ts';
 
-/** What a handler is given first: a request, or, in SvelteKit and Remix, an event with the request in it. */
+/** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
 
 /**
- * Puts a gate in front of a handler of web requests: Bun.serve, Deno.serve, Workers, Next.js route handlers and middleware, SvelteKit endpoints,
- * Remix loaders and actions. Whatever else the handler is given goes through, types and all.
+ * Puts a gate in front of a handler of web requests: Bun.serve, Deno.serve, Workers, Next.js route handlers and
+ * middleware, SvelteKit endpoints, Remix loaders and actions. All other arguments of the handler are passed on, with
+ * their types.
+ * @throws OptionError
  * @example
  * ```ts
  * Deno.serve(withHeadgate(gate, (request) => new Response('sent')));
- * export const POST = withHeadgate(gate, async (request: NextRequest, { params }: Context) => Response.json(await send(await request.json())));
+ * export const POST = withHeadgate(gate, async (request: NextRequest, { params }: Context) =>
+ *   Response.json(await send(await request.json())),
+ * );
  * ```
  */
 export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[], Answer>(
@@ -29,20 +35,21 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
   handler: (subject: Subject, ...rest: Rest) => MaybePromise<Answer>,
   options?: RouteOptions<Subject>,
 ): (subject: Subject, ...rest: Rest) => Promise<Answer | Response> {
-  const own = gateOf(gate, options);
+  const routeGate = gateForRoute(gate, options);
   checkHandler(handler);
   return async (subject, ...rest) => {
     const exchange = {
       request: requestOf(subject),
-      go: () => handler(subject, ...rest),
-      waitUntil: waitUntilOf(rest),
+      proceed: () => handler(subject, ...rest),
+      waitUntil: findWaitUntil(rest),
     };
-    return (await enterGate(own, subject, exchange)) as Answer | Response;
+    return (await enterGate(routeGate, subject, exchange)) as Answer | Response;
   };
 }
 
 /**
  * Mounts a gate as middleware of the common form, `(subject, next) => Response`.
+ * @throws OptionError
  * @example
  * ```ts
  * const limited = headgate(gate);
@@ -53,17 +60,17 @@ export function headgate<Subject extends FetchSubject>(
   gate: Gate<Subject>,
   options?: RouteOptions<Subject>,
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
-  const own = gateOf(gate, options);
+  const routeGate = gateForRoute(gate, options);
   return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) =>
-    (await enterGate(own, subject, { request: requestOf(subject), go: next })) as Answer | Response;
+    (await enterGate(routeGate, subject, { request: requestOf(subject), proceed: next })) as Answer | Response;
 }
 
 function requestOf(subject: FetchSubject): Request {
   return 'request' in subject ? subject.request : subject;
 }
 
-/** Workers and Next.js hand it over with the request; without it what is kept after a client has gone may be cut off. */
-function waitUntilOf(rest: readonly unknown[]): ((promise: Promise<unknown>) => void) | undefined {
+/** Workers and Next.js pass it beside the request. Without it, they may stop while a response is being stored. */
+function findWaitUntil(rest: readonly unknown[]): ((promise: Promise<unknown>) => void) | undefined {
   const context = rest.find(
     (one): one is { waitUntil(promise: Promise<unknown>): void } =>
       typeof (one as { waitUntil?: unknown } | null | undefined)?.waitUntil === 'function',

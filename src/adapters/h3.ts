@@ -5,24 +5,18 @@
 
 import { toResponse } from 'h3';
 import type { MaybePromise } from '../core/ports.ts';
-import type { Gate, Passage } from '../gate/gate.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './shared/gate-of.ts';
-import { routeName } from './shared/route-name.ts';
-import { enterGate, servedFromCache as fromCache, passageOf as passageOfRequest, responseOf } from './web/bridge.ts';
-import {
-  type IdempotentRequestOptions,
-  type ReadBodyOptions,
-  fieldOfBody as webFieldOfBody,
-  idempotentRequest as webIdempotentRequest,
-} from './web/request.ts';
+import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import * as web from './web/bridge.ts';
+import * as webRequest from './web/request.ts';
 
-export type { IdempotentRequestOptions, ReadBodyOptions };
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** What is needed of an event of h3; `H3Event` is one. */
+/** The part of an h3 event that the adapter uses; `H3Event` has it. */
 export interface H3EventLike {
   readonly req: Request;
-  /** What was prepared for the answer in front. */
+  /** The fields that middleware in front of the gate has prepared for the response. */
   readonly res: { readonly headers: Headers; readonly errHeaders: Headers };
   readonly context: { readonly matchedRoute?: { readonly route?: string | undefined } | undefined };
   readonly app?: { readonly config: object } | undefined;
@@ -40,8 +34,9 @@ type H3Event = Parameters<typeof toResponse>[1];
 type H3Config = NonNullable<Parameters<typeof toResponse>[2]>;
 
 /**
- * Mounts a gate, for an app or for one route. What a handler returns or throws becomes its response here: so `onError()` belongs behind it,
- * while the app's own `onError` option is asked as ever.
+ * Mounts a gate, for an app or for one route. The gate turns what a handler returns or throws into a response.
+ * Therefore mount `onError()` behind the gate; the app's own `onError` option works as usual.
+ * @throws OptionError
  * @example
  * ```ts
  * app.use(headgate(gate)); // every route; or each by itself:
@@ -52,46 +47,40 @@ export function headgate<Event extends H3EventLike>(
   gate: Gate<Event>,
   options?: RouteOptions<Event>,
 ): H3Middleware<Event> {
-  const own = gateOf(gate, options);
+  const routeGate = gateForRoute(gate, options);
   return async (event, next) => {
-    // The app's hook for responses sees this one when it is sent.
+    // The app calls its `onResponse` hook when it sends this response; a second call here would be one too many.
     const { onResponse: _, ...config } = (event.app?.config ?? {}) as H3Config;
-    return enterGate(own, event, {
+    return web.enterGate(routeGate, event, {
       request: event.req,
-      go: () => toResponse((async () => next())(), event as unknown as H3Event, config),
-      answer: (reply) => unmixed(responseOf(reply, event.req.method), event),
+      proceed: () => toResponse((async () => next())(), event as unknown as H3Event, config),
+      answer: (reply) => withOwnFields(web.createResponse(reply, event.req.method), event),
       waitUntil: (promise) => event.waitUntil(promise),
     });
   };
 }
 
-/** A gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`; all that has none counts as one. */
+/** For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`. If none does: `POST /**`. */
 export function routeOf({ req, context }: H3EventLike): string {
   return routeName(req.method, context.matchedRoute?.route ?? '/**');
 }
 
-/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */
-export function idempotentRequest({ req }: H3EventLike, options: IdempotentRequestOptions) {
-  return webIdempotentRequest(req, options);
-}
+const rawRequest = ({ req }: H3EventLike) => req;
 
-/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/fetch`. */
-export function fieldOfBody({ req }: H3EventLike, name: string, options?: ReadBodyOptions): Promise<string> {
-  return webFieldOfBody(req, name, options);
-}
+/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/fetch`. */
+export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webRequest.idempotentRequest);
 
-/** Says, before the handler returns, that a cache answers this request after all: its charge is taken back (S12). */
-export function servedFromCache({ req }: H3EventLike): void {
-  fromCache(req);
-}
+/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/fetch`. */
+export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, webRequest.fieldOfBody);
 
-/** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. */
-export function passageOf({ req }: H3EventLike): Passage | undefined {
-  return passageOfRequest(req);
-}
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
+export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.servedFromCache);
 
-/** h3 puts what was prepared in front over the fields of a response: that is to give way where both have a field. */
-function unmixed(response: Response, { res }: H3EventLike): Response {
+/** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
+export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
+
+/** h3 lets prepared fields override those of a response. The gate's fields must win, so it removes prepared ones. */
+function withOwnFields(response: Response, { res }: H3EventLike): Response {
   for (const name of response.headers.keys()) {
     res.headers.delete(name);
     res.errHeaders.delete(name);

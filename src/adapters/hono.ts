@@ -5,22 +5,17 @@
 
 import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import type { Gate, Passage } from '../gate/gate.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { gateOf } from './shared/gate-of.ts';
-import { routeName } from './shared/route-name.ts';
-import { enterGate, servedFromCache as fromCache, partsOf, passageOf as passageOfRequest } from './web/bridge.ts';
-import {
-  type IdempotentRequestOptions,
-  type ReadBodyOptions,
-  fieldOfBody as webFieldOfBody,
-  idempotentRequest as webIdempotentRequest,
-} from './web/request.ts';
+import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import * as web from './web/bridge.ts';
+import * as webRequest from './web/request.ts';
 
-export type { IdempotentRequestOptions, ReadBodyOptions };
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
 /**
  * Mounts a gate, for an app or for one route.
+ * @throws OptionError
  * @example
  * ```ts
  * app.use(headgate(gate)); // every route; or each by itself:
@@ -31,52 +26,53 @@ export function headgate<E extends Env>(
   gate: Gate<Context<E>>,
   options?: RouteOptions<Context<E>>,
 ): MiddlewareHandler<E> {
-  const own = gateOf(gate, options);
+  const routeGate = gateForRoute(gate, options);
   return async (c, next) => {
-    const answer = await enterGate(own, c, {
+    const response = await web.enterGate(routeGate, c, {
       request: c.req.raw,
-      go: () => next().then(() => c.res),
-      // With the fields that middleware in front has prepared.
+      proceed: () => next().then(() => c.res),
+      // Hono adds the fields that middleware in front of the gate has set.
       answer: (reply) => {
-        const { body, status, headers } = partsOf(reply, c.req.method);
+        const { body, status, headers } = web.responseParts(reply, c.req.method);
         return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);
       },
       waitUntil: (promise) => waitUntil(c, promise),
     });
-    if (!c.finalized || answer !== c.res) {
-      // Hono would put the fields of what it replaces over its own.
+    if (!c.finalized || response !== c.res) {
+      // Otherwise Hono would copy the fields of the replaced response over those of the new one.
       c.res = undefined;
-      c.res = answer as Response;
+      c.res = response as Response;
     }
     return undefined;
   };
 }
 
 /**
- * A gate's `route`: the template that Hono matched, `POST /api/v1/chats/:id`. In front of the whole app it is the first one behind that is no
- * wildcard, or else the longest; name the route in the options where that is not the one that answers.
+ * For a gate's `route`: the template that Hono matched, `POST /api/v1/chats/:id`. For a gate in front of the whole app
+ * it is the first template behind the gate that has no wildcard or, if all have one, the longest. If another route
+ * answers, name the route in the options.
  */
 export function routeOf(c: Context): string {
   const { method, matchedRoutes, routeIndex } = c.req;
   const ahead = matchedRoutes.slice(routeIndex);
   const [own] = ahead;
-  const found = own !== undefined && isOfMethod(own) ? own : targetOf(ahead);
+  const found = own !== undefined && hasMethod(own) ? own : likelyTarget(ahead);
   return routeName(method, found?.path ?? '/*');
 }
 
 type Route = Context['req']['matchedRoutes'][number];
 
-function targetOf(ahead: readonly Route[]): Route | undefined {
+function likelyTarget(ahead: readonly Route[]): Route | undefined {
   return (
-    ahead.find((route) => isOfMethod(route) && isExact(route)) ??
+    ahead.find((route) => hasMethod(route) && isExact(route)) ??
     ahead.find(isExact) ??
-    ahead.filter(isOfMethod).sort((one, other) => other.path.length - one.path.length)[0] ??
+    ahead.filter(hasMethod).sort((one, other) => other.path.length - one.path.length)[0] ??
     ahead.at(-1)
   );
 }
 
-/** Middleware of `use()` counts for all methods. */
-function isOfMethod({ method }: Route): boolean {
+/** Middleware of `use()` applies to all methods, so it is not the route. */
+function hasMethod({ method }: Route): boolean {
   return method !== 'ALL';
 }
 
@@ -84,30 +80,25 @@ function isExact({ path }: Route): boolean {
   return !path.endsWith('*');
 }
 
-/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/fetch`. */
-export function idempotentRequest(c: Context, options: IdempotentRequestOptions) {
-  return webIdempotentRequest(c.req.raw, options);
-}
+const rawRequest = (c: { readonly req: { readonly raw: Request } }) => c.req.raw;
 
-/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/fetch`. */
-export function fieldOfBody(c: Context, name: string, options?: ReadBodyOptions): Promise<string> {
-  return webFieldOfBody(c.req.raw, name, options);
-}
+/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/fetch`. */
+export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webRequest.idempotentRequest);
 
-/** Says, before the handler returns, that a cache answers this request after all: its charge is taken back (S12). */
-export function servedFromCache(c: Context): void {
-  fromCache(c.req.raw);
-}
+/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/fetch`. */
+export const fieldOfBody = /* @__PURE__ */ forContext(rawRequest, webRequest.fieldOfBody);
 
-/** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. */
-export function passageOf(c: Context): Passage | undefined {
-  return passageOfRequest(c.req.raw);
-}
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
+export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.servedFromCache);
+
+/** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
+export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
 
 function waitUntil(c: Context, promise: Promise<unknown>): void {
   try {
     c.executionCtx.waitUntil(promise);
   } catch {
-    // Hono throws where the runtime has no such thing: what was begun goes on there anyway.
+    // Hono throws if the runtime has no execution context. Such a runtime does not stop work that continues after the
+    // response.
   }
 }

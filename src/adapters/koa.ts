@@ -7,18 +7,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
-import { fieldOfBody as fieldOfNodeBody, type ReadBodyOptions } from './node/body.ts';
-import { fieldsOf, servedFromCache as fromCache, letPass, passageOf as passageOfNode } from './node/bridge.ts';
-import {
-  type IdempotentRequestOptions,
-  idempotentRequest as nodeIdempotentRequest,
-} from './node/idempotent-request.ts';
-import { gateOf } from './shared/gate-of.ts';
-import { routeName } from './shared/route-name.ts';
+import * as node from './node/bridge.ts';
+import * as nodeRequest from './node/request.ts';
+import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { replyFields } from './shared/reply.ts';
 
-export type { IdempotentRequestOptions, ReadBodyOptions };
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** What is needed of a context of Koa; `Koa.Context` is one. */
+/** The part of a Koa context that the adapter uses; `Koa.Context` has it. */
 export interface KoaContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -27,9 +23,9 @@ export interface KoaContext {
   status: number;
   body: unknown;
   respond?: boolean | undefined;
-  /** Of the response: sets a field. */
+  /** Sets a field of the response. */
   set(name: string, value: string | string[]): void;
-  /** Of the response: takes a field away. */
+  /** Removes a field of the response. */
   remove(name: string): void;
 }
 
@@ -40,7 +36,8 @@ export type KoaMiddleware<Context extends KoaContext> = (
 ) => Promise<void>;
 
 /**
- * Mounts a gate. In front of body parsers, where requests carry idempotency keys.
+ * Mounts a gate. If requests carry idempotency keys, mount it in front of body parsers.
+ * @throws OptionError
  * @example
  * ```ts
  * router.post('/api/v1/emails', headgate(gate), (context) => { context.body = 'sent'; });
@@ -50,29 +47,35 @@ export function headgate<Context extends KoaContext>(
   gate: Gate<Context>,
   options?: RouteOptions<Context>,
 ): KoaMiddleware<Context> {
-  const own = gateOf(gate, options);
+  const routeGate = gateForRoute(gate, options);
   return async (context, next) => {
-    const entry = await own.enter(context, undefined, passageOf(context));
-    if (entry.kind === 'answer') return answer(context, entry.reply);
-    if (letPass(context.res, entry) === 'gone') context.respond = false;
-    else await next();
+    await node.enterGate<Context, unknown>(routeGate, context, {
+      response: context.res,
+      answer: (reply) => answer(context, reply),
+      proceed: () => next(),
+      skip: () => {
+        context.respond = false;
+      },
+    });
   };
 }
 
-/** What `@koa/router` and `koa-mount` leave on a context. */
+/** What `@koa/router` and `koa-mount` add to a context. */
 export interface RoutedContext {
   readonly url?: string | undefined;
-  /** The path of the layer that runs: a route, or what `router.use` added. */
+  /** The path of the layer that runs: a route, or middleware of `router.use`. */
   readonly _matchedRoute?: unknown;
-  /** Every layer whose path matched, in their order; what `router.use` added has no methods. */
+  /** Every layer whose path matched, in order; layers of `router.use` have no methods. */
   readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[] | undefined;
   readonly mountPath?: string | undefined;
 }
 
 /**
- * A gate's `route`: the template that `@koa/router` matched, `POST /api/v1/chats/:id`; in `router.use(headgate(gate))` that of the route that comes
- * next. Under `koa-mount` with the path that it is mounted at; of nested mounts it tells the innermost alone.
- * @throws Error outside a route, and in one whose path is no text: passing without limits would go unnoticed
+ * For a gate's `route`: the template that `@koa/router` matched, `POST /api/v1/chats/:id`. In
+ * `router.use(headgate(gate))` it is the template of the next route. Under `koa-mount` it begins with the mount path;
+ * of nested mounts, only the innermost path is known.
+ * @throws Error outside a route, and in a route whose path is not a string: otherwise requests would pass without
+ * limits and without notice
  */
 export function routeOf(context: KoaContext & RoutedContext): string {
   const { method, url, originalUrl, matched = [], mountPath = '', _matchedRoute } = context;
@@ -80,40 +83,37 @@ export function routeOf(context: KoaContext & RoutedContext): string {
   const path = matched.find(({ methods }, at) => at >= running && methods.includes(method))?.path;
   if (running < 0 || typeof path !== 'string') {
     throw new Error(
-      "routeOf() finds no template: mount the gate inside a route, router.post('/x', headgate(gate), …), or name the route in its options.",
+      "routeOf(): no route template: mount the gate in a route, router.post('/x', headgate(gate)), or set `route`.",
     );
   }
-  // It stays on the context behind the mount, too.
+  // `mountPath` stays on the context behind the mount as well.
   return routeName(method, url === originalUrl ? path : mountPath + path);
 }
 
-/** What a gate's `idempotent` resolver returns; see `idempotentRequest` of `headgate/node`. */
-export function idempotentRequest({ req, originalUrl }: KoaContext, options: IdempotentRequestOptions) {
-  // What Koa mounts under a prefix has lost it in `url`.
-  return nodeIdempotentRequest(Object.assign(req, { originalUrl }), options);
-}
+const response = ({ res }: KoaContext) => res;
 
-/** A gate's `account` that stands in the body; see `fieldOfBody` of `headgate/node`. */
-export function fieldOfBody({ req }: KoaContext, name: string, options?: ReadBodyOptions): Promise<string> {
-  return fieldOfNodeBody(req, name, options);
-}
+/** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
+export const idempotentRequest = /* @__PURE__ */ forContext(
+  // `koa-mount` removes the prefix from `url`.
+  ({ req, originalUrl }: KoaContext) => Object.assign(req, { originalUrl }),
+  nodeRequest.idempotentRequest,
+);
 
-/** Says, before the answer is sent, that a cache answers this request after all: its charge is taken back (S12). */
-export function servedFromCache({ res }: KoaContext): void {
-  fromCache(res);
-}
+/** For a gate's `account`, if it is a field of the body; see `fieldOfBody` of `headgate/node`. */
+export const fieldOfBody = /* @__PURE__ */ forContext(({ req }: KoaContext) => req, nodeRequest.fieldOfBody);
 
-/** The passage of the request behind this context: its `decision`, and `abandon()` for one that never reached the provider. */
-export function passageOf({ res }: KoaContext) {
-  return passageOfNode(res);
-}
+/** Call it before the response is sent if a cache answers the request: the charge is refunded (S12). */
+export const servedFromCache = /* @__PURE__ */ forContext(response, node.servedFromCache);
 
-/** By way of the context, so that what stands around sees it. */
-function answer(context: KoaContext, reply: Reply): void {
-  context.status = reply.status;
-  // Without a body Koa knows no length of an answer to HEAD either.
-  if (context.method !== 'HEAD') context.body = Buffer.from(reply.body as Uint8Array);
+/** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
+export const passageOf = /* @__PURE__ */ forContext(response, node.passageOf);
+
+/** Answers through the context, so that middleware in front of the gate sees the answer. */
+function answer(context: KoaContext, { status, headers, body }: Reply): void {
+  context.status = status;
+  // If the body is not set, Koa does not know its length, so it cannot add a length to the answer to HEAD.
+  if (context.method !== 'HEAD') context.body = Buffer.from(body as Uint8Array);
   context.remove('content-type');
-  const fields = fieldsOf(reply, context.method);
+  const fields = replyFields(headers, context.method);
   for (const name of Object.keys(fields)) context.set(name, fields[name] as string | string[]);
 }

@@ -3,6 +3,7 @@
  * @module headgate/nest
  */
 
+import type { ServerResponse } from 'node:http';
 import type {
   CallHandler,
   CanActivate,
@@ -13,34 +14,31 @@ import type {
   NestInterceptor,
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Entry, Gate } from '../gate/gate.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
-import { letPass, passageOf, send } from './node/bridge.ts';
-import { answer } from './node/fastify-reply.ts';
-import {
-  type IdempotentRequestOptions,
-  idempotentRequest as nodeIdempotentRequest,
-} from './node/idempotent-request.ts';
-import { gateOf } from './shared/gate-of.ts';
+import { enterGate } from './node/bridge.ts';
+import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
+import { sendFastifyReply, sendReply } from './node/send.ts';
+import { forContext, gateForRoute } from './shared/mount.ts';
 
+export { passageOf, servedFromCache } from './node/bridge.ts';
 export { readAhead } from './node/read-ahead.ts';
-export { type ReadBodyOptions, servedFromCache } from './node.ts';
-export type { IdempotentRequestOptions };
-export { passageOf };
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
 /** A request of Nest, on Express or on Fastify. */
 export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | FastifyRequest;
-type NestResponse = ExpressRequest['res'] | FastifyReply;
+type NestResponse = ServerResponse | FastifyReply;
 
-/** Where a decorator leaves a route's options, for every copy of this package. */
+/** The property in which the decorator stores a route's options; every copy of this package finds it. */
 const OPTIONS = Symbol.for('headgate.nest.options');
 type Options = RouteOptions<NestRequest> | false;
 type Decorated = object & { readonly [OPTIONS]?: Options };
 
 /**
- * Options of one route, or of every route of a controller, in place of the gate's own; false: no gate.
+ * Sets the options of one route, or of every route of a controller, in place of the gate's own; false: no gate.
  * @example
  * ```ts
  * @Post('emails')
@@ -54,43 +52,55 @@ export function Headgate(options: Options): MethodDecorator & ClassDecorator {
   };
 }
 
-/** Puts a gate in front of the routes that it guards. Behind guards that authenticate, where resolvers want to know the caller. */
+/** Puts a gate in front of the routes that it guards. Add it behind guards that set what its resolvers read. */
 export class HeadgateGuard implements CanActivate {
   readonly #gate: Gate<NestRequest>;
-  /** By controller and handler: controllers may inherit one. */
-  readonly #ofRoute = new WeakMap<object, WeakMap<object, Gate<NestRequest> | false>>();
+  /** By controller, then by handler: two controllers may inherit the same handler. */
+  readonly #routeGates = new WeakMap<object, WeakMap<object, Gate<NestRequest> | false>>();
 
   constructor(gate: Gate<NestRequest>) {
-    this.#gate = gateOf(gate);
+    this.#gate = gateForRoute(gate);
   }
 
-  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    const gate = context.getType() === 'http' && this.#gateOf(context);
+  canActivate(context: ExecutionContext): MaybePromise<boolean> {
+    const gate = context.getType() === 'http' && this.#routeGate(context);
     if (gate === false) return true;
     const http = context.switchToHttp();
-    const request = http.getRequest<NestRequest>();
-    const response = http.getResponse<NonNullable<NestResponse>>();
-    const entered = gate.enter(request, undefined, passageOf('raw' in response ? response.raw : response));
-    return 'kind' in entered ? goesOn(entered, response) : entered.then((entry) => goesOn(entry, response));
+    const response = http.getResponse<NestResponse>();
+    return enterGate<NestRequest, boolean>(gate, http.getRequest<NestRequest>(), {
+      response: 'raw' in response ? response.raw : response,
+      answer(reply) {
+        if ('raw' in response) sendFastifyReply(response, reply);
+        else sendReply(response, reply);
+        return answered();
+      },
+      proceed: () => true,
+      skip: answered,
+    });
   }
 
-  #gateOf(context: ExecutionContext): Gate<NestRequest> | false {
+  #routeGate(context: ExecutionContext): Gate<NestRequest> | false {
     const controller: Decorated = context.getClass();
     const handler: Decorated = context.getHandler();
-    const ofController = this.#ofRoute.get(controller) ?? new WeakMap<object, Gate<NestRequest> | false>();
-    this.#ofRoute.set(controller, ofController);
-    const known = ofController.get(handler);
+    const byHandler = this.#routeGates.get(controller) ?? new WeakMap<object, Gate<NestRequest> | false>();
+    this.#routeGates.set(controller, byHandler);
+    const known = byHandler.get(handler);
     if (known !== undefined) return known;
     const { [OPTIONS]: all } = controller;
     const { [OPTIONS]: own = all } = handler;
     const gate = own === false ? own : this.#gate.with({ ...(all || {}), ...own });
-    ofController.set(handler, gate);
+    byHandler.set(handler, gate);
     return gate;
   }
 }
 
+/** Never settles: the request was answered, so Nest must do nothing more for it. */
+function answered(): Promise<never> {
+  return new Promise(() => {});
+}
+
 /**
- * In place of the guard: puts the gate behind every guard of a route, its own too.
+ * An alternative to the guard: puts the gate behind every guard of a route, the route's own included.
  * @example
  * ```ts
  * @UseGuards(Authenticated)
@@ -110,16 +120,6 @@ export class HeadgateInterceptor implements NestInterceptor {
   }
 }
 
-/** Lets the handler run, or answers. */
-function goesOn(entry: Entry, response: NonNullable<NestResponse>): boolean | Promise<never> {
-  if (entry.kind === 'proceed') {
-    if (letPass('raw' in response ? response.raw : response, entry) !== 'gone') return true;
-  } else if (!('raw' in response)) send(response, entry.reply);
-  else if (!response.sent) answer(response, entry.reply);
-  // Never settled: the request was answered, and Nest has nothing more to do for it.
-  return new Promise(() => {});
-}
-
 /**
  * Guards every route of the application.
  * @example
@@ -130,31 +130,35 @@ function goesOn(entry: Entry, response: NonNullable<NestResponse>): boolean | Pr
  */
 // biome-ignore lint/complexity/noStaticOnlyClass: a module of Nest is a class
 export class HeadgateModule {
-  /** For a gate that is there already. */
+  /** Mounts a gate that exists already. */
   static forRoot(gate: Gate<NestRequest>): DynamicModule {
     return HeadgateModule.forRootAsync({ useFactory: () => gate });
   }
 
-  /** For a gate that is made of what other modules provide. */
+  /** Mounts a gate that is made from what other modules provide. */
   static forRootAsync(options: {
     readonly imports?: ModuleMetadata['imports'];
     readonly inject?: FactoryProvider['inject'];
-    // What is injected, in that order.
+    // Gets the injected providers, in the order of `inject`.
     readonly useFactory: (...injected: never[]) => Gate<NestRequest> | Promise<Gate<NestRequest>>;
   }): DynamicModule {
     const { imports = [], inject = [], useFactory } = options;
     const make = async (...injected: never[]) => new HeadgateGuard(await useFactory(...injected));
-    // Nest's own name for a guard of all routes: APP_GUARD of @nestjs/core.
+    // The value of APP_GUARD of @nestjs/core, Nest's token for a guard of all routes.
     return { module: HeadgateModule, imports, providers: [{ provide: 'APP_GUARD', useFactory: make, inject }] };
   }
 }
 
-/** A gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. */
+/** For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. */
 export function routeOf(request: NestRequest): string | undefined {
   return 'routeOptions' in request ? routeOfFastify(request) : routeOfExpress(request);
 }
 
-/** What a gate's `idempotent` resolver returns; needs {@link readAhead} in front of the parsers. */
-export function idempotentRequest(request: NestRequest, options: IdempotentRequestOptions) {
-  return nodeIdempotentRequest('raw' in request ? request.raw : request, options);
-}
+/**
+ * For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. Needs {@link readAhead} in front of
+ * the parsers.
+ */
+export const idempotentRequest = /* @__PURE__ */ forContext(
+  (request: NestRequest) => ('raw' in request ? request.raw : request),
+  idempotentNodeRequest,
+);

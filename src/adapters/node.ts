@@ -1,5 +1,5 @@
 /**
- * For `node:http` and Connect.
+ * For `node:http`, `node:http2` and Connect.
  * @module headgate/node
  */
 
@@ -7,29 +7,29 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { letPass, passageOf, send, whenEntered } from './node/bridge.ts';
-import { checkHandler, gateOf } from './shared/gate-of.ts';
+import { enterGate } from './node/bridge.ts';
+import { sendReply } from './node/send.ts';
+import { checkHandler, gateForRoute } from './shared/mount.ts';
 
-export { fieldOfBody, type ReadBodyOptions } from './node/body.ts';
-export { servedFromCache } from './node/bridge.ts';
+export { passageOf, servedFromCache } from './node/bridge.ts';
 export type { NodeRequest, NodeResponse } from './node/http.ts';
-export { type IdempotentRequestOptions, idempotentRequest } from './node/idempotent-request.ts';
-export { passageOf };
+export { fieldOfBody, idempotentRequest } from './node/request.ts';
+export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** Connect style: works with `connect`, and by hand in front of any `node:http` handler. */
+/** Middleware in the style of Connect. It can also be called by hand in front of any `node:http` handler. */
 export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
   request: Request,
   response: ServerResponse,
   next: (error?: unknown) => void,
 ) => void;
 
-/** A `node:http` request listener. */
+/** A request listener of `node:http`. */
 export type NodeHandler<Request extends IncomingMessage = IncomingMessage> = (
   request: Request,
   response: ServerResponse,
 ) => void;
 
-/** A request listener of `node:http2`, by its compatibility API. */
+/** A request listener of the compatibility API of `node:http2`. */
 export type Http2Handler<Request extends Http2ServerRequest = Http2ServerRequest> = (
   request: Request,
   response: Http2ServerResponse,
@@ -37,6 +37,7 @@ export type Http2Handler<Request extends Http2ServerRequest = Http2ServerRequest
 
 /**
  * Mounts a gate as middleware.
+ * @throws OptionError
  * @example
  * ```ts
  * app.use(headgate(gate));
@@ -46,12 +47,14 @@ export function headgate<Request extends IncomingMessage>(
   gate: Gate<Request>,
   options?: RouteOptions<Request>,
 ): NodeMiddleware<Request> {
-  const own = gateOf(gate, options);
-  return (request, response, next) => enter(own, request, response, next);
+  const routeGate = gateForRoute(gate, options);
+  return (request, response, next) => enter(routeGate, request, response, next);
 }
 
 /**
- * Puts a gate in front of one handler of `node:http`, or of `node:http2`. In HTTP/2 it sees what is answered by the `response`, not by its `stream`.
+ * Puts a gate in front of one handler of `node:http` or `node:http2`. In HTTP/2 the gate sees only what is written to
+ * the `response`, not what is written to its `stream`.
+ * @throws OptionError
  * @example
  * ```ts
  * createServer(withHeadgate(gate, (request, response) => response.end('sent')));
@@ -72,39 +75,42 @@ export function withHeadgate(
   handler: (request: never, response: never) => void,
   options?: RouteOptions<never>,
 ): unknown {
-  const own = gateOf(gate, options);
+  const routeGate = gateForRoute(gate, options);
   checkHandler(handler);
-  // The bridge knows the two apart where they differ.
-  return (request: never, response: never) => enter(own, request, response, () => handler(request, response));
+  // Typed as HTTP/1; the bridge handles what differs in HTTP/2.
+  return (request: never, response: never) => enter(routeGate, request, response, () => handler(request, response));
 }
 
-/** @param go the handler, or the way to it */
+/** @param run calls the handler, or the next middleware */
 function enter<Request extends IncomingMessage>(
   gate: Gate<Request>,
   request: Request,
   response: ServerResponse,
-  go: () => unknown,
+  run: () => unknown,
 ): void {
-  whenEntered(gate.enter(request, undefined, passageOf(response)), (entry) => {
-    if (entry.kind === 'answer') return send(response, entry.reply);
-    const answer = letPass(response, entry);
-    if (answer === undefined) return void go();
-    if (answer !== 'gone') failWith(answer, go);
+  void enterGate<Request, void>(gate, request, {
+    response,
+    answer: (reply) => sendReply(response, reply),
+    proceed: (capture) => (capture === undefined ? void run() : runCaptured(run, capture)),
+    skip: () => {},
   });
 }
 
-/** A handler that fails in front of nobody leaves an outcome behind all the same; its error surfaces where it would have without us. */
-function failWith(answer: { fail(): void }, go: () => unknown): void {
-  try {
-    const running = go();
-    if (running instanceof Promise) {
-      void running.catch((error: unknown) => {
-        answer.fail();
-        throw error;
-      });
-    }
-  } catch (error) {
-    answer.fail();
+/**
+ * Runs a handler whose response is recorded. If the handler fails, its client gets no answer, but the failure is an
+ * outcome. The error is thrown on, as it would be without the gate.
+ */
+function runCaptured(run: () => unknown, capture: { fail(): void }): void {
+  const failed = (error: unknown): never => {
+    capture.fail();
     throw error;
+  };
+  try {
+    const running = run();
+    // Only a real promise: a lazy thenable, such as a query or a request of a client library, would start when its
+    // `then` is called.
+    if (running instanceof Promise) void running.catch(failed);
+  } catch (error) {
+    failed(error);
   }
 }

@@ -1,16 +1,19 @@
 import { HeadgateError } from '../core/errors.ts';
 
-/** A body that can be sent only once, such as a stream. Nothing was sent. */
+/** The body can be sent only once, as a stream can. Nothing was sent. */
 export class BodyNotReplayableError extends HeadgateError {
   constructor() {
     super(
       'body_not_replayable',
-      'the body can be sent only once: give a string, bytes, a Blob, FormData or URLSearchParams (read a stream first)',
+      'init.body: can be sent only once (expected text, bytes, Blob, FormData or URLSearchParams; read a stream first)',
     );
   }
 }
 
-/** No attempt had an answer; whether the operation was carried out is unknown. The same request with the same `key` finds out. */
+/**
+ * The last attempt got no response, so it is unknown whether the operation was executed. To find out, send the same
+ * request with the same `key` again.
+ */
 export class RequestFailedError extends HeadgateError {
   constructor(
     readonly key: string,
@@ -18,6 +21,8 @@ export class RequestFailedError extends HeadgateError {
     cause: unknown,
   ) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    super('request_failed', `no answer in ${attempts} attempts with the idempotency key ${key}: ${reason}`, { cause });
+    super('request_failed', `no response after ${attempts} attempts with the idempotency key ${key}: ${reason}`, {
+      cause,
+    });
   }
 }

@@ -1,30 +1,31 @@
 /**
- * For clients of an API that knows idempotency keys: one call, one key, as many attempts as it takes. Web APIs only.
+ * For clients of an API that supports idempotency keys: one call, one key, several attempts. It needs only Web APIs.
  * @module headgate/client
  */
 
-import { isReplayable } from './body.ts';
 import { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 import { type RetryOptions, type RetrySettings, retrySettings } from './options.ts';
 import { retryDelay } from './retry-delay.ts';
-import { abortable, sleep } from './time.ts';
+import { signalWithTimeout, sleep } from './time.ts';
 
 export { isHeadgateError, OptionError } from '../core/errors.ts';
 export { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 export type { ClientTimers, Retry, RetryOptions } from './options.ts';
 
 /**
- * `fetch` with an idempotency key: the same on every attempt, so that an attempt whose answer was lost can be made again without being
- * carried out again. Tried again: no answer, 429, 502, 503, 504, and 409 `errors/conflict` that says when; not sooner than `retry-after`
- * says. Everything else is the caller's: 409 `errors/already_used` needs a new key, any other 4xx a new request, and an answer that is a
- * replay is final.
- * @param init as for `fetch`; its body must be one that can be sent again
- * @returns the last answer, whatever its status; `response.ok` is still yours to look at
- * @throws RequestFailedError where the last attempt had no answer: it has the key, with which to go on later; BodyNotReplayableError, OptionError,
- * and the reason of `init.signal`
+ * `fetch` with an idempotency key. Every attempt has the same key, so a request whose response was lost can be sent
+ * again without being executed twice.
+ *
+ * An attempt is retried if it got no response, a 429, 502, 503 or 504, or a 409 `errors/conflict` with `retry-after`. A
+ * retry never comes before the end of `retry-after`. Every other response is returned: a 409 `errors/already_used`
+ * needs a new key, any other 4xx needs a new request, and a replayed response is final.
+ * @param init as for `fetch`; the body must be one that can be sent more than once
+ * @returns the last response, whatever its status; check `response.ok`
+ * @throws RequestFailedError if the last attempt got no response; it has the key with which to try again later
+ * @throws BodyNotReplayableError, OptionError, and the reason of `init.signal` if that is aborted
  * @example
  * ```ts
- * const response = await fetchWithRetry('https://api.example/api/v1/emails', { method: 'POST', body }, { key: job.id });
+ * const response = await fetchWithRetry('https://api.example/emails', { method: 'POST', body }, { key: job.id });
  * ```
  */
 export async function fetchWithRetry(
@@ -36,39 +37,46 @@ export async function fetchWithRetry(
   const settings = retrySettings(options, headers);
   if (!isReplayable(init.body)) throw new BodyNotReplayableError();
   headers.set('idempotency-key', settings.key);
-  // What `fetch` would refuse each time is refused once.
+  // Throws now what `fetch` would throw on every attempt.
   new Request(input, { ...init, headers });
   for (let attempt = 1; ; attempt++) {
-    const { release, ...outcome } = await attemptOnce(input, { ...init, headers }, settings);
+    const { stopTimer, ...result } = await attemptOnce(input, { ...init, headers }, settings);
     const delayMs =
-      'response' in outcome ? await retryDelay(outcome.response, attempt, settings) : settings.backoff(attempt);
-    release();
+      'response' in result ? await retryDelay(result.response, attempt, settings) : settings.backoff(attempt);
+    stopTimer();
     if (attempt > settings.retries || delayMs === undefined) {
-      if ('response' in outcome) return outcome.response;
-      throw new RequestFailedError(settings.key, attempt, outcome.error);
+      if ('response' in result) return result.response;
+      throw new RequestFailedError(settings.key, attempt, result.error);
     }
-    settings.onRetry?.({ key: settings.key, attempt, delayMs, ...outcome });
-    // Nobody reads it: its connection is to be free for the next attempt.
-    if ('response' in outcome) await outcome.response.body?.cancel().catch(() => {});
+    settings.onRetry?.({ key: settings.key, attempt, delayMs, ...result });
+    // This response will not be read. Cancelling it frees the connection for the next attempt.
+    if ('response' in result) await result.response.body?.cancel().catch(() => {});
     await sleep(settings.timers, delayMs, init.signal ?? undefined);
   }
 }
 
-type Attempt = { readonly release: () => void } & ({ readonly response: Response } | { readonly error: unknown });
+type Attempt = { readonly stopTimer: () => void } & ({ readonly response: Response } | { readonly error: unknown });
 
-/** @throws the reason of the caller's signal; a time-out of our own is an error like any other of the network's */
+/** @throws the reason of the caller's signal; the attempt's own timeout counts as a network error */
 async function attemptOnce(
   input: string | URL,
   init: RequestInit,
   { fetch, timers, attemptTimeoutMs }: RetrySettings,
 ): Promise<Attempt> {
   init.signal?.throwIfAborted();
-  const { signal, release } = abortable(timers, attemptTimeoutMs, init.signal ?? undefined);
+  const { signal, stopTimer } = signalWithTimeout(timers, attemptTimeoutMs, init.signal ?? undefined);
   try {
-    return { response: await fetch(input, { ...init, signal }), release };
+    return { response: await fetch(input, { ...init, signal }), stopTimer };
   } catch (error) {
-    release();
+    stopTimer();
     init.signal?.throwIfAborted();
-    return { error, release };
+    return { error, stopTimer };
   }
+}
+
+/** Whether `fetch` can send the body more than once. A stream, for example, can be read only once. */
+function isReplayable(body: unknown): boolean {
+  if (body === undefined || body === null || typeof body === 'string') return true;
+  if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return true;
+  return body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams;
 }

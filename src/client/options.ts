@@ -1,40 +1,41 @@
 import { OptionError } from '../core/errors.ts';
 import { checkOptions } from '../core/options.ts';
 
-/** Calls back once, after some milliseconds; the returned function cancels. */
+/** The timer functions of {@link RetryOptions.timers}. */
 export interface ClientTimers {
-  /** Calls later, once; what it returns calls that off. */
+  /** Calls `call` once, after `ms` milliseconds. The returned function cancels the call. */
   after(ms: number, call: () => void): () => void;
 }
 
-/** An attempt is about to be made again. */
+/** What `onRetry` is passed before the wait for the next attempt. */
 export interface Retry {
   readonly key: string;
-  /** Which attempt it was, from 1. */
+  /** Number of the attempt that ended, from 1. */
   readonly attempt: number;
-  /** Until the next one, in milliseconds. */
+  /** Milliseconds until the next attempt. */
   readonly delayMs: number;
-  /** What it was answered, if it was. Not to be read from. */
+  /** The response to the attempt, if there was one. Do not read its body. */
   readonly response?: Response;
-  /** Why it had no answer. */
+  /** Why the attempt got no response. */
   readonly error?: unknown;
 }
 
 /** Options of `fetchWithRetry`. */
 export interface RetryOptions {
   /**
-   * 1 to 255 printable ASCII characters, without a space at either end. One that is stored with the job before the first attempt survives the
-   * process. `init.headers` may have it instead.
-   * @default a random UUID
+   * The idempotency key: 1 to 255 printable ASCII characters, without a space at either end. Store it with the job
+   * before the first attempt, so that it survives the process.
+   * @default the Idempotency-Key of `init.headers`, or a random UUID
    */
   readonly key?: string | undefined;
   /**
-   * Most attempts behind the first one.
+   * Most attempts after the first one.
    * @default 5
    */
   readonly retries?: number | undefined;
   /**
-   * First wait where no `retry-after` says how long, in milliseconds; doubles with each attempt. Half of it is left to chance.
+   * First wait if the response has no `retry-after`, in milliseconds. It doubles with each attempt, and half of it is
+   * random.
    * @default 500
    */
   readonly minDelayMs?: number | undefined;
@@ -44,44 +45,44 @@ export interface RetryOptions {
    */
   readonly maxDelayMs?: number | undefined;
   /**
-   * Longest `retry-after` that is waited for, in milliseconds; an answer that asks for more is given to the caller, who may have better to do.
+   * Longest `retry-after` that is waited for, in milliseconds. A response with a longer one is returned to the caller.
    * @default 60_000
    */
   readonly maxRetryAfterMs?: number | undefined;
   /**
-   * Longest wait for the head of an answer, in milliseconds.
+   * Longest wait for the head of a response, in milliseconds.
    * @default 60_000
    */
   readonly attemptTimeoutMs?: number | undefined;
-  /** Hears of each attempt that is made again. */
+  /** Called before each retry. */
   readonly onRetry?: ((retry: Retry) => void) | undefined;
   /** @default globalThis.fetch */
   readonly fetch?: ((input: string | URL, init: RequestInit) => Promise<Response>) | undefined;
   /**
-   * Time, for tests.
-   * @default the platform's
+   * Timers, for tests.
+   * @default the platform's timers
    */
   readonly timers?: ClientTimers | undefined;
   /**
-   * From 0 up to 1, for tests.
+   * Returns a number from 0 up to, but not including, 1; for tests.
    * @default Math.random
    */
   readonly random?: (() => number) | undefined;
 }
 
-/** {@link RetryOptions}, complete. */
-export interface RetrySettings {
+/** {@link RetryOptions} with their defaults. */
+export interface RetrySettings extends Readonly<Record<NumberName, number>> {
   readonly key: string;
-  readonly retries: number;
-  readonly maxRetryAfterMs: number;
-  readonly attemptTimeoutMs: number;
-  readonly onRetry: ((retry: Retry) => void) | undefined;
-  readonly fetch: (input: string | URL, init: RequestInit) => Promise<Response>;
+  readonly onRetry: RetryOptions['onRetry'];
+  readonly fetch: NonNullable<RetryOptions['fetch']>;
   readonly timers: ClientTimers;
-  /** Wait after this attempt, in milliseconds. */
+  /** The wait after this attempt if the response has no `retry-after`, in milliseconds. */
   backoff(attempt: number): number;
-  /** Part of a wait that is added so that clients that were told the same do not come at once, in milliseconds. */
-  spread(): number;
+  /**
+   * A random addition to `retry-after`, in milliseconds, so that clients with the same `retry-after` do not return
+   * together.
+   */
+  jitter(): number;
 }
 
 const DEFAULTS = {
@@ -99,26 +100,24 @@ const platformTimers: ClientTimers = {
     return () => clearTimeout(timer);
   },
 };
-/** Longest that the platform's timers can wait, in milliseconds. */
+/** Longest wait of the platform's timers, in milliseconds. */
 const MAX_MS = 2_147_483_647;
 
 /** @throws OptionError */
 export function retrySettings(options: RetryOptions, headers: Headers): RetrySettings {
   checkOptions(options, ['key', 'onRetry', 'fetch', 'timers', 'random', ...Object.keys(DEFAULTS)], 'options');
-  const numbers: Record<string, number> = {};
+  const numbers: Record<NumberName, number> = { ...DEFAULTS };
   for (const name of Object.keys(DEFAULTS) as NumberName[]) {
     const value = options[name] ?? DEFAULTS[name];
     if (!(Number.isSafeInteger(value) && value >= 0 && value <= MAX_MS))
       throw new OptionError(name, value, `must be an integer from 0 to ${MAX_MS}`);
     numbers[name] = value;
   }
-  const { retries, minDelayMs, maxDelayMs, maxRetryAfterMs, attemptTimeoutMs } = numbers as Record<NumberName, number>;
+  const { minDelayMs, maxDelayMs } = numbers;
   const { onRetry, timers = platformTimers, random = Math.random } = options;
   return {
-    key: keyOf(options.key, headers),
-    retries,
-    maxRetryAfterMs,
-    attemptTimeoutMs,
+    ...numbers,
+    key: chooseKey(options.key, headers),
     onRetry,
     fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     timers,
@@ -126,11 +125,11 @@ export function retrySettings(options: RetryOptions, headers: Headers): RetrySet
       const most = Math.min(maxDelayMs, minDelayMs * 2 ** Math.min(attempt - 1, 31));
       return Math.round(most / 2 + (random() * most) / 2);
     },
-    spread: () => Math.round((random() * minDelayMs) / 2),
+    jitter: () => Math.round((random() * minDelayMs) / 2),
   };
 }
 
-function keyOf(given: string | undefined, headers: Headers): string {
+function chooseKey(given: string | undefined, headers: Headers): string {
   const inHeaders = headers.get('idempotency-key') ?? undefined;
   if (given !== undefined && inHeaders !== undefined && given !== inHeaders)
     throw new OptionError('key', given, 'must not differ from the Idempotency-Key in init.headers');

@@ -1,27 +1,30 @@
 import type { RetrySettings } from './options.ts';
 
-/** Nobody says that it was done; with a key it can be asked again. */
+/** Responses that do not say that the operation was executed. With a key, it is safe to send the request again. */
 const TRANSIENT: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** @returns how long to wait before the next attempt, in milliseconds; undefined where this answer is the caller's */
+/** @returns milliseconds until the next attempt; undefined if this response is returned to the caller */
 export async function retryDelay(
   response: Response,
   attempt: number,
   settings: RetrySettings,
 ): Promise<number | undefined> {
   const { status, headers } = response;
-  // The kept outcome stays what it is, a 503 too.
+  // A stored outcome does not change, not even a 503.
   if (headers.get('idempotency-replayed') === 'true') return undefined;
   const afterMs = retryAfterMs(headers);
   if (status === 409) {
-    // Without a time to come back it is an outcome that nobody knows: asking again changes nothing.
-    if (afterMs === undefined || (await typeOf(response)) !== 'errors/conflict') return undefined;
+    // Without retry-after the outcome is unknown to the server too, so another attempt would get the same response.
+    if (afterMs === undefined || (await problemType(response)) !== 'errors/conflict') return undefined;
   } else if (!TRANSIENT.has(status)) return undefined;
   if (afterMs === undefined) return settings.backoff(attempt);
-  return afterMs > settings.maxRetryAfterMs ? undefined : afterMs + settings.spread();
+  return afterMs > settings.maxRetryAfterMs ? undefined : afterMs + settings.jitter();
 }
 
-/** Seconds, or a date, which is compared with the server's own clock only. */
+/**
+ * `retry-after` is a number of seconds, or a date. A date is compared only with the server's own clock, its `date`
+ * header.
+ */
 function retryAfterMs(headers: Headers): number | undefined {
   const value = headers.get('retry-after');
   if (value === null) return undefined;
@@ -30,8 +33,8 @@ function retryAfterMs(headers: Headers): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** `type` of an error object. The answer can still be read afterwards. */
-async function typeOf(response: Response): Promise<unknown> {
+/** The `type` of an error object. The response can still be read afterwards. */
+async function problemType(response: Response): Promise<unknown> {
   try {
     const problem: unknown = await response.clone().json();
     return typeof problem === 'object' && problem !== null ? Reflect.get(problem, 'type') : undefined;

@@ -1,6 +1,6 @@
 import type { ClientTimers } from './options.ts';
 
-/** @throws the signal's reason */
+/** @throws the reason of the signal, if that is aborted first */
 export function sleep(timers: ClientTimers, ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -16,12 +16,15 @@ export function sleep(timers: ClientTimers, ms: number, signal: AbortSignal | un
   });
 }
 
-/** A signal that also fires after `ms`, until it is released: what is read of an answer afterwards has the time it needs. */
-export function abortable(timers: ClientTimers, ms: number, outer: AbortSignal | undefined) {
+/**
+ * A signal that is aborted by `outer`, and after `ms` unless `stopTimer` was called. The timeout is cleared when the
+ * head of the response arrives, so that reading the body may take longer.
+ */
+export function signalWithTimeout(timers: ClientTimers, ms: number, outer: AbortSignal | undefined) {
   const controller = new AbortController();
-  const cancel = timers.after(ms, () => {
-    controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'));
+  const stopTimer = timers.after(ms, () => {
+    controller.abort(new DOMException(`no response within ${ms} ms`, 'TimeoutError'));
   });
   const signal = outer === undefined ? controller.signal : AbortSignal.any([outer, controller.signal]);
-  return { signal, release: cancel };
+  return { signal, stopTimer };
 }

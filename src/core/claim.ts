@@ -1,105 +1,117 @@
-/** What the store keeps of a finished operation. */
+/** What the store records about a finished operation. */
 export interface KeptResult {
-  /** A short word for people and logs, such as the HTTP status. Always kept. */
+  /** A short word for people and logs, such as the HTTP status. Always stored. */
   readonly status: string;
-  /** What a replay answers with, opaque to the store; undefined where it was too large to keep (I7). */
+  /** The value that a replay returns. The store does not interpret it. Undefined if it was too large to store (I7). */
   readonly value: string | undefined;
 }
 
-/** What happens to a claim whose owner died after it had asked for dispatch (I9): at most once, at least once, or ask somebody who knows. */
+/**
+ * What `begin` does with an orphan, a claim whose owner died after it was dispatched (I9). `reject`: the operation runs
+ * at most once. `reexecute`: it runs at least once. `reconcile`: a new owner takes the claim over and asks the
+ * downstream service what happened.
+ */
 export type OnOrphan = 'reject' | 'reexecute' | 'reconcile';
 
-/** What stands under a key. Plain data, never changed: a command yields another record. */
+/** The record under an idempotency key. Plain data, never modified: each command returns a new record. */
 export interface ClaimRecord {
   readonly state: 'free' | 'in_progress' | 'completed';
-  /** Of the request that the key belongs to, for as long as the record is kept. */
+  /** Fingerprint of the request that the key belongs to. It does not change until the record expires. */
   readonly fingerprint: string;
-  /** Token of the attempt that owns the claim, or that completed it; '' where nobody does. */
+  /** Token of the attempt that owns or completed the claim; '' if the claim has no owner. */
   readonly owner: string;
-  /** One more at every claim. */
+  /** Increases by one with every new owner. */
   readonly generation: number;
-  /** The owner has asked for dispatch: from here on the effect may have happened. */
+  /** The claim was dispatched: the effect may have happened. */
   readonly dispatched: boolean;
-  /** The mark is an earlier owner's, taken over with the claim. */
+  /** The dispatch was an earlier owner's; the current owner took the claim over. */
   readonly inherited: boolean;
-  /** In the store's milliseconds; past it the claim can be taken over. */
+  /** Time in milliseconds on the store's clock from which another attempt can take the claim over. */
   readonly leaseUntil: number;
-  /** In the store's milliseconds; past it the record is gone. Never before `leaseUntil`. */
+  /** Time in milliseconds on the store's clock at which the record expires. Never before `leaseUntil`. */
   readonly keptUntil: number;
-  /** Of a completed claim. */
+  /** Set once the claim is completed. */
   readonly result: KeptResult | undefined;
 }
 
-/** What every command says. */
+/** Fields of every command. */
 export interface ClaimCommand {
-  /** Of the one attempt that sends it; never shared by two requests, and never ''. */
+  /** Identifies the one attempt that sends the command. Two requests never share a token, and it is never ''. */
   readonly token: string;
   readonly fingerprint: string;
-  /** How long the record is kept after this command, in milliseconds (I8). */
+  /** Milliseconds from this command until the record expires (I8). */
   readonly retentionMs: number;
 }
 
+/** Claims the key. */
 export interface BeginCommand extends ClaimCommand {
+  /** Length of the lease in milliseconds. */
   readonly leaseMs: number;
   readonly onOrphan: OnOrphan;
-  /** Sets the mark with the claim, which saves the owner a command; never on a claim that is taken over with its mark. */
+  /** Dispatches with the claim, which saves a command. Ignored if an orphan is taken over. */
   readonly dispatch: boolean;
-  /** In the store's milliseconds: later than this the command does nothing. */
+  /** Time in milliseconds on the store's clock. A command that arrives later does nothing. */
   readonly deadline?: number | undefined;
 }
 
-/** Of the owner, who has been told its generation. */
+/** A command of the owner, which knows its generation from the reply to `begin`. */
 export interface HeldCommand extends ClaimCommand {
   readonly generation: number;
+  /** Length of the new lease in milliseconds. */
   readonly leaseMs: number;
 }
 
+/** Stores the outcome. */
 export interface CompleteCommand extends ClaimCommand {
   readonly result: KeptResult;
 }
 
+/** Releases the claim without an outcome. */
 export interface AbandonCommand extends ClaimCommand {
-  /** Undefined after a `begin` that had no reply. */
+  /** Undefined if the reply to `begin` was lost. */
   readonly generation: number | undefined;
 }
 
-/** What a store says to {@link BeginCommand}. */
+/** A store's reply to {@link BeginCommand}. */
 export type BeginReply =
   | {
       readonly kind: 'claimed';
       readonly generation: number;
-      /** Taken over from an owner that had asked for dispatch: it is to be dispatched explicitly. */
+      /** Taken over from an owner that had dispatched. The new owner must dispatch explicitly. */
       readonly inherited: boolean;
-      /** The mark is set, and it is this owner's. */
+      /** This owner has dispatched the claim. */
       readonly dispatched: boolean;
     }
+  /** Another attempt owns the claim. Its lease expires in `remainingMs` milliseconds. */
   | { readonly kind: 'in_progress'; readonly remainingMs: number }
+  /** The owner died after the dispatch, and `onOrphan` is `reject`. */
   | { readonly kind: 'orphan' }
-  /** The key belongs to another request, whose fingerprint this is. */
+  /** The key belongs to another request; `fingerprint` is that request's. */
   | { readonly kind: 'mismatch'; readonly fingerprint: string }
+  /** The operation has completed. */
   | { readonly kind: 'settled'; readonly result: KeptResult }
-  /** It came past its deadline. */
+  /** The command arrived after its deadline. */
   | { readonly kind: 'late' };
 
-/** `lost`: the claim is not, or no longer, the sender's. */
+/** A store's reply to {@link HeldCommand}. `lost`: the sender does not own the claim (any more). */
 export type HeldReply =
   | { readonly kind: 'ok' }
   | { readonly kind: 'lost' }
   | { readonly kind: 'settled'; readonly result: KeptResult };
 
-/** `superseded`: another outcome came first, and is the one that counts. */
+/** A store's reply to {@link CompleteCommand}. `superseded`: another outcome came first, and that one counts. */
 export type CompleteReply =
   | { readonly kind: 'ok' }
   | { readonly kind: 'lost' }
   | { readonly kind: 'superseded'; readonly result: KeptResult };
 
-/** What a store says to {@link AbandonCommand}. */
+/** A store's reply to {@link AbandonCommand}. */
 export type AbandonReply =
   | { readonly kind: 'released' }
   | { readonly kind: 'lost' }
   | { readonly kind: 'settled'; readonly result: KeptResult };
 
-/** What a command leaves under the key, and what its sender is told. The record is the very same object where nothing changed. */
+/** The record and the reply after a command. `record` is the same object as before if nothing changed. */
 export interface ClaimStep<Reply> {
   readonly record: ClaimRecord | undefined;
   readonly reply: Reply;
@@ -108,14 +120,14 @@ export interface ClaimStep<Reply> {
 const LOST = { kind: 'lost' } as const;
 const OK = { kind: 'ok' } as const;
 
-/** The record as it is at `now`: undefined once its retention is over. */
-export function keptAt(record: ClaimRecord | undefined, now: number): ClaimRecord | undefined {
+/** Returns the record, or undefined if it has expired at `now`. */
+export function unexpired(record: ClaimRecord | undefined, now: number): ClaimRecord | undefined {
   return record !== undefined && now < record.keptUntil ? record : undefined;
 }
 
-/** Claims the key, or says what is in the way. */
+/** Claims the key, or replies why that is not possible. */
 export function begin(found: ClaimRecord | undefined, command: BeginCommand, now: number): ClaimStep<BeginReply> {
-  const record = keptAt(found, now);
+  const record = unexpired(found, now);
   if (command.deadline !== undefined && now > command.deadline) return { record, reply: { kind: 'late' } };
   if (record === undefined || (record.state === 'free' && record.fingerprint === command.fingerprint)) {
     return claim(record, command, now, false);
@@ -124,7 +136,7 @@ export function begin(found: ClaimRecord | undefined, command: BeginCommand, now
     return { record, reply: { kind: 'mismatch', fingerprint: record.fingerprint } };
   }
   if (record.state === 'completed') return { record, reply: { kind: 'settled', result: resultOf(record) } };
-  // Its reply had been lost: the claim stands as it is, mark and all.
+  // The owner repeats a `begin` whose reply was lost. The claim stays as it is, dispatched or not.
   if (record.owner === command.token) return claimed(renewed(record, command, now));
   if (now < record.leaseUntil) {
     return { record, reply: { kind: 'in_progress', remainingMs: record.leaseUntil - now } };
@@ -133,27 +145,27 @@ export function begin(found: ClaimRecord | undefined, command: BeginCommand, now
   return command.onOrphan === 'reject' ? { record, reply: { kind: 'orphan' } } : claim(record, command, now, true);
 }
 
-/** Renews the lease. */
+/** Renews the owner's lease. */
 export function extend(found: ClaimRecord | undefined, command: HeldCommand, now: number): ClaimStep<HeldReply> {
-  const record = keptAt(found, now);
+  const record = unexpired(found, now);
   if (!isOwn(record, command)) return { record, reply: settledOrLost(record, command) };
   return { record: renewed(record, command, now), reply: OK };
 }
 
-/** Marks the claim: after `ok` the effect may happen. */
+/** Marks the claim as dispatched: the effect may happen once the owner has the `ok`. */
 export function dispatch(found: ClaimRecord | undefined, command: HeldCommand, now: number): ClaimStep<HeldReply> {
-  const record = keptAt(found, now);
+  const record = unexpired(found, now);
   if (!isOwn(record, command)) return { record, reply: settledOrLost(record, command) };
   return { record: { ...renewed(record, command, now), dispatched: true, inherited: false }, reply: OK };
 }
 
-/** Keeps the outcome. The first one wins, whoever owns the claim by now. */
+/** Stores the outcome. The first outcome wins, even if another attempt owns the claim by now. */
 export function complete(
   found: ClaimRecord | undefined,
   command: CompleteCommand,
   now: number,
 ): ClaimStep<CompleteReply> {
-  const record = keptAt(found, now);
+  const record = unexpired(found, now);
   const { token, fingerprint, result, retentionMs } = command;
   if (record !== undefined && record.fingerprint !== fingerprint) return { record, reply: LOST };
   if (record?.state === 'completed') {
@@ -173,9 +185,12 @@ export function complete(
   return { record: completed, reply: OK };
 }
 
-/** Gives the key back, where the effect is known not to have happened. A mark that was inherited stays: its outcome is still unknown. */
+/**
+ * Releases the key. The owner sends this if it knows that the effect has not happened. An inherited dispatch stays,
+ * because what the earlier owner did is still unknown.
+ */
 export function abandon(found: ClaimRecord | undefined, command: AbandonCommand, now: number): ClaimStep<AbandonReply> {
-  const record = keptAt(found, now);
+  const record = unexpired(found, now);
   if (!isOwn(record, command)) return { record, reply: settledOrLost(record, command) };
   const released = { ...record, owner: '', leaseUntil: now, keptUntil: now + command.retentionMs };
   return {
@@ -186,7 +201,7 @@ export function abandon(found: ClaimRecord | undefined, command: AbandonCommand,
 
 function claim(
   record: ClaimRecord | undefined,
-  { token, fingerprint, leaseMs, retentionMs, dispatch: marks }: BeginCommand,
+  { token, fingerprint, leaseMs, retentionMs, dispatch: dispatches }: BeginCommand,
   now: number,
   inherits: boolean,
 ): ClaimStep<BeginReply> {
@@ -195,7 +210,7 @@ function claim(
     fingerprint,
     owner: token,
     generation: (record?.generation ?? 0) + 1,
-    dispatched: inherits || marks,
+    dispatched: inherits || dispatches,
     inherited: inherits,
     leaseUntil: now + leaseMs,
     keptUntil: now + Math.max(leaseMs, retentionMs),
@@ -212,7 +227,10 @@ function renewed(record: ClaimRecord, { leaseMs, retentionMs }: BeginCommand | H
   return { ...record, leaseUntil: now + leaseMs, keptUntil: now + Math.max(leaseMs, retentionMs) };
 }
 
-/** Fenced by token, generation and fingerprint (I10); a lease that is over does not matter as long as nobody has taken the claim. */
+/**
+ * Whether the sender owns the claim: token, generation and fingerprint must match, so that a stale owner cannot write
+ * (I10). An expired lease does not matter as long as no other attempt has taken the claim over.
+ */
 function isOwn(
   record: ClaimRecord | undefined,
   { token, generation, fingerprint }: HeldCommand | AbandonCommand,

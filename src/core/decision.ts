@@ -2,17 +2,20 @@ import type { LimitName } from './limit.ts';
 import type { Plan, PlanWindow } from './plan.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
 
-/** One window at one moment; a copy, never a live record (S19). */
+/** The state of one window at one moment. A copy, never a live record (S19). */
 export interface WindowStatus {
   readonly limit: LimitName;
-  /** Most that fits into the window. */
+  /** Total cost that fits into the window. */
   readonly max: number;
-  /** `max` less what is counted, never negative (S7). */
+  /** `max` minus the count, never negative (S7). */
   readonly remaining: number;
-  /** Milliseconds until the active instance is over; without one, or with `max` 0, the whole duration for a rejection (S9), 0 for a peek. */
+  /**
+   * Milliseconds until the active instance is over; the whole duration if `max` is 0 (S9). Without an active instance:
+   * the whole duration for a rejection, 0 for a peek.
+   */
   readonly resetMs: number;
   readonly durationMs: number;
-  /** When the active instance started, on the store's clock, in milliseconds; undefined without one. */
+  /** When the active instance started, in milliseconds on the store's clock; undefined without one. */
   readonly startedAt: number | undefined;
 }
 
@@ -20,10 +23,10 @@ export interface WindowStatus {
 export const FITS = -1;
 
 /**
- * The rule of the whole product: the windows of `plan`, in order, each with room for `cost`? (S2, S11)
- * Changes nothing, so a rejection cannot have charged anything (S5); {@link charge} is the second half.
+ * The rule of the whole product: checks the windows of `plan` in order for room for `cost` (S2, S11).
+ * It changes nothing, so that a rejected request cannot have charged anything (S5). {@link charge} is the second half.
  * @param at index in `counters` of the plan's first window
- * @returns index of the first window that does not fit, or {@link FITS}
+ * @returns index of the first window without room, or {@link FITS}
  */
 export function evaluate(plan: Plan, counters: Counters, at: number, cost: number, now: number): number {
   const { maxes, durations } = plan;
@@ -33,7 +36,7 @@ export function evaluate(plan: Plan, counters: Counters, at: number, cost: numbe
   return FITS;
 }
 
-/** Counts `cost` in every window that {@link evaluate} has just let pass (S5). Returns whether an instance was started. */
+/** Adds `cost` to every window, once {@link evaluate} returned FITS (S5). Returns whether an instance was started. */
 export function charge(plan: Plan, counters: Counters, at: number, cost: number, now: number): boolean {
   const { durations } = plan;
   let started = false;
@@ -44,21 +47,22 @@ export function charge(plan: Plan, counters: Counters, at: number, cost: number,
 }
 
 /**
- * Accepted or rejected, and by what. Immutable (S19); `shown` and `trace` are made when they are read, from numbers copied at the decision.
- * Refund it with `limiter.refund(decision)`.
+ * Whether a request was accepted, and if not, which window rejected it. Immutable (S19). `shown` and `trace` are
+ * computed when they are read, from numbers that were copied when the store decided. Refund it with
+ * `limiter.refund(decision)`.
  */
 export class Decision {
-  // Only declared: a field that is also defined is written twice, and there is one of these for every request.
+  // Only declared, because a field that is also defined is written twice, and there is a Decision for every request.
   declare readonly accepted: boolean;
   declare readonly account: string;
   declare readonly route: string;
-  /** What the request costs, or would have (S11). */
+  /** What the request costs, or would have cost (S11). */
   declare readonly cost: number;
-  /** When it was decided, on the store's clock, in milliseconds. */
+  /** When the store decided, in milliseconds on the store's clock. */
   declare readonly decidedAt: number;
-  /** True where the store could not be asked in time and the failure policy decided: no header is made of it (S17). */
+  /** True if the failure policy decided because the store did not answer in time. No header is sent then (S17). */
   declare readonly degraded: boolean;
-  /** Every window of the plan as configured, checked or not. */
+  /** Every configured window, whether it was checked or not. */
   declare readonly plan: Plan;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
@@ -66,7 +70,7 @@ export class Decision {
 
   /**
    * @param rejectedBy index in `plan.windows`, or {@link FITS}
-   * @param counters of every window that was checked, after the charge; owned by the decision from now on
+   * @param counters of every window that was checked, after the charge. The decision owns them from now on.
    */
   constructor(
     account: string,
@@ -90,37 +94,37 @@ export class Decision {
     this.#refundable = this.accepted;
   }
 
-  /** The one window that headers show: the last of the plan, or the one that rejected; undefined without a plan (S6). */
+  /** The window that headers show: the one that rejected, else the plan's last. Undefined without windows (S6). */
   get shown(): WindowStatus | undefined {
     const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
     return index < 0 ? undefined : this.#status(index);
   }
 
-  /** Every window that was checked, in order; none after the one that rejected (S2). */
+  /** Every window that was checked, in order. Windows after the one that rejected are not included (S2). */
   get trace(): readonly WindowStatus[] {
     const checked = this.accepted ? this.plan.windows.length : this.#rejectedBy + 1;
     return Array.from({ length: checked }, (_, index) => this.#status(index));
   }
 
-  /** Rejected, and waiting will not help: the cost is more than the window's max (S9, S11). */
+  /** True if waiting will not help, because the cost is more than the max of the window that rejected (S9, S11). */
   get impossible(): boolean {
     return !this.accepted && this.cost > (this.plan.windows[this.#rejectedBy] as PlanWindow).max;
   }
 
-  /** For stores: true for the first call on an accepted decision, then never again, so that a charge is taken back once (S13). */
+  /** For stores: true for the first call on an accepted decision only, so that a charge is refunded once (S13). */
   takeRefund(): boolean {
     const first = this.#refundable;
     this.#refundable = false;
     return first;
   }
 
-  /** The same decision, marked as the failure policy's. */
+  /** Returns the same decision, marked as made by the failure policy. */
   asDegraded(): Decision {
     const { account, route, cost, decidedAt } = this;
     return new Decision(account, route, this.plan, cost, decidedAt, this.#rejectedBy, this.#counters, true);
   }
 
-  /** Everything of it that can be read, for logs. */
+  /** All readable fields, for logs. */
   toJSON(): object {
     const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible } = this;
     return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible };
@@ -132,7 +136,7 @@ export class Decision {
   }
 }
 
-/** The window at `counters[at]` as it stands at `now`. `idleResetMs` is the `resetMs` of a window without an active instance. */
+/** State of the window at `counters[at]`. `idleResetMs` is the `resetMs` if the window has no active instance. */
 export function windowStatus(
   window: PlanWindow,
   counters: ArrayLike<number>,

@@ -5,8 +5,9 @@ const LARGEST_FIRST = ['d', 'h', 'm', 's', 'ms'] as const;
 const PATTERN = /^([1-9]\d*)(ms|s|m|h|d)$/;
 
 /**
- * `'30s'` to milliseconds. Whole numbers with one unit of `ms`, `s`, `m`, `h`, `d`; no fractions, so nothing is ever rounded.
- * @throws LimitError naming `place`
+ * Converts `'30s'` to milliseconds. The text is a whole number and one unit of `ms`, `s`, `m`, `h`, `d`.
+ * Fractions are not accepted, so nothing is ever rounded.
+ * @throws LimitError that names `place`
  */
 export function parseDuration(text: string, place = 'duration'): number {
   const match = PATTERN.exec(text);
@@ -17,7 +18,7 @@ export function parseDuration(text: string, place = 'duration'): number {
   return durationMs;
 }
 
-/** Milliseconds to the shortest text that {@link parseDuration} reads back to the same value: 90,000 is `'90s'`. */
+/** Converts milliseconds to the shortest text that {@link parseDuration} accepts: 90,000 is `'90s'`. */
 export function formatDuration(durationMs: number): string {
   const unit = LARGEST_FIRST.find((name) => durationMs % UNITS[name] === 0) ?? 'ms';
   return `${durationMs / UNITS[unit]}${unit}`;

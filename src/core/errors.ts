@@ -1,4 +1,4 @@
-/** Where an error came from, for `switch`; stable across versions. */
+/** The kind of an error, for `switch`. Stable across versions. */
 export type HeadgateErrorCode =
   | 'invalid_limit'
   | 'invalid_option'
@@ -20,8 +20,8 @@ export type HeadgateErrorCode =
 const BRAND = Symbol.for('headgate.error');
 
 /**
- * Base of every error that headgate throws. A rejection by a limit is never one of them: denial is a value, only breakage throws.
- * Tell them apart with {@link isHeadgateError}: `instanceof` fails when two copies of the package are loaded (ESM beside CJS).
+ * Base class of every error that headgate throws. A rejection by a limit is a return value, never an error.
+ * Check errors with {@link isHeadgateError}: `instanceof` fails if two copies of the package are loaded (ESM and CJS).
  */
 export class HeadgateError extends Error {
   readonly code: HeadgateErrorCode;
@@ -35,10 +35,10 @@ export class HeadgateError extends Error {
   }
 }
 
-/** A limit, a window or a duration that makes no sense; names the limit and the value (S3). */
+/** An invalid limit, window or duration. The message names the limit and the value (S3). */
 export class LimitError extends HeadgateError {
   constructor(
-    /** Place of the bad value, e.g. `limits.routes["POST /x"][1]`. */
+    /** Place of the invalid value, e.g. `limits.routes["POST /x"][1]`. */
     readonly place: string,
     readonly value: unknown,
     reason: string,
@@ -47,14 +47,16 @@ export class LimitError extends HeadgateError {
   }
 }
 
-/** An option that makes no sense; names the option and the value. */
+/** An invalid option. The message names the option and the value. */
 export class OptionError extends HeadgateError {
+  /** @param shown how the message shows the value; pass it if the value can hold a secret */
   constructor(
     readonly option: string,
     readonly value: unknown,
     reason: string,
+    shown: string = describe(value),
   ) {
-    super('invalid_option', `${option}: ${reason}, got ${describe(value)}`);
+    super('invalid_option', `${option}: ${reason}, got ${shown}`);
   }
 }
 
@@ -82,49 +84,48 @@ export class ClockError extends HeadgateError {
   }
 }
 
-/** A bounded store had no room for one more key, and found none that was over (S18, I13). Nothing was charged, or claimed. */
+/** A bounded store is full, and every key that it checked is active (S18, I13). Nothing was charged or claimed. */
 export class StoreFullError extends HeadgateError {
   constructor(readonly maxKeys: number) {
-    super(
-      'store_full',
-      `the store holds ${maxKeys} keys, and those it looked at are all active: raise maxKeys (an active one is never forgotten)`,
-    );
+    const reason = 'and those that it checked are active: raise maxKeys (active keys are never evicted)';
+    super('store_full', `the store is full with ${maxKeys} keys, ${reason}`);
   }
 }
 
-/** A store did not answer in time. Whether anything was charged is unknown: the command may still land. */
+/** A store did not answer in time. The command may still be executed, so it is unknown whether anything was charged. */
 export class StoreTimeoutError extends HeadgateError {
   constructor(readonly deadlineMs: number) {
     super('store_timeout', `the store did not answer within ${deadlineMs} ms`);
   }
 }
 
-/** A store is known to be away, or failed; `cause` says how. Nothing was charged, or that is unknown where `cause` is a timeout. */
+/** A store failed or cannot be reached, see `cause`. Nothing was charged; unknown if `cause` is a timeout. */
 export class StoreUnavailableError extends HeadgateError {
   constructor(cause: unknown) {
+    super('store_unavailable', `the store is unavailable: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+  }
+}
+
+/** `consumeSync` was called with a store that returns promises. */
+export class StoreNotSynchronousError extends HeadgateError {
+  constructor() {
     super(
-      'store_unavailable',
-      `the store could not decide: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
+      'store_not_synchronous',
+      'consumeSync needs a synchronous store such as createMemoryStore(): call consume instead',
     );
   }
 }
 
-/** `consumeSync` on a store that answers later. */
-export class StoreNotSynchronousError extends HeadgateError {
-  constructor() {
-    super('store_not_synchronous', 'consumeSync needs a synchronous store, such as createMemoryStore(): use consume');
-  }
-}
-
-/** A call after `close()`. */
+/** A method was called after `close()`. */
 export class ClosedError extends HeadgateError {
   constructor(what: string) {
     super('closed', `${what} was closed: create a new one`);
   }
 }
 
-/** Whether `value` is an error of headgate's, of any copy of the package; with `code`, of that kind. */
+/** Whether `value` is an error of headgate (of any copy of the package), and has the `code` if one is given. */
 export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
   return (
     typeof value === 'object' &&
@@ -134,7 +135,8 @@ export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value
   );
 }
 
-function describe(value: unknown): string {
+/** A value as an error message shows it: long strings are cut, and objects are only named. */
+export function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';

@@ -3,30 +3,30 @@ import { LimitError } from './errors.ts';
 
 /** A rolling fixed window: at most `max` in `durationMs` milliseconds from the first accepted request (S4). */
 export interface Window {
-  /** Requests (or their costs) that fit: a non-negative safe integer. 0 rejects always (S9). */
+  /** Total cost of the requests that fit: a non-negative safe integer. 0 rejects every request (S9). */
   readonly max: number;
-  /** Length in milliseconds: a positive safe integer. */
+  /** Length of the window in milliseconds: a positive safe integer. */
   readonly durationMs: number;
 }
 
-/** Which of a route's two limits: its own, or the one that every route has (S1). */
+/** Which of a route's two limits: its own (`route`), or the one that every route has (`all-methods`) (S1). */
 export type LimitName = 'route' | 'all-methods';
 
 /** `'60/1m'` or `{ max: 60, durationMs: 60_000 }`. */
 export type WindowInput = string | Window;
 
-/** A limit as people write it: its windows, in any order. Empty means: no such limit. */
+/** A limit as the user writes it: its windows in any order. An empty list means that there is no such limit. */
 export type LimitInput = readonly WindowInput[];
 
-/** A checked limit: windows by rising duration, durations distinct (S2, S3). */
+/** A validated limit: the windows sorted by duration, shortest first. No two durations are equal (S2, S3). */
 export type Limit = readonly Window[];
 
 const PATTERN = /^(0|[1-9]\d*)\/(.+)$/s;
 
 /**
- * Reads a limit and checks it (S3).
- * @param place how errors call it, e.g. `limits.allMethods`
- * @throws LimitError naming the place and the value
+ * Parses and validates a limit (S3).
+ * @param place name of the limit in error messages, e.g. `limits.allMethods`
+ * @throws LimitError that names the place and the value
  */
 export function parseLimit(input: LimitInput, place = 'limit'): Limit {
   if (!Array.isArray(input)) {
@@ -47,7 +47,7 @@ export function parseLimit(input: LimitInput, place = 'limit'): Limit {
   return Object.freeze(windows);
 }
 
-/** Reads one window; see {@link parseLimit}. */
+/** Parses one window; see {@link parseLimit}. */
 export function parseWindow(input: WindowInput, place = 'window'): Window {
   const { max, durationMs } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
   if (!Number.isSafeInteger(max) || max < 0) throw new LimitError(place, max, 'max must be a non-negative integer');
@@ -57,7 +57,7 @@ export function parseWindow(input: WindowInput, place = 'window'): Window {
   return Object.freeze({ max, durationMs });
 }
 
-/** `{ max: 60, durationMs: 60_000 }` to `'60/1m'`. */
+/** Converts `{ max: 60, durationMs: 60_000 }` to `'60/1m'`. */
 export function formatWindow(window: Window): string {
   return `${window.max}/${formatDuration(window.durationMs)}`;
 }

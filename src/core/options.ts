@@ -1,16 +1,19 @@
 import { OptionError } from './errors.ts';
 
-/** Whether a value is an object as a literal makes one; a promise, a map or a list in the place of one would silently hold nothing. */
+/**
+ * Whether a value is an object such as an object literal creates. A promise, a map or an array is refused, because
+ * reading options from one would silently find none.
+ */
 export function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // An object of another realm has another Object.prototype, whose own prototype is null all the same.
+  // An object of another realm has a different Object.prototype, but that one's prototype is also null.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /**
- * Reads what an object holds by name. A map, since accounts and routes may be called `__proto__`.
- * @param place how errors call the object
+ * Reads every property of an object. Returns a map, because accounts and routes can be called `__proto__`.
+ * @param place name of the object in error messages
  * @throws OptionError
  */
 export function readByName<T, V>(
@@ -22,20 +25,27 @@ export function readByName<T, V>(
   return new Map(Object.entries(values ?? {}).map(([name, value]) => [name, read(value, placeIn(place, name))]));
 }
 
-/** How errors call what an object holds under a name that may be any string. */
+/** Name in error messages of a property that can have any name. */
 export function placeIn(place: string, name: string): string {
   return `${place}[${JSON.stringify(name)}]`;
 }
 
 /**
- * Refuses what is no plain object, and names that are no option: a misspelt one is a fault, never a silent nothing.
- * @param place how errors call the object
+ * Checks that `options` is a plain object and has known names only, because a misspelt option would silently do
+ * nothing.
+ * @param place name of the object in error messages
  * @throws OptionError
  */
 export function checkOptions(options: object, known: readonly string[], place: string): void {
-  if (!isPlainObject(options)) throw new OptionError(place, options, `must be a plain object of ${known.join(', ')}`);
+  if (!isPlainObject(options)) throw new OptionError(place, options, `must be a plain object ${expected(known)}`);
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const reason = `is no option; known are ${known.join(', ')}`;
-  throw new OptionError(`${place}.${unknown}`, Reflect.get(options, unknown), reason);
+  const value: unknown = Reflect.get(options, unknown);
+  // A misspelt `secret` must not appear in a log.
+  const shown = typeof value === 'string' ? 'a string' : undefined;
+  throw new OptionError(`${place}.${unknown}`, value, `unknown option ${expected(known)}`, shown);
+}
+
+function expected(names: readonly string[]): string {
+  return `(expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
 }

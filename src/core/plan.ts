@@ -1,18 +1,18 @@
 import type { Limit, LimitName, Window } from './limit.ts';
 
-/** A window of a plan; (limit, durationMs) is its identity, so a new max meets the old count (S10). */
+/** A window of a plan. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10). */
 export interface PlanWindow extends Window {
   readonly limit: LimitName;
 }
 
-/** Where the All methods counters of a plan live: with each route (S1), or once for the whole account. */
+/** Which counters the All methods limit uses: separate ones for each route (S1), or one set for the whole account. */
 export type AllMethodsScope = 'route' | 'account';
 
-/** The windows that one request must fit, in the order in which they are checked. Immutable; share it, since stores cache by identity. */
+/** The windows that one request must fit, in the order of checking. Immutable. Share it: stores cache by identity. */
 export interface Plan {
-  /** The route's own windows, then All methods'; within each the shorter first (S2). */
+  /** The route's own windows, then those of All methods; the shorter window first within each (S2). */
   readonly windows: readonly PlanWindow[];
-  /** `durationMs` of each of `windows`, and `max` of each: the same numbers again, flat, for the hot path. Not to be written to. */
+  /** `durationMs` and `max` of each of `windows` again, as flat arrays for the hot path. Never write to them. */
   readonly durations: Float64Array;
   readonly maxes: Float64Array;
   /** How many of `windows` are the route's own. */
@@ -20,7 +20,7 @@ export interface Plan {
   readonly allMethodsScope: AllMethodsScope;
 }
 
-/** Puts a route's own limit and All methods into the order of checking. Either may be empty; both empty is "not limited". */
+/** Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty. */
 export function createPlan(routeLimit: Limit, allMethods: Limit, allMethodsScope: AllMethodsScope = 'route'): Plan {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({

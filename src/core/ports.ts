@@ -12,41 +12,42 @@ import type {
 import type { Decision, WindowStatus } from './decision.ts';
 import type { Plan } from './plan.ts';
 
-/** A value now, or a promise of it. */
+/** A value, or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** What to forget: an account, a route of every account, one route of one account, or (neither given) everything. */
+/** Counters to delete: of an account, of a route of every account, of one route of one account, or (neither) all. */
 export interface ResetTarget {
   readonly account?: string | undefined;
   readonly route?: string | undefined;
 }
 
 /**
- * Keeps counters and decides with them. For one history every store decides as `core/decision.ts` does; prove it with the
- * suites in `headgate/testing`.
+ * Stores counters and decides with them. For the same sequence of calls every store decides as `core/decision.ts` does;
+ * prove it with the suites in `headgate/testing`.
  *
- * `account` and `route` are any strings, of any length and with any characters, and two different pairs never meet.
- * A plan comes with each call; counters are identified by (account, route, limit, duration), so another max meets the old
- * count and another duration starts fresh (S10). Callers have checked that `cost` is a positive safe integer.
+ * `account` and `route` are any strings, of any length and with any characters. Two different pairs never share
+ * counters. Each call passes a plan. Counters are identified by (account, route, limit, duration): a changed max
+ * applies to the existing count, and a changed duration starts a new count (S10). The caller has checked that `cost` is
+ * a positive safe integer.
  *
- * A store throws when it cannot decide; it never answers "rejected" for its own trouble.
+ * A store throws if it cannot decide. It never returns a rejection because of its own failure.
  */
 export interface LimitStore {
-  /** True when no method ever returns a promise. */
+  /** True if no method ever returns a promise. */
   readonly synchronous: boolean;
-  /** Charges every window of the plan, or none (S5), as one atomic step. */
+  /** Charges every window of the plan or none (S5), as one atomic step. */
   consume(account: string, route: string, plan: Plan, cost: number): MaybePromise<Decision>;
-  /** Every window of the plan; changes nothing (S14). */
+  /** Returns the state of every window of the plan. Changes nothing (S14). */
   peek(account: string, route: string, plan: Plan): MaybePromise<readonly WindowStatus[]>;
-  /** Takes the decision's charge back from the instances that it came from, once (S13). Returns whether anything was. */
+  /** Refunds the charge to the window instances that were charged, once (S13). Returns whether anything was. */
   refund(decision: Decision): MaybePromise<boolean>;
-  /** Forgets counters (S14). */
+  /** Deletes counters (S14). */
   reset(target: ResetTarget): MaybePromise<void>;
-  /** Lets go of what the store itself has opened; never of what it was given. */
+  /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }
 
-/** A store that answers at once: `consumeSync` works with it. */
+/** A store that never returns a promise. `consumeSync` needs such a store. */
 export interface SynchronousLimitStore extends LimitStore {
   readonly synchronous: true;
   consume(account: string, route: string, plan: Plan, cost: number): Decision;
@@ -56,47 +57,47 @@ export interface SynchronousLimitStore extends LimitStore {
   close?(): void;
 }
 
-/** Which claim: the caller's application, and the idempotency key that it gave (I2). Any strings; two different pairs never meet. */
+/** Identifies a claim: client application and idempotency key (I2). Different pairs never share a claim. */
 export interface ClaimId {
-  /** Whose keys these are: those of two scopes never meet (I2). */
+  /** The owner of the key, e.g. the client's application. Equal keys of two scopes are different claims (I2). */
   readonly scope: string;
-  /** The idempotency key as the client gave it. */
+  /** The idempotency key as the client sent it. */
   readonly key: string;
 }
 
 /** A claim as an operator sees it. */
 export interface ClaimView extends Omit<ClaimRecord, 'leaseUntil' | 'keptUntil'> {
-  /** Milliseconds until the lease is over; 0 where it is, or where nobody holds one. */
+  /** Milliseconds until the lease expires; 0 if it has expired, or if the claim has no owner. */
   readonly leaseMs: number;
-  /** Milliseconds until the record is forgotten. */
+  /** Milliseconds until the record expires. */
   readonly keptMs: number;
 }
 
 /**
- * Keeps claims on idempotency keys. Each command is one atomic step with the store's own clock, exactly as `core/claim.ts` has it; prove
- * it with `claimStoreSuite` in `headgate/testing`.
+ * Stores claims on idempotency keys. Each command is one atomic step on the store's own clock and does exactly what
+ * `core/claim.ts` does; prove it with `claimStoreSuite` in `headgate/testing`.
  *
- * A claim in progress is never evicted (I13). A store with no room left throws `StoreFullError`, and throws when it could not tell whether
- * a command was carried out: its sender repeats it with the same token, or abandons.
+ * A claim in progress is never evicted (I13). A full store throws `StoreFullError`. A store also throws if it does not
+ * know whether a command was executed; the sender then repeats the command with the same token, or abandons the claim.
  */
 export interface ClaimStore {
-  /** True when no method ever returns a promise. */
+  /** True if no method ever returns a promise. */
   readonly synchronous: boolean;
   /**
-   * Claims a key. With `dispatch`, a store whose commands may land late gives each a deadline in its own time, and where it cannot, leaves the
-   * mark unset: the reply says which.
+   * Claims a key. If `dispatch` is set and commands can arrive late, the store gives the command a deadline on the
+   * store's clock. If it cannot, it claims without dispatching. The reply says whether the claim is dispatched.
    */
   begin(id: ClaimId, command: BeginCommand): MaybePromise<BeginReply>;
-  /** The owner goes on: a new lease. */
+  /** Renews the owner's lease. */
   extend(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
-  /** The owner is about to do what cannot be undone: from here on the claim, without an outcome, is an orphan. */
+  /** Records that the effect may happen from now on. A lease that then expires leaves an orphan. */
   dispatch(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
-  /** The outcome, kept for the retention. */
+  /** Stores the outcome for the retention. */
   complete(id: ClaimId, command: CompleteCommand): MaybePromise<CompleteReply>;
-  /** Gives the key back: nothing has happened. */
+  /** Releases the key, because the effect has not happened. */
   abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
-  /** For an operator; changes nothing. */
+  /** Returns the claim as an operator sees it; undefined without a record. Changes nothing. */
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
-  /** Lets go of what the store itself has opened; never of what it was given. */
+  /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }

@@ -1,17 +1,17 @@
 /**
- * Rolling fixed windows (S4), each as two numbers in a flat array: when its instance started and how much it has counted.
- * Flat, because a store holds millions of them: no object a window, no allocation a check. One kind of array, because the
- * rule is the hot path, and machine code for one kind is three times as fast as for two.
+ * Rolling fixed windows (S4). Each is two numbers in a flat array: when its instance started, and its count. A store
+ * has millions of windows, so a flat array saves an object per window and an allocation per check. All counters use one
+ * array type, because the rule is the hot path: machine code for one type is three times as fast as for two.
  */
 export type Counters = Float64Array;
 
-/** Numbers that a window takes in {@link Counters}: `[startedAt, count]`. */
+/** How many numbers a window uses in {@link Counters}: `[startedAt, count]`. */
 export const SLOTS_PER_WINDOW = 2;
 
-/** `startedAt` of a window that has never had an instance: over at any time. */
+/** `startedAt` of a window without an instance. Such a window is over at any time. */
 export const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Whether the instance that began at `startedAt` is over: from `startedAt + durationMs` on, that millisecond included (S4). */
+/** Whether the instance that started at `startedAt` is over: true from `startedAt + durationMs` on (S4). */
 export function isOver(startedAt: number, durationMs: number, now: number): boolean {
   return now >= startedAt + durationMs;
 }
@@ -26,11 +26,15 @@ export function fits(
   now: number,
 ): boolean {
   const count = isOver(counters[at] as number, durationMs, now) ? 0 : (counters[at + 1] as number);
-  // A subtraction, since count + cost can leave the safe integers; negative after the max was lowered below the count (S10).
+  // A subtraction, because count + cost can exceed the safe integers. The result is negative if the max was lowered
+  // below the count (S10).
   return cost <= max - count;
 }
 
-/** Counts `cost`: in the active instance without moving it, else in a new one that starts now (S4). Returns whether one was started. */
+/**
+ * Adds `cost` to the active instance without moving it, or to a new instance that starts now (S4).
+ * Returns whether a new instance was started.
+ */
 export function add(counters: Counters, at: number, durationMs: number, cost: number, now: number): boolean {
   if (isOver(counters[at] as number, durationMs, now)) {
     counters[at] = now;
@@ -41,7 +45,10 @@ export function add(counters: Counters, at: number, durationMs: number, cost: nu
   return false;
 }
 
-/** Takes `cost` back from the instance that began at `startedAt`, if it is still the active one (S13). The instance stays, also at a count of 0. */
+/**
+ * Subtracts `cost` from the instance that started at `startedAt`, if that instance is still active (S13).
+ * The instance stays active even if its count becomes 0. Returns whether anything was subtracted.
+ */
 export function takeBack(
   counters: Counters,
   at: number,

@@ -1,33 +1,44 @@
 import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
+import { isPromise } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
-import type { Claim } from '../idempotency/idempotency.ts';
+import type { Claim } from '../idempotency/claim.ts';
 import { problemOfBody } from './body-problem.ts';
-import { Events, type FailureEvent } from './events.ts';
+import { type FailureEvent, GateEmitter } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
-import { type AnswerProblem, IdempotencyStage, type PrintedRequest } from './idempotency-stage.ts';
-import { checkIdempotentRequest, isKeyFault, printed } from './idempotent-request.ts';
+import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
+import {
+  checkIdempotentRequest,
+  type FingerprintedRequest,
+  isKeyFault,
+  withFingerprint,
+} from './idempotent-request.ts';
 import { checkGateOptions, type GateOptions } from './options.ts';
 import { GatePassage } from './passage.ts';
-import { ask, isPromise, StageError } from './resolve.ts';
+import { callResolver, StageError } from './resolver.ts';
 import { type RouteOptions, withRoute } from './route-options.ts';
 
-/** Errors of headgate's own that mean: the store could not decide. */
+/** Errors which mean that the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
-const NO_BOOLEAN = 'the resolver gives true or false';
+/** Details of a 503, per stage that uses a store. */
+const STORE_FAILURE_DETAILS = {
+  limits: 'The rate limit could not be checked; nothing was charged.',
+  idempotency: 'The idempotency key could not be claimed; nothing was sent. Retry with the same key.',
+} as const;
+const BAD_CACHED = 'the resolver must return true or false';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
 
-/** A provider that says 429 has not done it (I6). */
-function isNoRejection(status: number): boolean {
+/** A provider that answers 429 has not executed the request (I6). */
+function isNotRejection(status: number): boolean {
   return status !== 429;
 }
 
 /**
- * Makes the gate that adapters mount.
+ * Creates the gate that adapters mount.
  * @example
  * ```ts
  * const gate = createGate<IncomingMessage>({
@@ -43,42 +54,44 @@ export function createGate<Request>(options: GateOptions<Request>): Gate<Request
   return new StagedGate(options);
 }
 
+/** Runs its stages in order: idempotency, cache, limits. */
 class StagedGate<Request> implements Gate<Request> {
   readonly #options: GateOptions<Request>;
-  readonly #fields: RateLimitFields;
-  readonly #events: Events;
+  readonly #headerStyle: RateLimitFields;
+  readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
 
   constructor(options: GateOptions<Request>) {
     this.#options = options;
-    this.#fields = options.headers ?? 'x-ratelimit';
-    this.#events = new Events(options.onEvent);
-    const { idempotency, isOutcome = isNoRejection, keepsField } = options;
+    this.#headerStyle = options.headers ?? 'x-ratelimit';
+    this.#events = new GateEmitter(options.onEvent);
+    const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
-    if (stage === undefined || idempotent === undefined) return this.#pace(request, requestId);
-    // It would wait for itself.
-    if (outer?.recording !== undefined) return this.#pace(request, requestId);
+    if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
+    // The outer gate holds the claim on this key. A second claim would wait for it, so the request waits for itself.
+    if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
     try {
-      const keyed = ask('idempotent', idempotent, request);
-      if (keyed === undefined) return this.#pace(request, requestId);
+      const resolving = callResolver('idempotent', idempotent, request);
+      if (resolving === undefined) return this.#enterLimits(request, requestId);
       const id = this.#idFor(requestId, true);
-      return Promise.resolve(keyed)
-        .then(async (found) => {
-          if (found === undefined) return this.#pace(request, id);
-          if (isKeyFault(found)) return this.#answer(422, 'errors/unprocessable_entity', found.detail, id);
-          const given = checkIdempotentRequest(found);
-          // Asked before the claim: an account is part of what makes two requests the same (I2), and may itself refuse.
-          const account = await ask('account', this.#options.account, request);
-          return this.#claim(stage, await printed(given, account), request, id, { account });
+      return Promise.resolve(resolving)
+        .then(async (resolved) => {
+          if (resolved === undefined) return this.#enterLimits(request, id);
+          if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
+          const idempotentRequest = checkIdempotentRequest(resolved);
+          // Resolved before the claim: the account is part of the fingerprint (I2), and may be rejected.
+          const account = await callResolver('account', this.#options.account, request);
+          const keyed = await withFingerprint(idempotentRequest, account);
+          return this.#enterWithKey(stage, keyed, request, id, { account });
         })
-        .catch((error: unknown) => this.#failed(id, error));
+        .catch((error: unknown) => this.#fail(id, error));
     } catch (error) {
-      return this.#failed(requestId, error);
+      return this.#fail(requestId, error);
     }
   }
 
@@ -86,39 +99,34 @@ class StagedGate<Request> implements Gate<Request> {
     return createGate(withRoute(this.#options, options));
   }
 
-  /** Claims the key, then takes the stages behind it, whose "no" gives it back before it is answered. */
-  async #claim(
+  /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */
+  async #enterWithKey(
     stage: IdempotencyStage,
-    keyed: PrintedRequest,
+    keyed: FingerprintedRequest,
     request: Request,
     requestId: string,
-    asked: Asked,
+    known: KnownAccount,
   ): Promise<Entry> {
-    const problem = this.#problems(requestId);
+    const problem = this.#problemFor(requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
       throw new StageError('idempotent', error);
     });
-    const tell = (outcome: 'claimed' | 'bypassed' | 'replayed'): void =>
-      this.#events.emit({ type: 'idempotency', requestId, outcome });
+    if (opened.kind === 'unavailable') return this.#fail(requestId, new StageError('idempotency', opened.error));
+    const outcome = opened.kind === 'replay' ? 'replayed' : opened.kind === 'refused' ? opened.reason : opened.kind;
+    this.#events.emit({ type: 'idempotency', requestId, outcome });
     switch (opened.kind) {
       case 'replay':
-        tell('replayed');
         return { kind: 'answer', reply: stage.replay(opened.result, problem), replayed: true };
       case 'refused':
-        this.#events.emit({ type: 'idempotency', requestId, outcome: opened.reason });
         return { kind: 'answer', reply: stage.refuse(opened, keyed, problem) };
-      case 'unavailable':
-        return this.#failed(requestId, new StageError('idempotency', opened.error));
       case 'bypassed': {
-        tell('bypassed');
-        const entry = await this.#pace(request, requestId, asked);
-        return entry.kind === 'answer' ? entry : entry.marked(BYPASSED);
+        const entry = await this.#enterLimits(request, requestId, known);
+        return entry.kind === 'answer' ? entry : entry.withMarks(BYPASSED);
       }
       case 'claimed':
-        tell('claimed');
         try {
-          const entry = await this.#pace(request, requestId, asked);
-          return await this.#go(stage, opened.claim, keyed, problem, entry, requestId);
+          const entry = await this.#enterLimits(request, requestId, known);
+          return await this.#dispatch(stage, opened.claim, keyed, problem, entry, requestId);
         } catch (error) {
           await opened.claim.abandon();
           throw error;
@@ -126,19 +134,22 @@ class StagedGate<Request> implements Gate<Request> {
     }
   }
 
-  async #go(
+  /** Records the dispatch if the later stages let the request through, and releases the key if they rejected it. */
+  async #dispatch(
     stage: IdempotencyStage,
     claim: Claim,
-    keyed: PrintedRequest,
+    keyed: FingerprintedRequest,
     problem: AnswerProblem,
     entry: Answer | GatePassage,
     requestId: string,
   ): Promise<Entry> {
-    const instead = (reply: Reply | undefined): Answer | undefined => reply && { kind: 'answer', reply };
-    if (entry.kind === 'answer') return instead(await stage.release(claim, problem)) ?? entry;
+    if (entry.kind === 'answer') {
+      const instead = await stage.release(claim, problem);
+      return instead === undefined ? entry : { kind: 'answer', reply: instead };
+    }
     const dispatch = await claim.dispatch();
     if (dispatch.kind === 'ok')
-      return entry.holding(stage.recording(claim, keyed, problem), () => stage.release(claim, problem));
+      return entry.withClaim(stage.recording(claim, keyed, problem), () => stage.release(claim, problem));
     await entry.abandon();
     switch (dispatch.kind) {
       case 'settled':
@@ -146,20 +157,24 @@ class StagedGate<Request> implements Gate<Request> {
       case 'lost':
         return { kind: 'answer', reply: stage.refuse({ kind: 'refused', reason: 'lost' }, keyed, problem) };
       case 'unavailable':
-        return this.#failed(requestId, new StageError('idempotency', dispatch.error));
+        return this.#fail(requestId, new StageError('idempotency', dispatch.error));
     }
   }
 
-  /** The stages behind idempotency: cache and limits. */
-  #pace(request: Request, requestId: string | undefined, asked?: Asked): MaybePromise<Answer | GatePassage> {
+  /** The stages after idempotency: cache and limits. */
+  #enterLimits(
+    request: Request,
+    requestId: string | undefined,
+    known?: KnownAccount,
+  ): MaybePromise<Answer | GatePassage> {
     const { account, route, provider, cost, cached } = this.#options;
     try {
-      const accountId = asked === undefined ? ask('account', account, request) : asked.account;
-      const routeName = ask('route', route, request);
-      const isCached = cached === undefined ? false : ask('cached', cached, request);
-      const providerName = provider === undefined ? undefined : ask('provider', provider, request);
-      const units = cost === undefined ? 1 : ask('cost', cost, request);
-      // Most resolvers only read a header: without a promise there is no turn of the event loop to wait for.
+      const accountId = known === undefined ? callResolver('account', account, request) : known.account;
+      const routeName = callResolver('route', route, request);
+      const isCached = cached === undefined ? false : callResolver('cached', cached, request);
+      const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
+      const units = cost === undefined ? 1 : callResolver('cost', cost, request);
+      // Most resolvers only read a header. Without a promise, the request need not wait for a turn of the event loop.
       if (
         !(
           isPromise(accountId) ||
@@ -169,18 +184,18 @@ class StagedGate<Request> implements Gate<Request> {
           isPromise(units)
         )
       ) {
-        return this.#limit(requestId, isCached, accountId, routeName, providerName, units);
+        return this.#consume(requestId, isCached, accountId, routeName, providerName, units);
       }
       return Promise.all([isCached, accountId, routeName, providerName, units]).then(
-        (values) => this.#limit(requestId, ...values),
-        (error: unknown) => this.#failed(requestId, error),
+        (values) => this.#consume(requestId, ...values),
+        (error: unknown) => this.#fail(requestId, error),
       );
     } catch (error) {
-      return this.#failed(requestId, error);
+      return this.#fail(requestId, error);
     }
   }
 
-  #limit(
+  #consume(
     requestId: string | undefined,
     isCached: boolean,
     account: string | undefined,
@@ -190,67 +205,69 @@ class StagedGate<Request> implements Gate<Request> {
   ): MaybePromise<Answer | GatePassage> {
     if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
     if (isCached === true) return this.#skip(requestId, 'cached');
-    // Anything else that is true to JavaScript would let a request past its limit by accident.
+    // Any other truthy value would let a request past its limit by accident.
     if (isCached)
-      return this.#failed(requestId, new StageError('cached', new OptionError('cached', isCached, NO_BOOLEAN)));
+      return this.#fail(requestId, new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)));
     const { limiter } = this.#options;
     const request = { account, route, provider, cost };
     try {
-      if (limiter.synchronous) return this.#decided(requestId, limiter.consumeSync(request));
+      if (limiter.synchronous) return this.#enterDecided(requestId, limiter.consumeSync(request));
     } catch (error) {
-      return this.#failed(requestId, new StageError('limits', error));
+      return this.#fail(requestId, new StageError('limits', error));
     }
     return limiter.consume(request).then(
-      (decision) => this.#decided(requestId, decision),
-      (error: unknown) => this.#failed(requestId, new StageError('limits', error)),
+      (decision) => this.#enterDecided(requestId, decision),
+      (error: unknown) => this.#fail(requestId, new StageError('limits', error)),
     );
   }
 
-  #decided(requestId: string | undefined, decision: Decision): Answer | GatePassage {
+  #enterDecided(requestId: string | undefined, decision: Decision): Answer | GatePassage {
     requestId = this.#idFor(requestId, !decision.accepted);
-    if (this.#events.heard) this.#events.emit({ type: 'decision', requestId, decision });
-    const headers = rateLimitFields(decision, this.#fields);
-    if (decision.accepted) return this.#pass(requestId, decision, headers);
+    if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId, decision });
+    const headers = rateLimitFields(decision, this.#headerStyle);
+    if (decision.accepted) return this.#createPassage(requestId, decision, headers);
+    const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
     const detail = decision.impossible
       ? 'The request costs more than this limit ever allows; waiting does not help.'
-      : `The rate limit of this account is used up; retry ${'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later'}.`;
+      : `The rate limit of this account is used up; retry ${retry}.`;
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 
   #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {
     requestId = this.#idFor(requestId);
-    if (this.#events.heard) this.#events.emit({ type: 'skipped', requestId, reason });
-    return this.#pass(requestId, undefined, NO_HEADERS);
+    if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
+    return this.#createPassage(requestId, undefined, NO_HEADERS);
   }
 
-  /** An id where one was given or is needed; making one costs more than the decision. */
-  #idFor(requestId: string | undefined, needed = this.#events.heard): string {
-    return requestId ?? (needed || this.#events.heard ? crypto.randomUUID() : '');
+  /** The given id, or a new one if an answer or an event needs it: creating an id costs more than the decision. */
+  #idFor(requestId: string | undefined, isNeeded = this.#events.hasListener): string {
+    return requestId ?? (isNeeded || this.#events.hasListener ? crypto.randomUUID() : '');
   }
 
-  #pass(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
+  #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options.limiter, this.#events);
   }
 
-  #failed(requestId: string | undefined, cause: unknown): Answer {
+  #fail(requestId: string | undefined, cause: unknown): Answer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.#idFor(requestId, true);
-    // Both may read the body.
+    // Only these two resolvers may read the body.
     const reply =
-      stage === 'idempotent' || stage === 'account' ? problemOfBody(error, this.#problems(requestId)) : undefined;
+      stage === 'idempotent' || stage === 'account' ? problemOfBody(error, this.#problemFor(requestId)) : undefined;
     if (reply !== undefined) return { kind: 'answer', reply };
     const failure: FailureEvent = { type: 'failure', requestId, stage, error };
-    this.#events.emit(failure);
-    // A store that cannot decide is not there; everything else is a fault of the program's.
-    const asksStore = stage === 'limits' || stage === 'idempotency';
-    const storeIsAway = asksStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code));
-    if (storeIsAway) return this.#answer(503, 'errors/service_unavailable', AWAY[stage], requestId);
-    this.#events.failedUnheard(failure);
-    const detail = 'Something of ours broke; the log has more under this req_id.';
+    // Only an error of a store means that the service is unavailable. Any other error is a fault of the program.
+    const usesStore = stage === 'limits' || stage === 'idempotency';
+    if (usesStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code))) {
+      this.#events.emit(failure);
+      return this.#answer(503, 'errors/service_unavailable', STORE_FAILURE_DETAILS[stage], requestId);
+    }
+    this.#events.emitInternalError(failure);
+    const detail = 'Internal error. The server log has details under this req_id.';
     return this.#answer(500, 'errors/unexpected_error', detail, requestId);
   }
 
-  #problems(requestId: string): AnswerProblem {
+  #problemFor(requestId: string): AnswerProblem {
     return (status, type, detail, headers) => this.#answer(status, type, detail, requestId, headers).reply;
   }
 
@@ -266,13 +283,7 @@ class StagedGate<Request> implements Gate<Request> {
   }
 }
 
-/** What a store that is away means at each stage that asks one. */
-const AWAY = {
-  limits: 'The rate limit could not be checked; nothing was charged.',
-  idempotency: 'The idempotency key could not be claimed; nothing was sent. Retry with the same key.',
-} as const;
-
-/** What was found out in front of a claim, so that it is not asked again behind it. */
-interface Asked {
+/** The account of a request whose resolver was already called, so that it is called only once. */
+interface KnownAccount {
   readonly account: string | undefined;
 }

@@ -1,38 +1,39 @@
 import type { Decision } from '../core/decision.ts';
-import type { Refusal } from '../idempotency/idempotency.ts';
+import { Emitter } from '../core/emitter.ts';
+import type { Refusal } from '../idempotency/refusal.ts';
 
-/** One passage was decided: accepted, or rejected by a limit. */
+/** A limit accepted or rejected a request. */
 export interface DecisionEvent {
   readonly type: 'decision';
   readonly requestId: string;
   readonly decision: Decision;
 }
 
-/** One passage took no decision: the route is not limited, or the answer comes from a cache (S12). */
+/** A request passed without a decision: its route is not limited, or a cache answers it (S12). */
 export interface SkippedEvent {
   readonly type: 'skipped';
   readonly requestId: string;
   readonly reason: 'not_limited' | 'cached';
 }
 
-/** A charge was taken back (S12, S13). */
+/** A charge was refunded (S12, S13). */
 export interface RefundEvent {
   readonly type: 'refund';
   readonly requestId: string;
   readonly decision: Decision;
-  /** False where nothing was left to take back: the window was over. */
+  /** False if there was nothing left to refund, because the window was over. */
   readonly refunded: boolean;
 }
 
-/** What became of an idempotency key. */
+/** What happened to the idempotency key of a request. */
 export interface IdempotencyOutcomeEvent {
   readonly type: 'idempotency';
   readonly requestId: string;
-  /** `claimed`: the request goes on. `bypassed`: it goes on without protection (I12). The others answer it. */
+  /** `claimed`: the request continues. `bypassed`: it continues unprotected (I12). Otherwise the gate answers it. */
   readonly outcome: 'claimed' | 'bypassed' | 'replayed' | Refusal['reason'];
 }
 
-/** The provider answered 429 by itself (S16). */
+/** The provider itself answered 429 (S16). */
 export interface ProviderRejectedEvent {
   readonly type: 'provider_rejected';
   readonly requestId: string;
@@ -40,13 +41,13 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * Something of the gate's broke: a resolver, the cache hook or the store. The request got a 500 or 503. Where nobody listens, what a 500 hides is
- * written to the console.
+ * A resolver, the cache hook or the store failed. The request got a 500 or 503. If the gate has no listener, the error
+ * behind a 500 is written to the console.
  */
 export interface FailureEvent {
   readonly type: 'failure';
   readonly requestId: string;
-  /** `idempotent` is the resolver, `idempotency` the store behind it. */
+  /** `idempotent` is the resolver, `idempotency` is the store for claims. */
   readonly stage:
     | 'account'
     | 'route'
@@ -60,7 +61,7 @@ export interface FailureEvent {
   readonly error: unknown;
 }
 
-/** Everything that a gate tells. Objects are not to be changed. */
+/** Every event of a gate. Listeners must not change the objects. */
 export type GateEvent =
   | DecisionEvent
   | SkippedEvent
@@ -69,7 +70,7 @@ export type GateEvent =
   | IdempotencyOutcomeEvent
   | FailureEvent;
 
-/** Name of the `node:diagnostics_channel` that carries each {@link GateEvent} of every gate in the process. */
+/** Name of the `node:diagnostics_channel` that publishes each {@link GateEvent} of every gate in the process. */
 export const GATE_CHANNEL = 'headgate:gate';
 
 interface Channel {
@@ -77,47 +78,36 @@ interface Channel {
   publish(message: unknown): void;
 }
 
-/** Tells a listener and the diagnostics channel; neither can break a request. */
-export class Events {
+/** Also publishes each event on the diagnostics channel. */
+export class GateEmitter extends Emitter<GateEvent> {
   readonly #channel = diagnosticsChannel();
-  readonly #onEvent: ((event: GateEvent) => void) | undefined;
 
-  constructor(onEvent: ((event: GateEvent) => void) | undefined) {
-    this.#onEvent = onEvent;
+  override get hasListener(): boolean {
+    return this.listener !== undefined || this.#channel?.hasSubscribers === true;
   }
 
-  /** Whether anybody listens; an event that nobody hears need not be made. */
-  get heard(): boolean {
-    return this.#onEvent !== undefined || this.#channel?.hasSubscribers === true;
-  }
-
-  /** What a 500 hides, where nobody hears of it: else nobody would ever know. */
-  failedUnheard({ requestId, stage, error }: FailureEvent): void {
-    if (this.heard) return;
-    try {
-      // An id may be the client's, and is no format; so may be what hangs on the error, and that is long.
-      const text = error instanceof Error ? error.stack : String(error);
-      // biome-ignore lint/suspicious/noConsole: nobody listens
-      console.error('headgate: %s broke (req_id %s): %s', stage, requestId, text);
-    } catch {
-      // An error that cannot even be read.
-    }
-  }
-
-  emit(event: GateEvent): void {
+  override emit(event: GateEvent): void {
     if (this.#channel?.hasSubscribers) this.#channel.publish(event);
+    super.emit(event);
+  }
+
+  /** Emits a failure behind a 500. Without a listener it goes to the console: otherwise the error would be lost. */
+  emitInternalError(event: FailureEvent): void {
+    this.emit(event);
+    if (this.hasListener) return;
+    const { requestId, stage, error } = event;
     try {
-      this.#onEvent?.(event);
-    } catch (error) {
-      // A listener's fault is the program's, not the request's: it surfaces where uncaught errors do.
-      queueMicrotask(() => {
-        throw error;
-      });
+      // The client may choose the id, so it is not part of the format. Properties of the error may be very long.
+      const text = error instanceof Error ? error.stack : String(error);
+      // biome-ignore lint/suspicious/noConsole: without a listener
+      console.error('headgate: %s failed (req_id %s): %s', stage, requestId, text);
+    } catch {
+      // Reading the error failed.
     }
   }
 }
 
-/** Without an import of `node:`, so that the gate also runs where there is none. */
+/** Works without an import of `node:`, so that the gate also runs on other platforms. */
 function diagnosticsChannel(): Channel | undefined {
   const module = globalThis.process?.getBuiltinModule?.('node:diagnostics_channel');
   return module?.channel(GATE_CHANNEL);

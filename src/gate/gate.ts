@@ -5,63 +5,75 @@ import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Recording } from './recording.ts';
 import type { RouteOptions } from './route-options.ts';
 
-/** What came back from behind the gate, as far as the gate must know it. */
+/** What the gate needs to know about the response of the handler or the upstream. */
 export interface Outcome {
-  /** HTTP status that the handler or the upstream answered. */
+  /** HTTP status of the response. */
   readonly status: number;
-  /** Whether the answer was served from a cache after all, so that the provider did not see the request (S12). */
+  /**
+   * True if a cache answered after all, so that the provider did not get the request: its charge is refunded (S12).
+   * @default false
+   */
   readonly cached?: boolean;
 }
 
-/** The request may go on. Exactly one of `settle` and `abandon` is to be called, once; later calls do nothing. */
+/**
+ * The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once. Later calls
+ * change nothing.
+ */
 export interface Passage {
   readonly kind: 'proceed';
-  /** Undefined where the request is not limited. */
+  /** Undefined if the request is not limited. */
   readonly decision: Decision | undefined;
-  /** For the answer, whatever its status; on a 429 of the provider's own see {@link Settlement}. */
+  /** Headers for a response with any status, except a 429 of the provider: see {@link Settlement}. */
   readonly headers: HeaderFields;
-  /** The head of the answer is known: says which fields go on it. */
+  /** Call it when the status of the response is known. Returns the headers for that response. */
   settle(outcome: Outcome): Settlement;
-  /** The part of `headers` that goes on every answer, errors of the adapter's own included. */
+  /** The part of `headers` for every response, also the adapter's own errors: `idempotency-status`, or nothing. */
   readonly marks?: HeaderFields;
-  /** Where the outcome is kept for retries: undefined for a request that is not idempotent. */
+  /** Stores the response for retries. Undefined if the request has no idempotency key, or if the key is bypassed. */
   readonly recording?: Recording | undefined;
   /**
-   * The request is known not to have reached the provider: its charge is taken back (S13), and its idempotency key given back (I6). Resolves to
-   * the answer that the client gets instead, where another outcome is kept already. Never rejects.
+   * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
+   * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already
+   * stored under the key. Never rejects.
    */
   abandon(): Promise<Reply | undefined>;
 }
 
-/** What goes on the answer. */
+/** The headers of a response that a request got after the gate had let it through. */
 export interface Settlement {
+  /** Headers to add to the response. */
   readonly headers: HeaderFields;
-  /** True on the provider's own 429: no rate-limit field, ours or anybody's, may stand on it (S16). */
+  /** True if the provider itself answered 429: remove all rate-limit headers, also those of the provider (S16). */
   readonly stripRateLimit: boolean;
 }
 
-/** The gate answers by itself; the request goes no further. */
+/** The gate answers the request itself. The request must not reach the handler. */
 export interface Answer {
   readonly kind: 'answer';
   readonly reply: Reply;
-  /** It is the kept outcome of an earlier request with the same idempotency key (I4). */
+  /**
+   * True if `reply` is the stored response of an earlier request with the same idempotency key (I4).
+   * @default false
+   */
   readonly replayed?: boolean;
 }
 
-/** What {@link Gate.enter} says. */
+/** Result of {@link Gate.enter}: an answer, or permission to continue. */
 export type Entry = Answer | Passage;
 
-/** The passage of one HTTP exchange through idempotency and limits, for every framework alike. */
+/** Checks idempotency and limits of each HTTP request. Independent of any framework. */
 export interface Gate<Request> {
   /**
-   * Runs the stages in front of the handler. Never rejects: what breaks becomes a 500 or 503 answer, with nothing charged.
-   * Returns at once where everything it asks answers at once. A property, since a method would be open to requests of another kind.
-   * @param requestId put into error answers as `req_id` and into events; made here when absent
-   * @param outer of the gate in front of this one, where the request has passed one: an outcome that is kept there is not kept here as well
+   * Runs all checks that come before the handler. Never throws or rejects: an error becomes a 500 or 503 answer, and
+   * nothing is charged. Returns without a promise if no resolver and no store returns one. A property, because a method
+   * would also accept requests of another type.
+   * @param requestId goes into error answers as `req_id`, and into events; a random UUID by default
+   * @param outer the passage of a gate in front of this one: if that gate stores the outcome, this one does not
    */
   readonly enter: (request: Request, requestId?: string, outer?: Passage) => MaybePromise<Entry>;
   /**
-   * The same gate, with what one route says in place of the gate's own options. To be made once for each route, not for each request.
+   * Returns a gate that replaces some options for one route. Call it once per route, not once per request.
    * @throws OptionError
    */
   with(options: RouteOptions<Request>): Gate<Request>;

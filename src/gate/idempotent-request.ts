@@ -1,42 +1,72 @@
+import type { KeptResult } from '../core/claim.ts';
 import { OptionError } from '../core/errors.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import type { Fingerprint } from '../http/fingerprint/fingerprint.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
-import type { IdempotentRequest, PrintedRequest } from './idempotency-stage.ts';
-import { StageError } from './resolve.ts';
+import type { Reconcile } from '../idempotency/reconcile.ts';
+import type { SettingsInput } from '../idempotency/settings.ts';
+import { StageError } from './resolver.ts';
 
-const NO_ACCOUNT = 'the resolver gives a string, or undefined for a request that is not limited';
-const NO_FINGERPRINT = 'fingerprint gives what fingerprint() of headgate/http makes';
-const NO_IDEMPOTENT_REQUEST =
-  "the gate's idempotent resolver gives undefined, or { scope, key, fingerprint } with a scope that is not empty";
+/** A request with an idempotency key: the key, its scope and the fingerprint of the request. */
+export interface IdempotentRequest extends SettingsInput {
+  /** The client application that the key belongs to: keys of two applications are different keys (I2). Not empty. */
+  readonly scope: string;
+  /** The key as the client sent it (I1). */
+  readonly key: string;
+  /**
+   * Fingerprint of the whole request, made by `fingerprint()` of `headgate/http` (I3). A function is called with the
+   * result of the gate's `account` resolver. A fingerprint that does not include the account cannot distinguish two
+   * accounts if their requests are otherwise equal (I2).
+   */
+  readonly fingerprint: Fingerprint | ((account: string | undefined) => MaybePromise<Fingerprint>);
+  /** Required if `onOrphan` is `reconcile`. */
+  readonly reconcile?: Reconcile<KeptResult> | undefined;
+  /** Aborted when the client disconnects: ends the wait for an original. */
+  readonly signal?: AbortSignal | undefined;
+}
 
-/** Whether the resolver found a key that cannot be taken (I1). */
-export function isKeyFault(found: unknown): found is KeyFault {
-  return typeof (found as Partial<KeyFault> | null)?.detail === 'string';
+/** An idempotent request whose fingerprint is computed. */
+export interface FingerprintedRequest extends IdempotentRequest {
+  readonly fingerprint: Fingerprint;
+}
+
+const BAD_ACCOUNT = 'the resolver must return a string, or undefined for a request that is not limited';
+const BAD_FINGERPRINT = 'fingerprint must be a result of fingerprint() from headgate/http';
+const BAD_IDEMPOTENT_REQUEST =
+  "the gate's idempotent resolver must return undefined, or { scope, key, fingerprint } with a non-empty scope";
+
+/** Whether the resolver found an invalid key (I1). */
+export function isKeyFault(resolved: unknown): resolved is KeyFault {
+  return typeof (resolved as Partial<KeyFault> | null)?.detail === 'string';
 }
 
 /**
- * What the resolver is to give: nothing of a claim may rest on a guess, least of all whose key it is (I2).
+ * Checks what the resolver returned: a claim must never rest on a guess, least of all about the scope of its key (I2).
  * @throws StageError
  */
-export function checkIdempotentRequest(found: unknown): IdempotentRequest {
-  const { scope, key, fingerprint } = Object(found) as Partial<IdempotentRequest>;
-  const isPrinted = typeof fingerprint === 'function' || typeof fingerprint?.value === 'string';
-  if (typeof scope === 'string' && scope !== '' && typeof key === 'string' && isPrinted)
-    return found as IdempotentRequest;
-  throw new StageError('idempotent', new TypeError(NO_IDEMPOTENT_REQUEST));
+export function checkIdempotentRequest(resolved: unknown): IdempotentRequest {
+  const { scope, key, fingerprint } = Object(resolved) as Partial<IdempotentRequest>;
+  const hasFingerprint = typeof fingerprint === 'function' || typeof fingerprint?.value === 'string';
+  if (typeof scope === 'string' && scope !== '' && typeof key === 'string' && hasFingerprint)
+    return resolved as IdempotentRequest;
+  throw new StageError('idempotent', new TypeError(BAD_IDEMPOTENT_REQUEST));
 }
 
 /**
- * With the fingerprint that the request has for this account.
+ * Computes the fingerprint for this account, if it is a function.
  * @throws StageError
  */
-export async function printed(found: IdempotentRequest, account: string | undefined): Promise<PrintedRequest> {
-  const { scope, key, fingerprint } = found;
+export async function withFingerprint(
+  request: IdempotentRequest,
+  account: string | undefined,
+): Promise<FingerprintedRequest> {
+  const { scope, key, fingerprint } = request;
   if (account !== undefined && typeof account !== 'string')
-    throw new StageError('account', new OptionError('account', account, NO_ACCOUNT));
+    throw new StageError('account', new OptionError('account', account, BAD_ACCOUNT));
   try {
-    const made = typeof fingerprint === 'function' ? await fingerprint(account) : fingerprint;
-    if (typeof made?.value !== 'string') throw new TypeError(NO_FINGERPRINT);
-    return { ...found, scope, key, fingerprint: made };
+    const computed = typeof fingerprint === 'function' ? await fingerprint(account) : fingerprint;
+    if (typeof computed?.value !== 'string') throw new TypeError(BAD_FINGERPRINT);
+    return { ...request, scope, key, fingerprint: computed };
   } catch (error) {
     throw new StageError('idempotent', error);
   }

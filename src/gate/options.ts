@@ -1,64 +1,69 @@
 import { OptionError } from '../core/errors.ts';
 import { checkOptions } from '../core/options.ts';
-import type { MaybePromise } from '../core/ports.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
-import type { RateLimitFields } from '../http/rate-limit-fields.ts';
+import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Limiter } from '../limits/limiter.ts';
 import type { GateEvent } from './events.ts';
-import type { IdempotentRequest } from './idempotency-stage.ts';
+import type { IdempotentRequest } from './idempotent-request.ts';
+import type { Resolver } from './resolver.ts';
 
-/** Reads something of a request; may be asynchronous. */
-export type Resolver<Request, Value> = (request: Request) => MaybePromise<Value>;
-
-/** Options of {@link createGate}. `Request` is what the adapter hands over, e.g. Node's `IncomingMessage`. */
+/** Options of {@link createGate}. `Request` is what the adapter passes, e.g. Node's `IncomingMessage`. */
 export interface GateOptions<Request> {
-  /** Decides whether a request may pass. */
+  /** Decides whether a request fits its limits. */
   readonly limiter: Limiter;
-  /** The connected account that the request spends from; undefined: the request is not limited. */
+  /** The connected account whose allowance the request uses. Undefined: the request is not limited. */
   readonly account: Resolver<Request, string | undefined>;
-  /** The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL. Undefined: not limited. */
+  /**
+   * The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL.
+   * Undefined: the request is not limited.
+   */
   readonly route: Resolver<Request, string | undefined>;
-  /** The account's provider, where limits differ by it. */
+  /** The account's provider, if limits differ per provider. */
   readonly provider?: Resolver<Request, string | undefined> | undefined;
   /**
-   * What the request costs (S11).
+   * The cost of the request, a positive integer (S11).
    * @default 1
    */
   readonly cost?: Resolver<Request, number> | undefined;
-  /** Whether a cache will answer, so that the request never reaches the limiter (S12). */
+  /** Whether a cache will answer, so that the request is not charged (S12). */
   readonly cached?: Resolver<Request, boolean> | undefined;
-  /** Keeps outcomes by idempotency key; needs `idempotent`. */
+  /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
   readonly idempotency?: Idempotency | undefined;
   /**
-   * The request's key, scope and fingerprint; undefined for a request without a key, which simply goes on. A `KeyFault`, as `readIdempotencyKey()`
-   * of `headgate/http` gives it, becomes a 422, and a `BodyError` that is thrown its own status (I1, I13); nothing is claimed or charged then.
+   * The request's key, scope and fingerprint. Undefined for a request without a key, which continues without
+   * idempotency. A `KeyFault`, as `readIdempotencyKey()` of `headgate/http` returns it, becomes a 422. A thrown
+   * `BodyError` becomes a response with its own status (I1, I13). In both cases nothing is claimed or charged.
    */
   readonly idempotent?: Resolver<Request, IdempotentRequest | KeyFault | undefined> | undefined;
   /**
-   * Whether an answer of this status is kept as the outcome, or says that the provider did nothing, so that the key is given back (I6).
+   * Whether a response with this status is stored as the outcome. If false, the provider did nothing, and the key is
+   * released (I6).
    * @default every status but 429
    */
   readonly isOutcome?: ((status: number) => boolean) | undefined;
-  /** Which of an answer's fields, by name in lower case, are stored; `set-cookie`, `date`, rate-limit and hop-by-hop fields never are (I4). */
+  /**
+   * Which header fields of a response are stored; receives the name in lower case. `set-cookie`, `date`, rate-limit and
+   * hop-by-hop fields are never stored (I4).
+   * @default all others
+   */
   readonly keepsField?: KeepField | undefined;
   /**
-   * Which rate-limit fields answers carry.
+   * Which rate-limit fields answers carry: a list of `'x-ratelimit'` and `'ietf'`, or one of them alone; `[]` for none.
    * @default 'x-ratelimit'
    */
   readonly headers?: RateLimitFields | undefined;
   /**
-   * Media type of the gate's own error answers.
+   * Media type of the gate's own error responses.
    * @default 'application/json'
    */
   readonly problemMediaType?: ProblemMediaType | undefined;
-  /** Hears of every decision; also published on `node:diagnostics_channel` as `headgate:gate`. */
+  /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
 }
 
-const FIELDS: readonly RateLimitFields[] = ['x-ratelimit', 'ietf', 'both', 'none'];
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 const RESOLVERS = ['account', 'route', 'provider', 'cost', 'cached', 'idempotent'] as const;
 
@@ -90,13 +95,13 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');
   }
   if ((idempotency === undefined) !== (idempotent === undefined)) {
-    throw new OptionError('idempotent', idempotent, 'goes with idempotency: both or neither');
+    throw new OptionError('idempotent', idempotent, 'must be given if idempotency is given, and only then');
   }
   for (const name of ['isOutcome', 'keepsField', 'onEvent'] as const) {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
   }
-  if (!FIELDS.includes(headers)) throw new OptionError('headers', headers, `must be one of ${FIELDS.join(', ')}`);
+  rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {
     throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);
   }

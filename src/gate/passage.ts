@@ -2,61 +2,61 @@ import type { Decision } from '../core/decision.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Limiter } from '../limits/limiter.ts';
-import type { Events } from './events.ts';
+import type { GateEmitter } from './events.ts';
 import type { Outcome, Passage, Settlement } from './gate.ts';
 import type { Recording } from './recording.ts';
 
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
-/** The passage of one request that may go on. */
+/** The passage of one request that the gate let through. */
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
   marks = NO_HEADERS;
-  #open = true;
+  #isOpen = true;
   #abandoning: Promise<Reply | undefined> | undefined;
   recording: Recording | undefined;
-  #release: (() => Promise<Reply | undefined>) | undefined;
+  #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
 
   constructor(
     readonly decision: Decision | undefined,
     public headers: HeaderFields,
     readonly requestId: string,
     private readonly limiter: Limiter,
-    private readonly events: Events,
+    private readonly events: GateEmitter,
   ) {}
 
-  /** @param release gives the claim back */
-  holding(recording: Recording, release: () => Promise<Reply | undefined>): this {
-    // Whatever came first: of a claim that was given back nothing is kept.
+  /** Adds the claim of the request: `recording` completes it, `releaseClaim` releases it. */
+  withClaim(recording: Recording, releaseClaim: () => Promise<Reply | undefined>): this {
+    // Nothing is stored for a claim that was released first.
     this.recording = { ...recording, store: (response) => this.#abandoning ?? recording.store(response) };
-    this.#release = release;
+    this.#releaseClaim = releaseClaim;
     return this;
   }
 
-  /** With `marks` beside its own headers, whatever is answered. */
-  marked(marks: HeaderFields): this {
+  /** Adds headers that every response carries. */
+  withMarks(marks: HeaderFields): this {
     this.marks = marks;
     this.headers = { ...this.headers, ...marks };
     return this;
   }
 
   settle({ status, cached = false }: Outcome): Settlement {
-    if (this.#open && cached) void this.#refund();
-    this.#open = false;
-    // What was given back is not shown.
+    if (this.#isOpen && cached) void this.#refund();
+    this.#isOpen = false;
+    // A refunded charge is not shown.
     if (status !== 429) return { headers: this.#abandoning ? this.marks : this.headers, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
     return { headers: this.marks, stripRateLimit: true };
   }
 
   abandon(): Promise<Reply | undefined> {
-    if (this.#open) this.#abandoning = this.#abandon();
-    this.#open = false;
+    if (this.#isOpen) this.#abandoning = this.#abandon();
+    this.#isOpen = false;
     return this.#abandoning ?? Promise.resolve(undefined);
   }
 
   async #abandon(): Promise<Reply | undefined> {
-    const [instead] = await Promise.all([this.#release?.(), this.#refund()]);
+    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#refund()]);
     return instead;
   }
 

@@ -1,23 +1,31 @@
 import type { Reply } from '../http/problem.ts';
 
-/** How an answer is captured, so that every retry gets it (I4). */
+/** How the response to a request with an idempotency key is captured and stored, so that every retry gets it (I4). */
 export interface Recording {
-  /** Most of a body that is kept, in bytes; of a longer one nothing need be captured (I7). */
+  /** Largest body that is stored, in bytes. If a body is longer, only status and fields are stored (I7). */
   readonly maxBytes: number;
-  /** Nothing of the answer may reach the client before {@link store} resolved, since another one may take its place. */
+  /**
+   * If true, nothing of the response may reach the client before {@link store} resolved: another response may replace
+   * it.
+   */
   readonly storeBeforeSending: boolean;
   /**
-   * To be called once with the whole answer, unless the passage was abandoned, whether the client is still there or not (I11); awaited before the
-   * client can see the end of the answer. Resolves to the answer that it gets instead, where that one counts. Never rejects.
+   * Stores the response. Call it once, unless the passage was abandoned, and also if the client has disconnected (I11).
+   * Wait for it before the client can see the end of the response. Never rejects.
+   * @returns the reply that the client gets instead, if another outcome of this key counts; otherwise undefined
    */
   store(response: CapturedResponse): Promise<Reply | undefined>;
 }
 
-/** An answer as the client gets it. */
-export interface CapturedResponse {
+/** Status and header fields of a response, as the client gets them. */
+export interface CapturedHead {
   readonly status: number;
-  /** Names and values in one flat list; what is not to be stored is left out by the gate. */
+  /** Names and values in one flat list. The gate leaves out the fields that must not be stored. */
   readonly fields: readonly string[];
-  /** Undefined where it was too long, or broke off. */
+}
+
+/** A response as the client gets it. */
+export interface CapturedResponse extends CapturedHead {
+  /** Undefined if the body was too long or incomplete. */
   readonly body: Uint8Array | undefined;
 }

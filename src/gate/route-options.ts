@@ -1,15 +1,16 @@
 import { checkOptions } from '../core/options.ts';
-import type { GateOptions, Resolver } from './options.ts';
+import type { GateOptions } from './options.ts';
+import type { Resolver } from './resolver.ts';
 
-/** What one route says in place of its gate's options. Whatever is left out is as the gate has it. */
+/** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
 export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'cached'>> {
-  /** The operation, as the limits name it; where a framework tells the matched template, its adapter has a resolver for it. */
+  /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
-  /** What a request of this route costs (S11). */
+  /** The cost of a request of this route, a positive integer (S11). */
   readonly cost?: number | Resolver<Request, number> | undefined;
-  /** Keeps outcomes by idempotency key; goes with `idempotent`. */
+  /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
   readonly idempotency?: GateOptions<Request>['idempotency'];
-  /** Reads key and fingerprint; false: keys mean nothing on this route. */
+  /** Reads key, scope and fingerprint. False: this route ignores idempotency keys. */
   readonly idempotent?: false | GateOptions<Request>['idempotent'];
 }
 
@@ -22,15 +23,15 @@ const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'idempotency', 
 export function withRoute<Request>(gate: GateOptions<Request>, given: RouteOptions<Request>): GateOptions<Request> {
   checkOptions(given, KNOWN, 'route options');
   const { route, cost, idempotent, ...others } = given;
-  const said = {
+  const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
     cost: typeof cost === 'number' ? () => cost : cost,
-    idempotent: idempotent === false ? noKey : idempotent,
+    idempotent: idempotent === false ? ignoreKey : idempotent,
   };
   const all = { ...gate };
-  for (const [name, value] of Object.entries(said)) if (value !== undefined) Object.assign(all, { [name]: value });
+  for (const [name, value] of Object.entries(replaced)) if (value !== undefined) Object.assign(all, { [name]: value });
   return all.idempotency === undefined && idempotent === false ? { ...all, idempotent: undefined } : all;
 }
 
-function noKey(): undefined {}
+function ignoreKey(): undefined {}

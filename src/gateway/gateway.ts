@@ -7,6 +7,7 @@ import { createAdmission } from './admission/admission.ts';
 import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import { limiterOf } from './config/limits.ts';
+import { settingsIn } from './config/routes.ts';
 import type { Config } from './config/schema.ts';
 import type { Exchange } from './exchange/exchange.ts';
 import { createAdminServer } from './operations/admin.ts';
@@ -17,38 +18,37 @@ import { type Address, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
 
-/** A gateway that runs. */
+/** A running gateway. */
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
-  /** Stops accepting, waits for what runs, at most `drainMs`, and closes everything. Resolves to how many requests were cut off. */
+  /** Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests were cut off. */
   stop(): Promise<number>;
 }
 
 const MAX_TIMER_MS = 2_147_483_647;
-/** Longest wait at the end for outcomes to be acknowledged by the store. */
+/** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 
 /**
- * Builds a gateway from its config, and listens.
+ * Builds a gateway from a config, and listens.
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.figures);
+  const metrics = createMetrics(store.gauges);
   const limiter = limiterOf(config, metrics.measured(store.limits));
-  const { lateAnswerMs: _, ...settings } = config.idempotency;
   const idempotency = createIdempotency({
-    ...settings,
+    ...settingsIn(config.idempotency),
     store: store.claims,
     reconcile: undefined,
     onEvent: (event) => metrics.onIdempotency(event),
   });
-  metrics.observe([
-    { name: 'idempotency_in_flight', help: 'Claims that this process holds', value: () => idempotency.held },
+  metrics.addGauges([
+    { name: 'idempotency_in_flight', help: 'Claims held by this process', value: () => idempotency.held },
     {
       name: 'idempotency_background',
-      help: 'Commands that are retried until acknowledged',
+      help: 'Store commands that are retried until the store acknowledges them',
       value: () => idempotency.pending,
     },
   ]);
@@ -63,7 +63,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     onEvent(event) {
       metrics.onEvent(event);
       if (event.type !== 'failure') return;
-      // A duplicate that still waits when the process stops is no fault of anybody's.
+      // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
       const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
       log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
     },
@@ -80,6 +80,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       keys: createKeys(config.keys),
       accounts: createAccounts(config.accounts),
       maxBodyBytes: config.maxBodyBytes,
+      fingerprintSecret: config.idempotency.secret,
     }),
     gate,
     proxy,
@@ -91,7 +92,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
-    // What breaks now is still an outcome, to be kept.
+    // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await proxy.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limiter.close()]);
     store.close();

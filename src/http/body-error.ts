@@ -1,4 +1,4 @@
-/** What is wrong with a body, for `switch`; stable across versions. */
+/** What is wrong with a body. The values are stable across versions. */
 export type BodyErrorReason =
   // 400
   | 'aborted'
@@ -6,14 +6,14 @@ export type BodyErrorReason =
   | 'stalled'
   // 413
   | 'too_large'
-  // 422: what a request may not have
+  // 422: something that a body may not contain
   | 'malformed_json'
   | 'too_deep'
   | 'malformed_multipart'
   | 'too_many_parts'
   | 'part_headers_too_large'
   | 'malformed_form'
-  // 422: a field that must be there
+  // 422: a field that is required
   | 'unsupported_type'
   | 'content_encoded'
   | 'field_missing'
@@ -27,19 +27,19 @@ export type BodyErrorReason =
   // 503
   | 'no_storage';
 
-/** Statuses that a body can be refused with. */
+/** HTTP statuses with which a body can be refused. */
 export type BodyErrorStatus = 400 | 408 | 413 | 422 | 500 | 503;
 
 const BRAND = Symbol.for('headgate.body-error');
 
-/** A request's body that cannot be taken. Its message may be shown to the client: it says nothing of what the body contains. */
+/** A request's body was refused. The message may be shown to the client: it never contains the content of the body. */
 export class BodyError extends Error {
   // Set by the constructor: a field with a computed name keeps bundlers from dropping the class.
   /** @internal */
   declare readonly [BRAND]: true;
 
   constructor(
-    /** For the answer. */
+    /** HTTP status of the response. */
     readonly status: BodyErrorStatus,
     readonly reason: BodyErrorReason,
     message: string,
@@ -51,7 +51,7 @@ export class BodyError extends Error {
   }
 }
 
-/** Whether `value` is a {@link BodyError}, of any copy of the package; with `reason`, for that reason. */
+/** Whether `value` is a {@link BodyError} of any installed copy of the package; with `reason`, of that reason. */
 export function isBodyError(value: unknown, reason?: BodyErrorReason): value is BodyError {
   return (
     typeof value === 'object' &&

@@ -4,7 +4,7 @@ import type { ErrorType } from './error-types.ts';
 /** Default of `idleMs`: the longest wait for the next piece of a body, in milliseconds. */
 export const DEFAULT_IDLE_MS = 30_000;
 
-/** `type` of the error answer for each status that a {@link BodyError} can have. 500 is missing: that one is the program's fault. */
+/** `type` of the error response per status of a {@link BodyError}, without 500, which is a mistake in the program. */
 export const BODY_ERROR_TYPES = {
   400: 'errors/malformed_request',
   408: 'errors/request_timeout',
@@ -13,7 +13,7 @@ export const BODY_ERROR_TYPES = {
   503: 'errors/service_unavailable',
 } as const satisfies { [Status in Exclude<BodyErrorStatus, 500>]: ErrorType<Status> };
 
-/** Counts the bytes of one body. */
+/** Counts the bytes of one body, and refuses the body when it is too long. */
 export class BodySize {
   #bytes = 0;
 
@@ -38,7 +38,7 @@ export class BodySize {
   }
 }
 
-/** Ends the wait for a body whose next piece does not come within `idleMs`. */
+/** Gives up on a body whose next piece does not arrive within `idleMs`. */
 export class IdleTimer {
   readonly #idleMs: number;
   readonly #onStalled: (error: BodyError) => void;
@@ -50,7 +50,7 @@ export class IdleTimer {
     this.#onStalled = onStalled;
   }
 
-  /** Waits for the next piece from now on. */
+  /** Starts to wait for the next piece. */
   restart(): void {
     this.stop();
     this.#timer = setTimeout(() => this.#onStalled(stalled(this.#idleMs)), this.#idleMs);
@@ -61,9 +61,9 @@ export class IdleTimer {
   }
 }
 
-/** The connection, or the stream, broke before the end of the body. */
+/** The connection, or the stream, ended before the end of the body. */
 export function aborted(cause: unknown): BodyError {
-  return new BodyError(400, 'aborted', 'The body broke off before its end.', { cause });
+  return new BodyError(400, 'aborted', 'The body ended before it was complete.', { cause });
 }
 
 /** Something in front of the gate has read the body. */
@@ -71,11 +71,11 @@ export function alreadyRead(): BodyError {
   return new BodyError(500, 'already_read', 'The body was already read: mount the gate before anything that reads it.');
 }
 
-/** The body is longer than its bound. */
+/** The body is longer than `maxBytes`. */
 export function tooLarge(maxBytes: number): BodyError {
   return new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
 }
 
 function stalled(idleMs: number): BodyError {
-  return new BodyError(408, 'stalled', `Nothing more of the body came for ${idleMs} ms.`);
+  return new BodyError(408, 'stalled', `No more of the body arrived for ${idleMs} ms.`);
 }

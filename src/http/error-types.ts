@@ -1,99 +1,47 @@
 /**
- * Every `type` that an error may have, by HTTP status: the specification's table (seed, section 7), and where it has none for a status,
- * ours, listed in `docs/errors.md`. A wrong pair of status and type does not compile.
+ * Every `type` of an error that headgate itself produces, by HTTP status: the library's, then those that only the gateway process
+ * answers. A wrong pair of status and type does not compile. An application adds its own types with {@link WithErrorTypes}.
  */
 export interface ErrorTypesByStatus {
-  /** Ours. */
+  /** HTTP, a path or a body that cannot be parsed. */
   400: 'errors/malformed_request';
-  401:
-    | 'errors/missing_credentials'
-    | 'errors/multiple_sessions'
-    | 'errors/invalid_checkpoint_solution'
-    | 'errors/invalid_proxy_credentials'
-    | 'errors/checkpoint_error'
-    | 'errors/invalid_credentials'
-    | 'errors/expired_credentials'
-    | 'errors/insufficient_privileges'
-    | 'errors/disconnected_account'
-    | 'errors/disconnected_feature'
-    | 'errors/invalid_credentials_but_valid_account_imap'
-    | 'errors/expired_link'
-    | 'errors/wrong_account'
-    | 'errors/invalid_imap_configuration'
-    | 'errors/invalid_smtp_configuration'
-    | 'api/expired_authorization';
-  403:
-    | 'errors/account_restricted'
-    | 'errors/account_mismatch'
-    | 'errors/insufficient_permissions'
-    | 'errors/session_mismatch'
-    | 'errors/feature_not_subscribed'
-    | 'errors/subscription_required'
-    | 'errors/unknown_authentication_context'
-    | 'errors/action_required'
-    | 'errors/resource_access_restricted';
+  /** The gateway's check of the API key. */
+  401: 'errors/missing_credentials' | 'errors/invalid_credentials' | 'api/expired_authorization';
+  /** A scoped API key was used for an account outside its scope. */
+  403: 'errors/resource_access_restricted';
+  /** A path that no route matches, or an account that is unknown to the caller's application. */
   404: 'errors/resource_not_found' | 'errors/invalid_resource_identifier';
-  /** Ours. */
+  /** The client did not send its request in time. */
   408: 'errors/request_timeout';
-  409:
-    | 'errors/operation_canceled'
-    | 'errors/already_exists'
-    | 'errors/already_used'
-    | 'errors/checkpoint_switching_not_available'
-    | 'errors/conflict';
-  /** Ours. */
+  /** An idempotency key that is in use, or that belongs to another request. */
+  409: 'errors/conflict' | 'errors/already_used';
   413: 'errors/payload_too_large';
-  422:
-    | 'errors/invalid_account'
-    | 'errors/invalid_recipient'
-    | 'errors/no_connection_with_recipient'
-    | 'errors/blocked_recipient'
-    | 'errors/user_unreachable'
-    | 'errors/unprocessable_entity'
-    | 'errors/payment_error'
-    | 'errors/action_already_performed'
-    | 'errors/invalid_message'
-    | 'errors/invalid_post'
-    | 'errors/not_allowed_inmail'
-    | 'errors/insufficient_credits'
-    | 'errors/cannot_resend_yet'
-    | 'errors/cannot_resend_within_24hrs'
-    | 'errors/limit_exceeded'
-    | 'errors/connection_limit_reached'
-    | 'errors/already_invited_recently'
-    | 'errors/already_connected'
-    | 'errors/cannot_invite_attendee'
-    | 'errors/parent_mail_not_found'
-    | 'errors/parent_mail_invalid_provider_id'
-    | 'errors/invalid_reply_subject'
-    | 'errors/invalid_headers'
-    | 'errors/send_as_denied'
-    | 'errors/invalid_folder'
-    | 'errors/invalid_thread'
-    | 'errors/unauthorized'
-    | 'errors/sender_rejected'
-    | 'errors/recipient_rejected'
-    | 'errors/ip_rejected_by_server'
-    | 'errors/provider_unreachable'
-    | 'errors/account_configuration_error'
-    | 'errors/cant_send_message'
-    | 'errors/realtime_client_not_initialized'
-    | 'errors/comments_disabled'
-    | 'errors/insufficient_job_slot';
+  422: 'errors/unprocessable_entity';
+  /** A limit of headgate's, or the provider's own. */
   429: 'api/too_many_requests' | 'provider/too_many_requests';
-  /** Ours. */
   431: 'errors/headers_too_large';
-  500: 'errors/unexpected_error' | 'errors/provider_error' | 'errors/authentication_intent_error';
-  503:
-    | 'errors/no_client_session'
-    | 'errors/no_channel'
-    | 'errors/no_handler'
-    | 'errors/network_down'
-    | 'errors/service_unavailable';
+  500: 'errors/unexpected_error';
+  /** The upstream cannot be reached, or the store cannot decide. */
+  503: 'errors/network_down' | 'errors/service_unavailable';
+  /** The upstream did not answer in time. */
   504: 'errors/request_timeout';
 }
 
-/** A status that has an error object. */
+/**
+ * Headgate's error types and an application's own, for the type parameter of `createProblem`.
+ * @example
+ * ```ts
+ * type MyErrors = WithErrorTypes<{ 402: 'billing/card_declined'; 422: 'errors/invalid_recipient' }>;
+ * createProblem<MyErrors>(422, 'errors/invalid_recipient', 'to[1] is not an address.');
+ * ```
+ */
+export type WithErrorTypes<Own> = {
+  readonly [Status in (keyof ErrorTypesByStatus | keyof Own) & number]:
+    | (Status extends keyof ErrorTypesByStatus ? ErrorTypesByStatus[Status] : never)
+    | (Status extends keyof Own ? Own[Status] : never);
+};
+
+/** A status that headgate answers with an error object. */
 export type ErrorStatus = keyof ErrorTypesByStatus;
 
 /** The types that an error of this status may have. */

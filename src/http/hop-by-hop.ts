@@ -1,4 +1,6 @@
-/** Fields of one connection, not of the message (RFC 9110, section 7.6.1): never passed on, in either direction. */
+import { fieldValues, type RawFields } from './raw-fields.ts';
+
+/** Fields of one connection, not of the message (RFC 9110, section 7.6.1). They are never forwarded. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -18,14 +20,13 @@ export function isHopByHop(name: string): boolean {
 }
 
 /**
- * Fields that a message's own `Connection` names. Framing, and what the body is, cannot be named away: it was judged by them.
- * @param rawHeaders names and values, flat
+ * The names, in lower case, of the fields that the message's own `Connection` makes hop-by-hop. The fields that frame
+ * and describe the body cannot be removed in this way, because the body was judged by them.
  */
-export function namedByConnection(rawHeaders: readonly string[]): ReadonlySet<string> {
+export function namedByConnection(raw: RawFields): ReadonlySet<string> {
   const named = new Set<string>();
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() !== 'connection') continue;
-    for (const token of (rawHeaders[i + 1] ?? '').split(',')) named.add(token.trim().toLowerCase());
+  for (const value of fieldValues(raw, 'connection')) {
+    for (const token of value.split(',')) named.add(token.trim().toLowerCase());
   }
   for (const name of ['content-length', 'content-type', 'content-encoding']) named.delete(name);
   return named;

@@ -1,4 +1,4 @@
-/** A key that cannot be taken (I1): 422, before anything is claimed. `detail` may be shown to the client. */
+/** A malformed key: 422, before anything is claimed (I1). `detail` may be shown to the client. */
 export interface KeyFault {
   readonly detail: string;
 }
@@ -6,19 +6,20 @@ export interface KeyFault {
 const MAX_LENGTH = 255;
 
 /**
- * The idempotency key of a request (I1).
- * @param values of every `Idempotency-Key` field, as they came: lists are not taken apart, since a comma may stand in a key
- * @returns undefined where there is none
+ * Reads the idempotency key of a request (I1).
+ * @param values of every `Idempotency-Key` field, as received. A value is never split at commas, because a key may
+ * contain a comma.
+ * @returns undefined if there is no key
  */
 export function readIdempotencyKey(values: readonly string[]): string | KeyFault | undefined {
   const [key] = values;
   if (key === undefined) return undefined;
-  if (values.length > 1) return { detail: 'The header Idempotency-Key is given more than once.' };
-  if (key === '') return { detail: 'The header Idempotency-Key is empty: leave it out, or send a key.' };
+  if (values.length > 1) return { detail: 'The header Idempotency-Key is given more than once: send one key.' };
+  if (key === '') return { detail: 'The header Idempotency-Key is empty: send a key, or leave the header out.' };
   if (key.length > MAX_LENGTH) {
-    return { detail: `The header Idempotency-Key has ${key.length} characters; it may have ${MAX_LENGTH}.` };
+    return { detail: `The header Idempotency-Key has ${key.length} characters; the maximum is ${MAX_LENGTH}.` };
   }
   return /^[\x20-\x7e]+$/.test(key)
     ? key
-    : { detail: 'The header Idempotency-Key has other characters than printable ASCII.' };
+    : { detail: 'The header Idempotency-Key may contain only printable ASCII characters.' };
 }

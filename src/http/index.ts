@@ -1,10 +1,10 @@
 /**
- * The protocol without a framework: fields, problems, keys, fingerprints.
+ * The protocol without a framework: rate-limit fields, error objects, idempotency keys, fingerprints.
  * @module headgate/http
  */
 
 export { BodyError, type BodyErrorReason, type BodyErrorStatus, isBodyError } from './body-error.ts';
-export type { ErrorStatus, ErrorType, ErrorTypesByStatus } from './error-types.ts';
+export type { ErrorStatus, ErrorType, ErrorTypesByStatus, WithErrorTypes } from './error-types.ts';
 export { describeDifference } from './fingerprint/difference.ts';
 export {
   createFingerprinter,
@@ -16,11 +16,19 @@ export {
   type RequestHead,
 } from './fingerprint/fingerprint.ts';
 export { type KeyFault, readIdempotencyKey } from './idempotency-key.ts';
-export { createProblem, type Problem, type ProblemMediaType, problemReply, type Reply } from './problem.ts';
+export {
+  createProblem,
+  type Problem,
+  type ProblemMediaType,
+  type ProblemObject,
+  problemReply,
+  type Reply,
+} from './problem.ts';
 export {
   type HeaderFields,
   RATE_LIMIT_FIELD_NAMES,
   type RateLimitFields,
+  type RateLimitStyle,
   rateLimitFields,
 } from './rate-limit-fields.ts';
 export type { KeepField } from './stored-response.ts';

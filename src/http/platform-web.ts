@@ -1,15 +1,15 @@
 import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 } from '@noble/hashes/sha2.js';
-import { prefixTable } from './parse/prefix-table.ts';
+import { failureTable, nextMatch } from './parse/failure-table.ts';
 import type { Digest } from './platform.ts';
 
-/** What `platform.ts` takes from Node, on Web APIs alone: the same functions with the same results. */
+/** The functions of `platform.ts`, with the same results, for runtimes that have only Web APIs. */
 
-/** Most that is spread into arguments at once: engines bound their number. */
+/** Most bytes that are spread into the arguments of one call, because engines limit the number of arguments. */
 const PIECE = 8_192;
 const encoder = new TextEncoder();
 
-/** In JavaScript, since Web Crypto is neither synchronous nor incremental. */
+/** Written in JavaScript, because Web Crypto is neither synchronous nor incremental. */
 export function createDigest(secret?: string | Uint8Array): Digest {
   const hash = secret === undefined ? sha256.create() : hmac.create(sha256, encoded(secret));
   return { update: (data) => hash.update(encoded(data)), digest: () => hash.digest() };
@@ -21,22 +21,22 @@ export function digestText(text: string, secret?: string | Uint8Array): string {
   return base64url(digest.digest());
 }
 
-/** Linear, whatever the pattern; native up to where one may begin. */
+/** Linear, whatever the pattern. The native search skips to the next byte at which the pattern may begin. */
 export function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
-  const borders = prefixTable(pattern);
+  const table = failureTable(pattern);
   const first = pattern[0] as number;
   for (let at = from, matched = 0; at < bytes.length; at++) {
     if (matched === 0) {
       at = bytes.indexOf(first, at);
       if (at < 0) return -1;
-    } else while (matched > 0 && bytes[at] !== pattern[matched]) matched = borders[matched - 1] as number;
-    if (bytes[at] === pattern[matched]) matched++;
+    }
+    matched = nextMatch(pattern, table, matched, bytes[at] as number);
     if (matched === pattern.length) return at - matched + 1;
   }
   return -1;
 }
 
-/** Not by a `TextDecoder`: its latin1 is windows-1252. */
+/** Does not use a `TextDecoder`, whose latin1 is windows-1252. */
 export function latin1(bytes: Uint8Array): string {
   let text = '';
   for (let at = 0; at < bytes.length; at += PIECE) text += String.fromCharCode(...bytes.subarray(at, at + PIECE));

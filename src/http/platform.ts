@@ -2,56 +2,57 @@ import { Buffer } from 'node:buffer';
 import crypto from 'node:crypto';
 
 /**
- * Everything that this room takes from Node: the rest of it runs on Web APIs alone. In the package it stands behind `#platform`, where a runtime
- * that is not Node finds `platform-web.ts` instead; a test holds the two against each other.
+ * Everything that this folder uses of Node; the rest of it needs only Web APIs. The build replaces imports of this file
+ * by `#platform`. In package.json, `#platform` is this file for Node, and `platform-web.ts` for every other runtime. A
+ * test compares the two files.
  */
 
-/** A digest under way: SHA-256, or HMAC-SHA-256 where there is a secret. */
+/** An incremental digest: SHA-256, or HMAC-SHA-256 if there is a secret. */
 export interface Digest {
-  /** Text counts as UTF-8. */
+  /** Text is encoded as UTF-8. */
   update(data: Uint8Array | string): unknown;
-  /** 32 bytes; once. */
+  /** Returns 32 bytes. Call it once. */
   digest(): Uint8Array;
 }
 
-/** Synchronous and incremental, which Web Crypto is not. */
+/** Node's own digest: Web Crypto is neither synchronous nor incremental. */
 export function createDigest(secret?: string | Uint8Array): Digest {
   return secret === undefined ? crypto.createHash('sha256') : crypto.createHmac('sha256', secret);
 }
 
-/** Digest of a text, in base64 for URLs. In one call where the runtime has one: most texts are short. */
+/** Digest of a text in URL-safe base64. Most texts are short, so it uses the one-call function if Node has it. */
 export function digestText(text: string, secret?: string | Uint8Array): string {
   if (secret === undefined && crypto.hash !== undefined) return crypto.hash('sha256', text, 'base64url');
   const digest = secret === undefined ? crypto.createHash('sha256') : crypto.createHmac('sha256', secret);
   return digest.update(text).digest('base64url');
 }
 
-/** Position of a pattern, or -1. Native: searching must cost little beside hashing, and no pattern may make it quadratic. */
+/** Position of a pattern, or -1. Node's search is cheap compared with hashing, and no pattern makes it quadratic. */
 export function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
   return view(bytes).indexOf(pattern, from);
 }
 
-/** One character for each byte, so that nothing is lost. */
+/** Text with one character per byte, so that nothing is lost. */
 export function latin1(bytes: Uint8Array): string {
   return view(bytes).toString('latin1');
 }
 
-/** The bytes of a text that has one character for each, as {@link latin1} makes it. */
+/** The bytes of a text that has one character per byte, as {@link latin1} returns it. */
 export function bytesOfLatin1(text: string): Uint8Array {
   return Buffer.from(text, 'latin1');
 }
 
-/** Base64 in the alphabet for URLs, not padded. */
+/** URL-safe base64 without padding. */
 export function base64url(bytes: Uint8Array): string {
   return view(bytes).toString('base64url');
 }
 
-/** Base64 as in RFC 4648, padded. Native: in a loop of ours a mebibyte would hold everybody up for a tenth of a second. */
+/** Base64 of RFC 4648 with padding. Node's own: a loop in JavaScript would block the process for 0.1 s per MiB. */
 export function base64(bytes: Uint8Array): string {
   return view(bytes).toString('base64');
 }
 
-/** Bytes of {@link base64}; undefined where the text is none. */
+/** The inverse of {@link base64}; undefined if the text is not base64. */
 export function fromBase64(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return undefined;
   const { buffer, byteOffset, byteLength } = Buffer.from(text, 'base64');

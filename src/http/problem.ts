@@ -1,54 +1,74 @@
-import type { ErrorStatus, ErrorType } from './error-types.ts';
+import type { ErrorStatus, ErrorType, ErrorTypesByStatus } from './error-types.ts';
 
-/** The error object (seed, section 7). */
-export interface Problem<Status extends ErrorStatus = ErrorStatus> {
+/** The error object that every error answer carries; `Types` says which `type` belongs to which `status`. */
+export type Problem<Types = ErrorTypesByStatus> = {
+  [Status in keyof Types & number]: ProblemObject & { readonly status: Status; readonly type: Types[Status] };
+}[keyof Types & number];
+
+/** An error object of any type. */
+export interface ProblemObject {
   readonly title: string;
-  /** What happened to this request and what to do about it. */
+  /** What happened to this request, and what the client can do about it. */
   readonly detail?: string;
   readonly instance?: string;
-  readonly type: ErrorType<Status>;
+  readonly type: string;
   /** Equals the HTTP status. */
-  readonly status: Status;
+  readonly status: number;
   /** The request's id, as in `x-request-id` and in the log. */
   readonly req_id?: string;
 }
 
-/** A whole HTTP answer: what an adapter sends as it is. */
+/** A whole HTTP answer, which an adapter sends as it is. */
 export interface Reply {
   readonly status: number;
-  /** By name; a list where the field comes more than once. */
+  /** By name; a list if the field occurs more than once. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body: string | Uint8Array;
 }
 
-/** Media type of error answers: the specification's, or that of RFC 9457. */
+/** Media type of error answers: plain JSON, or that of RFC 9457. */
 export type ProblemMediaType = 'application/json' | 'application/problem+json';
 
-const TITLES: Readonly<Record<ErrorStatus, string>> = {
+const TITLES: Readonly<Record<number, string>> = {
   400: 'Bad request',
   401: 'Unauthorized',
+  402: 'Payment required',
   403: 'Forbidden',
   404: 'Not found',
+  405: 'Method not allowed',
   408: 'Request timeout',
   409: 'Conflict',
+  410: 'Gone',
   413: 'Payload too large',
+  415: 'Unsupported media type',
   422: 'Unprocessable entity',
   429: 'Too many requests',
   431: 'Request header fields too large',
   500: 'Unexpected error',
+  501: 'Not implemented',
+  502: 'Bad gateway',
   503: 'Service unavailable',
   504: 'Request timeout',
 };
 
-/** Makes an error object; `type` must be one that `status` may have. */
+type ProblemArguments<Types> = {
+  [Status in keyof Types & number]: [status: Status, type: Types[Status], detail?: string, requestId?: string];
+}[keyof Types & number];
+
+/**
+ * Makes an error object. `type` must be one that `status` may have: of headgate's own types, or of the table that you name as the type
+ * parameter (see `WithErrorTypes`). A status without a title of its own gets a general one.
+ */
 export function createProblem<Status extends ErrorStatus>(
   status: Status,
   type: ErrorType<Status>,
   detail?: string,
   requestId?: string,
-): Problem<Status> {
+): Problem;
+export function createProblem<Types = ErrorTypesByStatus>(...problem: ProblemArguments<Types>): Problem<Types>;
+export function createProblem(status: number, type: string, detail?: string, requestId?: string): ProblemObject {
   return {
-    title: TITLES[status],
+    title: TITLES[status] ?? (status < 500 ? 'Request failed' : 'Unexpected error'),
     ...(detail === undefined ? {} : { detail }),
     type,
     status,
@@ -56,9 +76,9 @@ export function createProblem<Status extends ErrorStatus>(
   };
 }
 
-/** The answer that carries an error object, with `headers` beside its own. */
+/** The HTTP answer that carries an error object; `headers` are added to its own, and win over them. */
 export function problemReply(
-  problem: Problem,
+  problem: ProblemObject,
   headers: Reply['headers'] = {},
   mediaType: ProblemMediaType = 'application/json',
 ): Reply & { readonly body: string } {

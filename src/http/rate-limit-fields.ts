@@ -1,13 +1,45 @@
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { formatDuration } from '../core/duration.ts';
-
-/** Which rate-limit fields an answer carries: the specification's, those of the IETF draft, both, or none. */
-export type RateLimitFields = 'x-ratelimit' | 'ietf' | 'both' | 'none';
+import { OptionError } from '../core/errors.ts';
 
 /** Header fields, names in lower case. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-/** Every field name that describes a limit of ours; taken off an answer that describes somebody else's (S16). */
+type FieldWriter = (fields: Record<string, string>, decision: Decision, shown: WindowStatus, reset: string) => void;
+
+/** A set of rate-limit fields: `x-ratelimit-*`, or `RateLimit` and `RateLimit-Policy` of the IETF draft. */
+export type RateLimitStyle = 'x-ratelimit' | 'ietf';
+
+/**
+ * How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. The names of a
+ * style's fields must also be in {@link RATE_LIMIT_FIELD_NAMES}: otherwise they would stay on a provider's own 429 (S16).
+ */
+const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
+  'x-ratelimit': (fields, _, shown, reset) => {
+    fields['x-ratelimit-limit'] = String(shown.max);
+    fields['x-ratelimit-remaining'] = String(shown.remaining);
+    fields['x-ratelimit-reset'] = reset;
+  },
+  // draft-ietf-httpapi-ratelimit-headers-10
+  ietf: (fields, { trace }) => {
+    fields['ratelimit-policy'] = trace.map(policy).join(', ');
+    fields.ratelimit = trace.map(serviceLimit).join(', ');
+  },
+};
+
+/** Which rate-limit fields an answer carries: a list of styles, or one of them alone; `[]` for none. */
+export type RateLimitFields = RateLimitStyle | readonly RateLimitStyle[];
+
+/** Every style, for checks and messages. */
+export const RATE_LIMIT_STYLES = /* @__PURE__ */ Object.keys(STYLES) as readonly RateLimitStyle[];
+
+/** What to write in place of the words of 0.1. */
+const REPLACED: Readonly<Record<string, string>> = {
+  both: '["x-ratelimit", "ietf"]',
+  none: '[]',
+};
+
+/** Every field name that describes a limit of ours; removed from an answer that describes a limit of the provider's (S16). */
 export const RATE_LIMIT_FIELD_NAMES = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
@@ -20,50 +52,64 @@ export const RATE_LIMIT_FIELD_NAMES = [
 const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
- * The header fields of a decision (S6 to S8): none where there is nothing to show, and none for a degraded one (S17).
- * `retry-after` stands on a rejection, whatever `fields` says of the others.
+ * The header fields of a decision (S6 to S8): none if there is no window to show, and none if the decision is degraded (S17).
+ * A rejection always has `retry-after`, whatever the styles.
+ * @throws OptionError for an unknown style
  */
-export function rateLimitFields(decision: Decision, fields: RateLimitFields = 'x-ratelimit'): HeaderFields {
+export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x-ratelimit'): HeaderFields {
   const shown = decision.degraded ? undefined : decision.shown;
   if (shown === undefined) return NO_FIELDS;
   const reset = wholeSeconds(shown.resetMs);
-  if (fields === 'x-ratelimit' && decision.accepted) {
+  const only = typeof styles === 'string' || styles.length !== 1 ? styles : styles[0];
+  if (only === 'x-ratelimit' && decision.accepted) {
+    // The usual case, in one step: setting fields one by one costs more than the decision.
     return {
       'x-ratelimit-limit': String(shown.max),
       'x-ratelimit-remaining': String(shown.remaining),
       'x-ratelimit-reset': reset,
     };
   }
-  const result: Record<string, string> = {};
-  if (fields === 'x-ratelimit' || fields === 'both') {
-    result['x-ratelimit-limit'] = String(shown.max);
-    result['x-ratelimit-remaining'] = String(shown.remaining);
-    result['x-ratelimit-reset'] = reset;
-  }
-  if (fields === 'ietf' || fields === 'both') {
-    result['ratelimit-policy'] = decision.trace.map(policy).join(', ');
-    result.ratelimit = decision.trace.map(serviceLimit).join(', ');
-  }
-  if (!decision.accepted) result['retry-after'] = reset;
-  return result;
+  const fields: Record<string, string> = {};
+  for (const style of rateLimitStyles(styles)) STYLES[style](fields, decision, shown, reset);
+  if (!decision.accepted) fields['retry-after'] = reset;
+  return fields;
 }
 
-/** Milliseconds to whole seconds, rounded up: waiting that long always gets past the window (S7). */
+/**
+ * The styles as a list, checked.
+ * @param place how the error calls the value
+ * @throws OptionError
+ */
+export function rateLimitStyles(given: unknown, place = 'headers'): readonly RateLimitStyle[] {
+  const styles: readonly unknown[] = Array.isArray(given) ? given : [given];
+  for (const style of styles) {
+    if (typeof style === 'string' && Object.hasOwn(STYLES, style)) continue;
+    const replacement = typeof style === 'string' && Object.hasOwn(REPLACED, style) ? REPLACED[style] : undefined;
+    const reason =
+      replacement === undefined
+        ? `must be a list of ${RATE_LIMIT_STYLES.map((name) => JSON.stringify(name)).join(', ')}, or one of them`
+        : `write ${replacement} instead`;
+    throw new OptionError(place, style, reason);
+  }
+  return styles as readonly RateLimitStyle[];
+}
+
+/** Milliseconds as whole seconds, rounded up, so that a client that waits this long always gets past the window (S7). */
 function wholeSeconds(ms: number): string {
   return String(Math.ceil(ms / 1_000));
 }
 
-/** `"route-1m";q=10;w=60` (draft-ietf-httpapi-ratelimit-headers-10, section 3). `w` has whole seconds only: rounded up. */
+/** `"route-1m";q=10;w=60` (section 3 of the draft). `w` has whole seconds only, so it is rounded up. */
 function policy(window: WindowStatus): string {
   return `${policyName(window)};q=${window.max};w=${wholeSeconds(window.durationMs)}`;
 }
 
-/** `"route-1m";r=9;t=60` (the same draft, section 4). */
+/** `"route-1m";r=9;t=60` (section 4 of the draft). */
 function serviceLimit(window: WindowStatus): string {
   return `${policyName(window)};r=${window.remaining};t=${wholeSeconds(window.resetMs)}`;
 }
 
-/** A structured-field string; limit names and durations have no character that would need an escape. */
+/** A structured-field string. Limit names and durations have no character that needs an escape. */
 function policyName({ limit, durationMs }: WindowStatus): string {
   return `"${limit}-${formatDuration(durationMs)}"`;
 }

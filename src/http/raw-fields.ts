@@ -1,9 +1,9 @@
-/** Header fields as names and values in one flat list, in the order of the message; Node calls it `rawHeaders`. */
+/** Header fields as names and values in one flat list, in the order of the message, as in Node's `rawHeaders`. */
 export type RawFields = readonly string[];
 
 /**
- * Calls `visit` for every field. Node's own `headers` joins most fields that come twice and drops others, so a rule about what a
- * message really says must read this list.
+ * Calls `visit` for every field. Node's `headers` joins most fields that are given twice and drops others, so a rule
+ * about the message as it was sent must read this list.
  */
 export function forEachField(raw: RawFields, visit: (name: string, value: string, lowerName: string) => void): void {
   for (let i = 0; i + 1 < raw.length; i += 2) {

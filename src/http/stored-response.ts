@@ -1,16 +1,18 @@
 import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
+import { decodeUtf8 } from './parse/utf8.ts';
 import { base64, fromBase64 } from './platform.ts';
+import { forEachField, type RawFields } from './raw-fields.ts';
 
-/** An answer as it is kept for replays (I4). */
+/** A response as it is stored for replays (I4). */
 export interface StoredResponse {
   readonly status: number;
-  /** Names and values in one flat list, in their order; {@link storedFields} says which. */
-  readonly fields: readonly string[];
+  /** The fields that {@link storedFields} selected. */
+  readonly fields: RawFields;
   readonly body: Uint8Array;
 }
 
-/** Of this moment, or somebody's own: never stored, never replayed, as are those of the connection (I4). */
-const NEVER_KEPT: ReadonlySet<string> = new Set([
+/** Fields of one moment or of one session. Like hop-by-hop fields, they are never stored and never replayed (I4). */
+const NEVER_STORED: ReadonlySet<string> = new Set([
   'set-cookie',
   'date',
   'content-length',
@@ -22,50 +24,43 @@ const NEVER_KEPT: ReadonlySet<string> = new Set([
 
 const VERSION = 1;
 
-/** Which of an answer's fields are stored. */
+/** Whether a field of a response is stored. `name` is in lower case. */
 export type KeepField = (name: string) => boolean;
 
-/** Everything but what belongs to the moment, the connection or a session. `name` is in lower case. */
+/** Stores every field that does not belong to one moment, one connection or one session. */
 export const keepsField: KeepField = (name) =>
-  !NEVER_KEPT.has(name) && !isHopByHop(name) && !/^(x-)?ratelimit(-|$)/.test(name);
+  !NEVER_STORED.has(name) && !isHopByHop(name) && !/^(x-)?ratelimit(-|$)/.test(name);
 
-/** Whether a body is as long as its own head says: one that is shorter broke off, whoever ended it (RFC 9112, section 8). */
-export function matchesContentLength(fields: readonly string[], length: number): boolean {
-  for (let i = 0; i + 1 < fields.length; i += 2)
-    if (fields[i]?.toLowerCase() === 'content-length') return Number(fields[i + 1]) === length;
-  return true;
-}
-
-/** The fields that are stored, of names and values in one flat list. */
-export function storedFields(fields: readonly string[], keeps: KeepField = keepsField): string[] {
+/**
+ * Selects the fields that are stored.
+ * @param keeps may exclude more fields; it cannot include a field that is never stored
+ */
+export function storedFields(fields: RawFields, keeps: KeepField = keepsField): string[] {
   const named = namedByConnection(fields);
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] as string;
-    const lower = name.toLowerCase();
-    // What is never kept is no option.
-    if (keepsField(lower) && !named.has(lower) && keeps(lower)) kept.push(name, fields[i + 1] as string);
-  }
-  return kept;
+  const stored: string[] = [];
+  forEachField(fields, (name, value, lowerName) => {
+    if (keepsField(lowerName) && !named.has(lowerName) && keeps(lowerName)) stored.push(name, value);
+  });
+  return stored;
 }
 
-/** As text for a store: a body that is text stays text, any other is written in base64. */
+/** Writes a response as text for a store. A body that is UTF-8 stays text; any other body is written in base64. */
 export function encodeResponse({ status, fields, body }: StoredResponse): string {
   const head = JSON.stringify([VERSION, status, fields]);
-  const text = textOf(body);
+  const text = decodeUtf8(body);
   return text === undefined ? `${head}\nb${base64(body)}` : `${head}\nt${text}`;
 }
 
-/** Undefined where it is not what {@link encodeResponse} writes. */
+/** Returns undefined if `value` was not written by {@link encodeResponse}. */
 export function decodeResponse(value: string): StoredResponse | undefined {
   const end = value.indexOf('\n');
-  const coding = value[end + 1];
+  const encoding = value[end + 1];
   try {
     const [version, status, fields] = JSON.parse(value.slice(0, end)) as [unknown, unknown, unknown];
     if (version !== VERSION || !isStatus(status) || !isFields(fields)) return undefined;
     const rest = value.slice(end + 2);
-    if (coding === 't') return { status, fields, body: new TextEncoder().encode(rest) };
-    const body = coding === 'b' ? fromBase64(rest) : undefined;
+    if (encoding === 't') return { status, fields, body: new TextEncoder().encode(rest) };
+    const body = encoding === 'b' ? fromBase64(rest) : undefined;
     return body && { status, fields, body };
   } catch {
     return undefined;
@@ -78,13 +73,4 @@ function isStatus(value: unknown): value is number {
 
 function isFields(value: unknown): value is string[] {
   return Array.isArray(value) && value.length % 2 === 0 && value.every((part) => typeof part === 'string');
-}
-
-/** Undefined where the bytes are not exactly those of some text. */
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

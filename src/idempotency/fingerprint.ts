@@ -1,33 +1,33 @@
 import { OptionError } from '../core/errors.ts';
+import { after } from '../core/maybe-promise.ts';
 import { isPlainObject } from '../core/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
 
-/** Of the way in which a request becomes bytes: another way is another version, so that the two never match by accident. */
+/** Version of the rules that convert a request to bytes. In every fingerprint, so that two versions never match. */
 const VERSION = 'run1';
 const MAX_DEPTH = 256;
 const encoder = /* @__PURE__ */ new TextEncoder();
 
 /**
- * SHA-256 of a request that is no HTTP request: text and bytes as they are, everything else as JSON with its keys in order.
- * @throws OptionError where two different requests would come out the same
+ * SHA-256 of the request that is passed to `run`: text and bytes as they are, everything else as JSON with sorted keys.
+ * @throws OptionError if two different requests could get the same fingerprint
  */
 export function fingerprintOf(request: unknown): MaybePromise<string> {
-  if (typeof request === 'string') return hashed('bytes', request);
-  if (request instanceof Uint8Array) return hashed('bytes', request);
-  return hashed('json', canonical(request, 'request', 0));
+  if (typeof request === 'string') return hash('bytes', request);
+  if (request instanceof Uint8Array) return hash('bytes', request);
+  return hash('json', canonical(request, 'request', 0));
 }
 
-function hashed(kind: 'bytes' | 'json', content: string | Uint8Array): MaybePromise<string> {
+function hash(kind: 'bytes' | 'json', content: string | Uint8Array): MaybePromise<string> {
   const digest = sha256(content);
-  const named = (hex: string): string => `${VERSION}-${kind}-${hex}`;
-  return typeof digest === 'string' ? named(digest) : digest.then(named);
+  return after(digest, (hex) => `${VERSION}-${kind}-${hex}`);
 }
 
 interface NodeCrypto {
   hash?(algorithm: string, data: string | Uint8Array, encoding: 'hex'): string;
 }
 
-/** Node's own, where there is one: at once, and without a turn through the thread pool. Not imported, so that this also runs elsewhere. */
+/** Hashes synchronously, without the thread pool. Not imported, so that this file also runs on other platforms. */
 const node = /* @__PURE__ */ nodeCrypto();
 
 function nodeCrypto(): NodeCrypto | undefined {
@@ -37,14 +37,14 @@ function nodeCrypto(): NodeCrypto | undefined {
 function sha256(content: string | Uint8Array): MaybePromise<string> {
   if (node?.hash !== undefined) return node.hash('sha256', content, 'hex');
   const bytes = typeof content === 'string' ? encoder.encode(content) : Uint8Array.from(content);
-  return crypto.subtle.digest('SHA-256', bytes).then(hexOf);
+  return crypto.subtle.digest('SHA-256', bytes).then(toHex);
 }
 
-function hexOf(digest: ArrayBuffer): string {
+function toHex(digest: ArrayBuffer): string {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** JSON with sorted keys; refuses what JSON would leave out or merge with something else. */
+/** JSON with sorted keys. Throws for a value that JSON would drop, or write like another value. */
 function canonical(value: unknown, place: string, depth: number): string {
   if (depth > MAX_DEPTH) throw new OptionError(place, value, `must not be nested deeper than ${MAX_DEPTH}`);
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return JSON.stringify(value);
@@ -55,7 +55,7 @@ function canonical(value: unknown, place: string, depth: number): string {
   if (Array.isArray(value)) {
     return `[${Array.from(value, (item, index) => canonical(item, `${place}[${index}]`, depth + 1)).join(',')}]`;
   }
-  // A Map or a FormData would be {}, whatever is in it.
+  // JSON writes every Map and every FormData as {}, whatever it contains.
   if (!isPlainObject(value)) throw new OptionError(place, value, 'must be text, bytes or JSON');
   const properties = Object.entries(value)
     .filter(([, property]) => property !== undefined)

@@ -3,58 +3,42 @@ import { ClosedError, OptionError, SubjectError } from '../core/errors.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions } from '../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
-import { Engine } from './engine.ts';
 import type { IdempotencyEvent } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { type Opened, type OpenRequest, open, type Reconcile } from './open.ts';
-import { complete, type OperatorCompletion, type OperatorRelease, release } from './operator.ts';
-import { type Codec, json, keptValue } from './outcome.ts';
+import { type Opened, type OpenRequest, open } from './open.ts';
+import { completeByOperator, type OperatorCompletion, type OperatorRelease, releaseByOperator } from './operator.ts';
+import { type Codec, encodeValue, jsonCodec } from './outcome.ts';
+import type { Reconcile } from './reconcile.ts';
 import { type Operation, type RunOptions, type RunResult, run } from './run.ts';
+import { Runtime } from './runtime.ts';
 import { type ClaimSettings, DEFAULT_SETTINGS, SETTING_NAMES, type SettingsInput, settingsOf } from './settings.ts';
 import { createSystemTimers, type Timers } from './timers.ts';
 
-export type { Unavailable } from './attempt.ts';
-export type { Claim, Completion, Dispatch, Release } from './claim.ts';
-export type { IdempotencyEvent } from './events.ts';
-export type {
-  Opened,
-  OpenRequest,
-  Reconcile,
-  Reconciled,
-  Reconciliation,
-} from './open.ts';
-export type { OperatorCompletion, OperatorRelease } from './operator.ts';
-export { type Codec, KeptFailureError, notExecuted } from './outcome.ts';
-export type { Refusal, Refused } from './refusal.ts';
-export type { Operation, OperationContext, RunOptions, RunResult } from './run.ts';
-export type { ClaimSettings, SettingsInput } from './settings.ts';
-export type { Timers } from './timers.ts';
-
-/** Options of {@link createIdempotency}. The settings hold for every call that does not bring its own. */
+/** Options of {@link createIdempotency}. A call can override each setting. */
 export interface IdempotencyOptions extends SettingsInput {
-  /** Where claims live. Closed by {@link Idempotency.close}. */
+  /** Where claims are stored. {@link Idempotency.close} closes it. */
   readonly store: ClaimStore;
-  /** Asks what became of an orphan, for every `run` that does not bring its own (I9). */
+  /** Finds out what became of an orphan, for every `run` without its own `reconcile` (I9). */
   readonly reconcile?: Reconcile<unknown> | undefined;
-  /** Hears of everything that happens to a claim. */
+  /** Receives every event of a claim. */
   readonly onEvent?: ((event: IdempotencyEvent) => void) | undefined;
   /**
-   * Time, for tests.
-   * @default the platform's
+   * Clock and timers, for tests.
+   * @default those of the platform
    */
   readonly timers?: Timers | undefined;
 }
 
-/** One key, one request, one execution, one result. */
+/** Executes the request of each key once, and returns the same result to every caller. */
 export interface Idempotency {
-  /** What holds where a call brings nothing of its own. */
+  /** Settings of every call that does not override them. */
   readonly settings: ClaimSettings;
   /**
-   * Executes the operation once for the key, and gives everybody else that execution's outcome.
-   * @param key a string, or with the scope that it belongs to: one tenant can neither replay nor probe another's (I2)
-   * @param request what the key stands for; another request under the same key is refused. Text, bytes or JSON
-   * @throws what the operation throws where nothing was dispatched, or where it says `notExecuted`; the key is given back then.
-   * OptionError, SubjectError, ClosedError
+   * Executes the operation once per key. Every other call with the key gets the outcome of that execution.
+   * @param key a string, or a key and its scope: one tenant can neither replay nor probe the keys of another (I2)
+   * @param request text, bytes or JSON; another request with the same key is refused
+   * @throws what the operation throws if nothing was dispatched, or if it is `notExecuted(error)`: then the key is
+   * released. Also OptionError, SubjectError, ClosedError
    */
   run<T>(
     key: string | ClaimId,
@@ -63,54 +47,43 @@ export interface Idempotency {
     options?: RunOptions<T>,
   ): Promise<RunResult<T>>;
   /**
-   * What `run` is made of, for those who execute by other means, such as the gate.
-   * @throws OptionError
+   * The lower-level function that `run` uses, for callers that execute in another way, such as the gate.
+   * @throws OptionError, SubjectError
    */
   open(request: OpenRequest): Promise<Opened>;
-  /** For an operator: what stands under the key; changes nothing. */
+  /** For an operator: returns the claim of the key, or undefined. Changes nothing. */
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
   /**
-   * For an operator: gives the key of an orphan back, whose effect is known not to have happened.
-   * @param options.force also where its owner's lease runs
+   * For an operator: releases the key of an orphan whose effect is known not to have happened.
+   * @param options.force also release if the owner's lease has not expired; default false
    */
   release(id: ClaimId, options?: { readonly force?: boolean | undefined }): Promise<OperatorRelease>;
-  /** For an operator: settles an orphan with the value that `run` would have kept. */
+  /** For an operator: completes an orphan with the value that `run` would have stored. */
   complete(id: ClaimId, value: unknown): Promise<OperatorCompletion>;
-  /** `complete` for what `open` has claimed. */
+  /** Like `complete`, for a claim that `open` has made. */
   completeWith(id: ClaimId, result: KeptResult): Promise<OperatorCompletion>;
-  /** Claims that this process holds now. */
+  /** How many claims this process holds now. */
   readonly held: number;
-  /** Duplicates that wait for an original now (I5). */
+  /** How many duplicates wait for an original now (I5). */
   readonly waiting: number;
-  /** Commands that are tried in the background until they are acknowledged. */
+  /** How many commands are being retried in the background. */
   readonly pending: number;
-  /** Resolves once `held` and `pending` are 0. */
+  /** Resolves when `held` and `pending` are 0. */
   idle(): Promise<void>;
   /**
-   * Refuses new calls and ends all waiting, lets what runs finish for `timeoutMs`, then stops every timer and closes the store.
-   * @param options.timeoutMs default 5,000
+   * Refuses new calls, ends all waiting, and lets running operations finish for `timeoutMs`. Then stops every timer and
+   * closes the store.
+   * @param options.timeoutMs milliseconds, default 5,000
    */
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
 
 const COMMANDS = ['begin', 'extend', 'dispatch', 'complete', 'abandon', 'inspect'] as const;
-const RUN_OPTIONS = /* @__PURE__ */ (SETTING_NAMES as string[]).concat(
-  'dispatch',
-  'reconcile',
-  'signal',
-  'serialize',
-  'deserialize',
-);
-const OPEN_OPTIONS = /* @__PURE__ */ (SETTING_NAMES as string[]).concat(
-  'scope',
-  'key',
-  'fingerprint',
-  'dispatch',
-  'reconcile',
-  'signal',
-);
+const CALL_OPTIONS = /* @__PURE__ */ (SETTING_NAMES as string[]).concat('dispatch', 'reconcile', 'signal');
+const RUN_OPTIONS = /* @__PURE__ */ CALL_OPTIONS.concat('serialize', 'deserialize');
+const OPEN_OPTIONS = /* @__PURE__ */ CALL_OPTIONS.concat('scope', 'key', 'fingerprint');
 const NO_OPTIONS = /* @__PURE__ */ Object.freeze({});
-const CLOSE_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
  * @example
@@ -119,7 +92,7 @@ const CLOSE_MS = 5_000;
  * const result = await idempotency.run(key, mail, () => provider.send(mail));
  * if (result.kind === 'executed' || result.kind === 'replayed') return result.value;
  * ```
- * @throws OptionError naming what is wrong
+ * @throws OptionError that names the option
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   checkOptions(options, ['store', 'reconcile', 'onEvent', 'timers', ...SETTING_NAMES], 'options');
@@ -130,31 +103,31 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   }
   if (onEvent !== undefined) checkFunction('onEvent', onEvent);
   if (reconcile !== undefined) checkFunction('reconcile', reconcile);
-  return new StoreIdempotency(new Engine(store, timers, onEvent), settingsOf(options, DEFAULT_SETTINGS), reconcile);
+  return new StoreIdempotency(new Runtime(store, timers, onEvent), settingsOf(options, DEFAULT_SETTINGS), reconcile);
 }
 
 class StoreIdempotency implements Idempotency {
-  readonly #engine: Engine;
+  readonly #runtime: Runtime;
   readonly settings: ClaimSettings;
   readonly #reconcile: Reconcile<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(engine: Engine, settings: ClaimSettings, reconcile: Reconcile<unknown> | undefined) {
-    this.#engine = engine;
+  constructor(runtime: Runtime, settings: ClaimSettings, reconcile: Reconcile<unknown> | undefined) {
+    this.#runtime = runtime;
     this.settings = settings;
     this.#reconcile = reconcile;
   }
 
   get held(): number {
-    return this.#engine.held;
+    return this.#runtime.heldClaims;
   }
 
   get waiting(): number {
-    return this.#engine.waiters.size;
+    return this.#runtime.waiters.size;
   }
 
   get pending(): number {
-    return this.#engine.background.pending;
+    return this.#runtime.retries.size;
   }
 
   async run<T>(
@@ -163,19 +136,19 @@ class StoreIdempotency implements Idempotency {
     operation: Operation<T>,
     options: RunOptions<T> = NO_OPTIONS,
   ): Promise<RunResult<T>> {
-    if (this.#engine.closed) throw new ClosedError('the idempotency');
+    if (this.#runtime.closed) throw new ClosedError('this idempotency instance');
     if (options !== NO_OPTIONS) checkOptions(options, RUN_OPTIONS, 'options');
     const id = checkId(typeof key === 'string' ? { scope: '', key } : key);
-    // Before anything is claimed: its outcome would be kept.
+    // Checked before anything is claimed; otherwise the error would be stored as the outcome.
     checkFunction('operation', operation);
-    // What its values are, only whoever wrote it knows.
+    // The type of the values is known only to the author of the callback.
     const { dispatch = 'automatic', reconcile = this.#reconcile as Reconcile<T> | undefined, signal } = options;
     checkDispatch(dispatch);
-    const settings = this.#settingsOf(options, reconcile);
-    const printing = fingerprintOf(request);
-    const fingerprint = isPromise(printing) ? await printing : printing;
-    const plan = { engine: this.#engine, settings, codec: codecOf(options), dispatch, reconcile, signal };
-    const running = run(plan, id, fingerprint, operation);
+    const settings = this.#settingsFor(options, reconcile);
+    const hashing = fingerprintOf(request);
+    const fingerprint = isPromise(hashing) ? await hashing : hashing;
+    const parameters = { runtime: this.#runtime, settings, codec: codecFrom(options), dispatch, reconcile, signal };
+    const running = run(parameters, id, fingerprint, operation);
     return isPromise(running) ? await running : running;
   }
 
@@ -184,64 +157,64 @@ class StoreIdempotency implements Idempotency {
     checkId(request);
     checkDispatch(request.dispatch);
     if (typeof request.fingerprint !== 'string') throw new SubjectError('fingerprint', request.fingerprint);
-    return open(this.#engine, request, this.#settingsOf(request, request.reconcile));
+    return open(this.#runtime, request, this.#settingsFor(request, request.reconcile));
   }
 
   async inspect(id: ClaimId): Promise<ClaimView | undefined> {
-    return this.#engine.store.inspect(checkId(id));
+    return this.#runtime.store.inspect(checkId(id));
   }
 
   async release(
     id: ClaimId,
     { force = false }: { readonly force?: boolean | undefined } = {},
   ): Promise<OperatorRelease> {
-    const outcome = await release(this.#engine.store, checkId(id), this.settings.retentionMs, force);
-    if (outcome === 'released') this.#engine.waiters.wake(id);
-    return outcome;
+    const release = await releaseByOperator(this.#runtime.store, checkId(id), this.settings.retentionMs, force);
+    if (release === 'released') this.#runtime.waiters.wake(id);
+    return release;
   }
 
   complete(id: ClaimId, value: unknown): Promise<OperatorCompletion> {
-    return this.completeWith(id, keptValue(value, json));
+    return this.completeWith(id, encodeValue(value, jsonCodec));
   }
 
   async completeWith(id: ClaimId, result: KeptResult): Promise<OperatorCompletion> {
-    const outcome = await complete(this.#engine.store, checkId(id), this.settings.retentionMs, result);
-    if (outcome === 'completed') this.#engine.waiters.wake(id);
-    return outcome;
+    const completion = await completeByOperator(this.#runtime.store, checkId(id), this.settings.retentionMs, result);
+    if (completion === 'completed') this.#runtime.waiters.wake(id);
+    return completion;
   }
 
   idle(): Promise<void> {
-    return this.#engine.idle();
+    return this.#runtime.idle();
   }
 
-  close({ timeoutMs = CLOSE_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
+  close({ timeoutMs = CLOSE_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
     this.#closing ??= this.#close(timeoutMs);
     return this.#closing;
   }
 
   async #close(timeoutMs: number): Promise<void> {
-    const engine = this.#engine;
-    engine.close();
-    let cancel = (): void => {};
-    const late = new Promise<void>((resolve) => {
-      cancel = engine.timers.after(timeoutMs, resolve, false);
+    const runtime = this.#runtime;
+    runtime.close();
+    let cancelTimeout = (): void => {};
+    const timeout = new Promise<void>((resolve) => {
+      cancelTimeout = runtime.timers.after(timeoutMs, resolve, false);
     });
-    await Promise.race([engine.idle(), late]);
-    cancel();
-    engine.stop();
-    await engine.store.close?.();
+    await Promise.race([runtime.idle(), timeout]);
+    cancelTimeout();
+    runtime.stop();
+    await runtime.store.close?.();
   }
 
-  #settingsOf(given: SettingsInput, reconcile: unknown): ClaimSettings {
+  #settingsFor(given: SettingsInput, reconcile: unknown): ClaimSettings {
     const settings = given === NO_OPTIONS ? this.settings : settingsOf(given, this.settings);
     if (reconcile !== undefined || settings.onOrphan === 'reconcile')
-      checkFunction('reconcile', reconcile, 'must be a function where onOrphan is "reconcile"');
+      checkFunction('reconcile', reconcile, 'must be a function if onOrphan is "reconcile"');
     return settings;
   }
 }
 
-function checkFunction(option: string, value: unknown, expected = 'must be a function'): void {
-  if (typeof value !== 'function') throw new OptionError(option, value, expected);
+function checkFunction(option: string, value: unknown, reason = 'must be a function'): void {
+  if (typeof value !== 'function') throw new OptionError(option, value, reason);
 }
 
 function checkDispatch(dispatch: string): void {
@@ -257,8 +230,8 @@ function checkId(id: ClaimId): ClaimId {
   return { scope, key };
 }
 
-/** What `T` is, only the caller knows. */
-function codecOf<T>({ serialize, deserialize }: Partial<Codec<T>>): Codec<T> {
-  const codec = json as Codec<T>;
+/** JSON by default. Whether JSON can represent `T` is known only to the caller. */
+function codecFrom<T>({ serialize, deserialize }: Partial<Codec<T>>): Codec<T> {
+  const codec = jsonCodec as Codec<T>;
   return { serialize: serialize ?? codec.serialize, deserialize: deserialize ?? codec.deserialize };
 }

@@ -2,165 +2,149 @@ import type { KeptResult } from '../core/claim.ts';
 import { ClosedError } from '../core/errors.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
-import { Attempt, type Beginning, type Unavailable } from './attempt.ts';
-import { type Claim, HeldClaim } from './claim.ts';
-import type { Engine } from './engine.ts';
-import type { Told } from './events.ts';
-import type { Refused } from './refusal.ts';
+import { Attempt, type BeginResult } from './attempt.ts';
+import type { Claim } from './claim.ts';
+import type { ClaimEvent } from './events.ts';
+import { LeasedClaim } from './leased-claim.ts';
+import { askReconcile, type Reconcile } from './reconcile.ts';
+import type { Refused, Unavailable } from './refusal.ts';
+import type { Runtime } from './runtime.ts';
 import type { ClaimSettings, SettingsInput } from './settings.ts';
 import type { Waiter } from './waiters.ts';
 
-/** What a {@link Reconcile} callback is told. */
-export interface Reconciliation extends ClaimId {
-  readonly fingerprint: string;
-  readonly generation: number;
-  /** Fires when the claim, under which the question is asked, is lost. */
-  readonly signal: AbortSignal;
-}
-
-/**
- * What became of an operation whose owner died after dispatch. `done: false` means that it did not happen *and cannot happen any more*; when
- * in doubt, `unknown`.
- */
-export type Reconciled<Result> =
-  | { readonly done: true; readonly result: Result }
-  | { readonly done: false }
-  | 'unknown';
-
-/** Asks somebody who knows, such as the provider (I9). Throwing is as good as `unknown`. */
-export type Reconcile<Result> = (about: Reconciliation) => MaybePromise<Reconciled<Result>>;
-
-/** What is opened, and how. */
+/** The key to claim, and how. */
 export interface OpenRequest extends ClaimId, SettingsInput {
-  /** Of the request: the same for the same request only (I3). */
+  /** Fingerprint of the request: equal for equal requests only (I3). */
   readonly fingerprint: string;
-  /** `automatic`: the claim is marked as dispatched with the same command where that is safe; `explicit`: by {@link Claim.dispatch} alone. */
+  /**
+   * `automatic`: the command that makes the claim also records the dispatch, if that is safe.
+   * `explicit`: only {@link Claim.dispatch} records it.
+   */
   readonly dispatch: 'explicit' | 'automatic';
-  /** Needed where `onOrphan` is `reconcile`. */
+  /** Required if `onOrphan` is `reconcile`. */
   readonly reconcile?: Reconcile<KeptResult> | undefined;
-  /** The caller is gone: ends the waiting for an original. */
+  /** Aborted when the caller has gone away: ends the wait for an original. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What `open` says. */
+/** Result of `open`. */
 export type Opened =
-  /** The caller is the one to execute: exactly as {@link Claim} has it. */
+  /** The caller must execute, and use the claim as {@link Claim} describes. */
   | { readonly kind: 'claimed'; readonly claim: Claim }
   | { readonly kind: 'replay'; readonly result: KeptResult }
   | Refused
-  /** Nothing may be executed (I12). */
+  /** The caller must not execute (I12). */
   | Unavailable
-  /** To be executed without any protection (I12). */
+  /** The caller may execute without any protection (I12). */
   | { readonly kind: 'bypassed'; readonly error: unknown };
 
-/** Pause between two looks at an original, doubled up to the longest. */
-const PAUSE_MS = 25;
-const LONGEST_PAUSE_MS = 500;
-/** What a duplicate that is not to wait any more is told, where the lease does not end sooner. */
+/** Pause between two looks at an original. It doubles after each look, up to the maximum. */
+const FIRST_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 500;
+/** `retryAfterMs` of a duplicate that stops waiting, unless the lease ends earlier. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Claims the key, waits for the original's outcome, or says what is in the way. Never rejects, nor throws. */
-export function open(engine: Engine, request: OpenRequest, settings: ClaimSettings): MaybePromise<Opened> {
-  const { scope, key, fingerprint, dispatch } = request;
-  const attempt = new Attempt(engine, { scope, key }, fingerprint, settings, dispatch === 'automatic');
-  const opened = new Opening(attempt, request).run();
-  if (!engine.events.heard) return opened;
-  return after(opened, (known) => {
-    engine.events.emit({ scope, key, ...toldOf(known) });
-    return known;
+const ABORTED = { kind: 'aborted' } as const;
+
+type InProgress = Extract<BeginResult, { kind: 'in_progress' }>;
+
+/** Claims the key, waits for the original's outcome, or returns why neither is possible. Never throws or rejects. */
+export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSettings): MaybePromise<Opened> {
+  const { scope, key, fingerprint, dispatch, signal, reconcile } = request;
+  const attempt = new Attempt(runtime, { scope, key }, fingerprint, settings, dispatch === 'automatic');
+  const opening = new OpenCall(attempt, signal, reconcile).run();
+  if (!runtime.hasListener) return opening;
+  return after(opening, (opened) => {
+    attempt.emit(eventFor(opened));
+    return opened;
   });
 }
 
-class Opening {
-  readonly #attempt: Attempt;
-  readonly #signal: AbortSignal | undefined;
-  readonly #reconcile: Reconcile<KeptResult> | undefined;
-
-  constructor(attempt: Attempt, { signal, reconcile }: OpenRequest) {
-    this.#attempt = attempt;
-    this.#signal = signal;
-    this.#reconcile = reconcile;
-  }
+/** One call of `open`. */
+class OpenCall {
+  constructor(
+    private readonly attempt: Attempt,
+    private readonly signal: AbortSignal | undefined,
+    private readonly reconcile: Reconcile<KeptResult> | undefined,
+  ) {}
 
   run(): MaybePromise<Opened> {
-    return after<Beginning | typeof ABORTED, Opened>(this.#begin(), (found) =>
-      found.kind === 'in_progress' ? this.#wait(found) : this.#judge(found),
+    return after<BeginResult | typeof ABORTED, Opened>(this.#begin(), (result) =>
+      result.kind === 'in_progress' ? this.#wait(result) : this.#handle(result),
     );
   }
 
-  /** Looks again and again until the key is free, its outcome is there, or the time is over (I5). */
-  async #wait(first: Extract<Beginning, { kind: 'in_progress' }>): Promise<Opened> {
-    const { engine, id, settings } = this.#attempt;
-    if (settings.waitMs === 0) return inProgress(first.remainingMs);
-    const startedAt = engine.timers.now();
-    const waiter = engine.waiters.join(id);
+  /** Looks at the original until its key is free, its outcome is stored, or `waitMs` have passed (I5). */
+  async #wait(first: InProgress): Promise<Opened> {
+    const { runtime, id, settings } = this.attempt;
+    if (settings.waitMs === 0) return refuseInProgress(first.remainingMs);
+    const startedAt = runtime.timers.now();
+    const waiter = runtime.waiters.join(id);
     try {
-      return await this.#waitBy(waiter, startedAt + settings.waitMs);
+      return await this.#waitUntil(startedAt + settings.waitMs, waiter);
     } finally {
       waiter.leave();
-      const waitedMs = engine.timers.now() - startedAt;
-      if (engine.events.heard) engine.events.emit({ ...id, type: 'waited', waitedMs });
+      this.attempt.emit({ type: 'waited', waitedMs: runtime.timers.now() - startedAt });
     }
   }
 
-  async #waitBy(waiter: Waiter, until: number): Promise<Opened> {
-    const { timers } = this.#attempt.engine;
-    // The waiter hears from now on; what happened before is looked for at once.
-    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      const found = await this.#begin();
-      if (found.kind !== 'in_progress') return this.#judge(found);
-      const leftMs = until - timers.now();
-      if (leftMs <= 0 || this.#attempt.engine.closed) return inProgress(found.remainingMs);
-      await waiter.wait(Math.max(1, Math.min(pauseMs, leftMs, found.remainingMs)), this.#signal);
+  async #waitUntil(endsAt: number, waiter: Waiter): Promise<Opened> {
+    const { runtime } = this.attempt;
+    // The waiter notices every change from now on. The first look, without a pause, finds what changed before.
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+      const result = await this.#begin();
+      if (result.kind !== 'in_progress') return this.#handle(result);
+      const leftMs = endsAt - runtime.timers.now();
+      if (leftMs <= 0 || runtime.closed) return refuseInProgress(result.remainingMs);
+      await waiter.wait(Math.max(1, Math.min(pauseMs, leftMs, result.remainingMs)), this.signal);
     }
   }
 
-  /** Comes back at once when the caller goes; what it may have claimed is given back as soon as that is known. */
-  #begin(): MaybePromise<Beginning | typeof ABORTED> {
-    const attempt = this.#attempt;
-    const signal = this.#signal;
-    if (attempt.engine.closed) return { kind: 'unavailable', error: new ClosedError('the idempotency') };
+  /** Returns at once when the signal is aborted. If the reply then says that a claim was made, releases the claim. */
+  #begin(): MaybePromise<BeginResult | typeof ABORTED> {
+    const { attempt, signal } = this;
+    if (attempt.runtime.closed) return { kind: 'unavailable', error: new ClosedError('this idempotency instance') };
     if (signal?.aborted) return ABORTED;
     const beginning = attempt.begin();
     if (signal === undefined || !isPromise(beginning)) return beginning;
     return new Promise((resolve) => {
-      const leave = (): void => resolve(ABORTED);
-      signal.addEventListener('abort', leave);
-      void beginning.then((found) => {
-        signal.removeEventListener('abort', leave);
-        if (signal.aborted && found.kind === 'claimed') attempt.abandonLater(found.generation, true);
-        resolve(found);
+      const onAbort = (): void => resolve(ABORTED);
+      signal.addEventListener('abort', onAbort);
+      void beginning.then((result) => {
+        signal.removeEventListener('abort', onAbort);
+        if (signal.aborted && result.kind === 'claimed') attempt.abandonInBackground(result.generation, true);
+        resolve(result);
       });
     });
   }
 
-  #judge(found: Exclude<Beginning, { kind: 'in_progress' }> | typeof ABORTED): MaybePromise<Opened> {
-    switch (found.kind) {
+  #handle(result: Exclude<BeginResult, InProgress> | typeof ABORTED): MaybePromise<Opened> {
+    const { runtime, settings } = this.attempt;
+    switch (result.kind) {
       case 'claimed': {
-        const claim = new HeldClaim(this.#attempt, found);
-        const asks = found.inherited && this.#attempt.settings.onOrphan === 'reconcile';
-        return asks ? this.#ask(claim) : { kind: 'claimed', claim };
+        const claim = new LeasedClaim(this.attempt, result);
+        const isOrphan = result.inherited && settings.onOrphan === 'reconcile';
+        return isOrphan ? this.#reconcileOrphan(claim) : { kind: 'claimed', claim };
       }
       case 'settled':
-        return replayOf(found.result);
+        return replay(result.result);
       case 'mismatch':
-        return { kind: 'refused', reason: 'mismatch', fingerprint: found.fingerprint };
+        return { kind: 'refused', reason: 'mismatch', fingerprint: result.fingerprint };
       case 'orphan':
       case 'aborted':
-        return { kind: 'refused', reason: found.kind };
+        return { kind: 'refused', reason: result.kind };
       case 'unavailable':
-        return this.#attempt.settings.onStoreFailure === 'bypass' && !this.#attempt.engine.closed
-          ? { kind: 'bypassed', error: found.error }
-          : found;
+        return settings.onStoreFailure === 'bypass' && !runtime.closed
+          ? { kind: 'bypassed', error: result.error }
+          : result;
     }
   }
 
-  /** Asks, under the new owner's lease, what became of the operation (I9). */
-  async #ask(claim: HeldClaim): Promise<Opened> {
-    const answer = await this.#answerOf(claim);
-    if (claim.lost) return { kind: 'refused', reason: 'lost' };
+  async #reconcileOrphan(claim: LeasedClaim): Promise<Opened> {
+    const answer = await askReconcile(this.attempt, claim, this.reconcile);
+    if (claim.isLost) return { kind: 'refused', reason: 'lost' };
     if (answer === 'unknown') {
-      // Nothing is sent: the lease runs out, and the next retry asks again.
+      // No command is sent: the lease expires, and the next retry asks again.
       claim.leave();
       return { kind: 'refused', reason: 'orphan' };
     }
@@ -168,52 +152,29 @@ class Opening {
     const completion = await claim.complete(answer.result);
     switch (completion.kind) {
       case 'kept':
-        return replayOf(answer.result);
+        return replay(answer.result);
       case 'superseded':
-        return replayOf(completion.result);
+        return replay(completion.result);
       case 'lost':
         return { kind: 'refused', reason: 'lost' };
       case 'pending':
         return { kind: 'unavailable', error: completion.error };
     }
   }
-
-  async #answerOf(claim: HeldClaim): Promise<Reconciled<KeptResult>> {
-    const { engine, id } = this.#attempt;
-    let answer: Reconciled<KeptResult> = 'unknown';
-    let failure: { readonly error?: unknown } = {};
-    try {
-      const { fingerprint, generation, signal } = claim;
-      answer = sure(await this.#reconcile?.({ ...id, fingerprint, generation, signal }));
-    } catch (error) {
-      failure = { error };
-    }
-    const told = answer === 'unknown' ? answer : answer.done ? 'done' : 'not_done';
-    if (engine.events.heard) engine.events.emit({ ...id, type: 'reconciled', answer: told, ...failure });
-    return answer;
-  }
 }
 
-const ABORTED = { kind: 'aborted' } as const;
-
-function replayOf(result: KeptResult): Opened {
+function replay(result: KeptResult): Opened {
   return result.value === undefined
     ? { kind: 'refused', reason: 'not_kept', status: result.status }
     : { kind: 'replay', result };
 }
 
-/** What is no clear answer is none: taken for "not done" it would execute twice. */
-function sure(answer: Reconciled<KeptResult> | undefined): Reconciled<KeptResult> {
-  if (typeof answer !== 'object' || answer === null) return 'unknown';
-  return answer.done === false || (answer.done === true && answer.result !== undefined) ? answer : 'unknown';
-}
-
-function inProgress(remainingMs: number): Refused {
+function refuseInProgress(remainingMs: number): Refused {
   const retryAfterMs = Math.max(1, Math.min(remainingMs, RETRY_AFTER_MS));
   return { kind: 'refused', reason: 'in_progress', retryAfterMs };
 }
 
-function toldOf(opened: Opened): Told {
+function eventFor(opened: Opened): ClaimEvent {
   switch (opened.kind) {
     case 'claimed':
       return { type: 'claimed', inherited: opened.claim.inherited };

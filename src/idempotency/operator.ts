@@ -1,30 +1,33 @@
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 
-/** What a release by hand came to. */
+/** Result of a release by an operator. */
 export type OperatorRelease =
   /** The key is free for the request it belongs to. */
   | 'released'
-  /** There is nothing under the key, or it is free already. */
+  /** There is no record of the key, or the key is free already. */
   | 'absent'
-  /** Its owner holds a lease: only with `force`. */
+  /** The lease of its owner has not expired: released only with `force`. */
   | 'in_progress'
-  /** Its outcome is kept, and stays so. */
+  /** Its outcome is stored, and remains stored. */
   | 'completed'
-  /** Somebody else was faster: look again. */
+  /** Another command changed the claim at the same time: inspect it again. */
   | 'changed';
 
-/** What settling by hand came to. */
+/** Result of a completion by an operator. */
 export type OperatorCompletion = 'completed' | 'absent' | 'already_completed' | 'changed';
 
-/** What is said to a store by hand is not renewed. */
+/** Long enough for the commands of one release, which are not renewed. */
 const LEASE_MS = 30_000;
 
+/** Identifies the owner of a claim. */
+type Owner = Pick<ClaimView, 'generation' | 'inherited'> & { readonly token: string };
+
 /**
- * Gives a key back by hand: somebody has made sure that its effect did not happen, and cannot happen any more.
- * @param force also where the owner's lease runs; it may be about to act
+ * Releases a key. The operator has made sure that its effect did not happen and cannot happen any more.
+ * @param force also release if the owner's lease has not expired; the owner may be about to act
  */
-export async function release(
+export async function releaseByOperator(
   store: ClaimStore,
   id: ClaimId,
   retentionMs: number,
@@ -34,17 +37,18 @@ export async function release(
   if (view === undefined || view.state === 'free') return 'absent';
   if (view.state === 'completed') return 'completed';
   if (view.leaseMs > 0 && !force) return 'in_progress';
-  const held = view.leaseMs > 0 ? ownersOf(view) : await takeOver(store, id, view, retentionMs);
-  if (held === undefined) return 'changed';
-  const command = { ...held, fingerprint: view.fingerprint, retentionMs };
-  // An inherited mark would stay.
-  if (held.inherited) await store.dispatch(id, { ...command, leaseMs: LEASE_MS });
+  const owner = view.leaseMs > 0 ? { ...view, token: view.owner } : await takeOver(store, id, view, retentionMs);
+  if (owner === undefined) return 'changed';
+  const { token, generation, inherited } = owner;
+  const command = { token, generation, fingerprint: view.fingerprint, retentionMs };
+  // An inherited dispatch mark would survive the release, so it first becomes this owner's mark.
+  if (inherited) await store.dispatch(id, { ...command, leaseMs: LEASE_MS });
   const reply = await store.abandon(id, command);
   return reply.kind === 'released' ? 'released' : reply.kind === 'settled' ? 'completed' : 'changed';
 }
 
-/** Settles a key by hand: somebody has found out what its outcome was. It is what every retry gets. */
-export async function complete(
+/** Completes a key with the outcome that the operator has found out. Every retry gets this outcome. */
+export async function completeByOperator(
   store: ClaimStore,
   id: ClaimId,
   retentionMs: number,
@@ -57,32 +61,21 @@ export async function complete(
   return reply.kind === 'ok' ? 'completed' : reply.kind === 'superseded' ? 'already_completed' : 'changed';
 }
 
-interface Holding {
-  readonly token: string;
-  readonly generation: number;
-  readonly inherited: boolean;
-}
-
-function ownersOf({ owner, generation, inherited }: ClaimView): Holding {
-  return { token: owner, generation, inherited };
-}
-
-/** Under a token of its own, so that a retry that takes over at the same time is seen. */
+/** Claims the key with a new token, so that a retry that takes it over at the same time is noticed. */
 async function takeOver(
   store: ClaimStore,
   id: ClaimId,
   { fingerprint }: ClaimView,
   retentionMs: number,
-): Promise<Holding | undefined> {
+): Promise<Owner | undefined> {
   const token = crypto.randomUUID();
-  const command = {
+  const reply = await store.begin(id, {
     token,
     fingerprint,
     retentionMs,
     leaseMs: LEASE_MS,
     onOrphan: 'reexecute',
     dispatch: false,
-  } as const;
-  const reply = await store.begin(id, command);
+  });
   return reply.kind === 'claimed' ? { token, generation: reply.generation, inherited: reply.inherited } : undefined;
 }

@@ -1,21 +1,21 @@
 import type { KeptResult } from '../core/claim.ts';
 import { HeadgateError } from '../core/errors.ts';
 
-/** How values of an operation are kept. */
+/** How the values of an operation are stored. */
 export interface Codec<T> {
   /**
-   * Text of a value; what it throws for is kept without its value (I7).
+   * Converts a value to text. If it throws, the outcome is stored without its value (I7).
    * @default JSON.stringify
    */
   readonly serialize: (value: T) => string;
   /**
-   * The value of a text that `serialize` made.
+   * Converts text that `serialize` made back to the value.
    * @default JSON.parse
    */
   readonly deserialize: (text: string) => T;
 }
 
-/** The operation failed after dispatch: that outcome is kept, and this is what a retry gets of it (I6). */
+/** What a retry gets if the operation failed after dispatch: the stored name and message of the original error (I6). */
 export class KeptFailureError extends HeadgateError {
   constructor(
     /** Name of the original error. */
@@ -34,8 +34,8 @@ export class NotExecutedError extends HeadgateError {
 }
 
 /**
- * Marks an error for an operation to throw: its effect is *known* not to have happened, and not to happen any more, so that the key is given
- * back and a retry executes (I6). `run` rejects with `error` itself.
+ * Wraps an error for an operation to throw: its effect is *known* not to have happened, and cannot happen any more. The
+ * key is then released and a retry executes (I6). `run` rejects with `error` itself.
  * @example
  * if (error.code === 'ECONNREFUSED') throw notExecuted(error);
  */
@@ -46,28 +46,28 @@ export function notExecuted(error: unknown): HeadgateError {
 const OK = 'ok';
 const FAILED = 'failed';
 
-export const json: Codec<unknown> = {
-  // JSON has no undefined, and nothing that it makes is empty.
+export const jsonCodec: Codec<unknown> = {
+  // JSON cannot express undefined. The empty text can, because no JSON text is empty.
   serialize: (value) => JSON.stringify(value) ?? '',
   deserialize: (text) => (text === '' ? undefined : JSON.parse(text)),
 };
 
-export function keptValue<T>(value: T, { serialize }: Codec<T>): KeptResult {
+export function encodeValue<T>(value: T, { serialize }: Codec<T>): KeptResult {
   let text: unknown;
   try {
     text = serialize(value);
   } catch {
-    // The effect has happened: that much is kept.
+    // The effect has happened: at least its status is stored.
   }
   return { status: OK, value: typeof text === 'string' ? text : undefined };
 }
 
-export function keptFailure(error: unknown): KeptResult {
+export function encodeFailure(error: unknown): KeptResult {
   return { status: FAILED, value: JSON.stringify(describe(error)) };
 }
 
-/** What is kept, as a retry gets it. */
-export function outcomeOf<T>(
+/** The stored outcome, as a retry gets it. */
+export function decodeOutcome<T>(
   text: string,
   status: string,
   { deserialize }: Codec<T>,

@@ -1,21 +1,27 @@
-/** Why nothing is executed, and no outcome given. */
+/** Why nothing was executed and no outcome was returned. */
 export type Refusal =
   | {
-      /** The original is running (I5). */
+      /** The original request is still running (I5). */
       readonly reason: 'in_progress';
-      /** When to try again. */
+      /** When to retry, in milliseconds from now. */
       readonly retryAfterMs: number;
     }
-  /** The original was dispatched, and its owner died: nobody knows what became of it (I9). */
+  /** The original was dispatched and its owner died, so its outcome is unknown (I9). */
   | { readonly reason: 'orphan' }
-  /** The key belongs to another request (I2). */
+  /** The key belongs to another request, which has this fingerprint (I2). */
   | { readonly reason: 'mismatch'; readonly fingerprint: string }
-  /** The original is over, but its outcome was too large to keep (I7). */
+  /** The original completed with this status, but its value was too large to store, or could not be serialized (I7). */
   | { readonly reason: 'not_kept'; readonly status: string }
-  /** The claim was lost, and nothing was dispatched, or the operation stopped for it: somebody else may be executing. */
+  /** The claim was lost before dispatch, or the operation stopped because of it. Another owner may be executing. */
   | { readonly reason: 'lost' }
-  /** The caller's own signal fired. */
+  /** The caller's own signal was aborted. */
   | { readonly reason: 'aborted' };
 
-/** Not executed, and why. */
+/** Nothing was executed, for the given reason. */
 export type Refused = { readonly kind: 'refused' } & Refusal;
+
+/** The store could not be reached, or its reply did not arrive. */
+export interface Unavailable {
+  readonly kind: 'unavailable';
+  readonly error: unknown;
+}

@@ -2,83 +2,83 @@ import type { KeptResult } from '../core/claim.ts';
 import { HeadgateError, isHeadgateError } from '../core/errors.ts';
 import { after } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
-import type { Unavailable } from './attempt.ts';
 import type { Claim, Completion, Dispatch } from './claim.ts';
-import type { Engine } from './engine.ts';
-import { type Opened, open, type Reconcile } from './open.ts';
-import { type Codec, keptFailure, keptValue, outcomeOf } from './outcome.ts';
-import type { Refused } from './refusal.ts';
+import { type Opened, open } from './open.ts';
+import { type Codec, decodeOutcome, encodeFailure, encodeValue } from './outcome.ts';
+import type { Reconcile } from './reconcile.ts';
+import type { Refused, Unavailable } from './refusal.ts';
+import type { Runtime } from './runtime.ts';
 import type { ClaimSettings, SettingsInput } from './settings.ts';
 
-/** What an operation is given. */
+/** What an operation receives. Its functions work without `this`. */
 export interface OperationContext {
-  /** Of the claim; one more at every attempt of the key's. Undefined where the store was bypassed. */
+  /** Generation of the claim; increases by one with every claim of the key. Undefined if the store was bypassed. */
   readonly generation: number | undefined;
-  /** An earlier attempt was dispatched, and its owner died: its effect may have happened (`reexecute`), or did not (`reconcile`). */
+  /** An earlier owner died after dispatch. Its effect may have happened (`reexecute`), or did not (`reconcile`). */
   readonly inherited: boolean;
-  /** Fires when the claim is lost: stop where nothing has been done yet. */
+  /** Aborted when the claim is lost. Stop then, if nothing has been done yet. */
   readonly signal: AbortSignal;
   /**
-   * To be awaited just before the effect, where the option `dispatch` is `explicit`; otherwise it was done before the operation. Rejects
-   * where the effect must not happen: let that error through.
+   * With the option `dispatch: 'explicit'`, await it just before the effect. Otherwise the dispatch was recorded before
+   * the operation started. Rejects if the effect must not happen: do not catch that error.
    */
   dispatch(): Promise<void>;
-  /** The effect is *known* not to have happened, nor will it: when the operation is over, its key is given back, and a retry executes (I6). */
+  /** The effect is *known* not to have happened, and will not happen: releases the key after the operation (I6). */
   abandon(): void;
 }
 
-/** What is executed once. What it throws is kept as its outcome, unless it says {@link notExecuted}. */
+/** Executed once. An error that it throws is stored as its outcome, unless {@link notExecuted} made the error. */
 export type Operation<T> = (context: OperationContext) => T | Promise<T>;
 
 /** Options of one `run`. */
 export interface RunOptions<T> extends SettingsInput, Partial<Codec<T>> {
   /**
-   * `automatic`: the claim is marked before the operation starts. `explicit`: by `dispatch()` of the operation's, so that what comes before
-   * it can fail and be tried again.
+   * `automatic`: the dispatch is recorded before the operation starts. `explicit`: the operation calls `dispatch()`, so
+   * that anything before that call can fail and be retried.
    * @default 'automatic'
    */
   readonly dispatch?: 'explicit' | 'automatic' | undefined;
-  /** Needed where `onOrphan` is `reconcile`. */
+  /** Required if `onOrphan` is `reconcile`. */
   readonly reconcile?: Reconcile<T> | undefined;
-  /** Ends the waiting for an original; never the operation, whose outcome is kept also when nobody waits for it (I11). */
+  /** Ends the wait for an original. Never ends the operation: its outcome is stored even without a caller (I11). */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What `run` says. */
+/** Result of `run`. */
 export type RunResult<T> =
   | {
       readonly kind: 'executed';
       readonly value: T;
-      /** Whether that is acknowledged; otherwise it goes on in the background. */
+      /** Whether the store has acknowledged the outcome. If not, it is sent again in the background. */
       readonly kept: boolean;
     }
-  /** An earlier execution's value. */
+  /** The value of an earlier execution. */
   | { readonly kind: 'replayed'; readonly value: T }
   | {
-      /** The operation failed, and that outcome is kept (I6). */
+      /** The operation failed, and its failure is stored as the outcome (I6). */
       readonly kind: 'failed';
-      /** What the operation threw; on a replay a `KeptFailureError` with its name and message. */
+      /** What the operation threw; in a replay, a `KeptFailureError` with its name and message. */
       readonly error: unknown;
       readonly replayed: boolean;
     }
-  /** The operation gave its key back. */
+  /** The operation called `abandon()`. */
   | { readonly kind: 'released'; readonly value: T }
   | Refused
-  /** Nothing was executed, or it is unknown whose outcome counts (I12): to be tried again. */
+  /** Nothing was executed, or it is unknown which outcome counts (I12): retry. */
   | Unavailable
-  /** Executed without protection (I12). */
+  /** The operation was executed without protection (I12). */
   | { readonly kind: 'bypassed'; readonly value: T };
 
-/** The effect must not happen. Made by `dispatch()` of an operation's, and caught by `run`. */
+/** `dispatch()` of an operation rejects with this error. `run` catches it. */
 class NotDispatchedError extends HeadgateError {
-  constructor(kind: string) {
-    super('not_dispatched', `the effect must not happen: dispatch said ${kind}`);
+  constructor(reason: string) {
+    super('not_dispatched', `the effect must not happen: ${reason}`);
   }
 }
 
-/** How one run goes. */
-export interface RunPlan<T> {
-  readonly engine: Engine;
+/** Options of one `run` with all defaults filled in. */
+export interface RunParameters<T> {
+  readonly runtime: Runtime;
   readonly settings: ClaimSettings;
   readonly codec: Codec<T>;
   readonly dispatch: 'explicit' | 'automatic';
@@ -86,38 +86,32 @@ export interface RunPlan<T> {
   readonly signal: AbortSignal | undefined;
 }
 
-/** @throws (or rejects with) what the operation throws where the key is given back, and what `deserialize` throws */
+/** @throws (or rejects with) what the operation throws if the key is released, and what `deserialize` throws */
 export function run<T>(
-  plan: RunPlan<T>,
+  parameters: RunParameters<T>,
   { scope, key }: ClaimId,
   fingerprint: string,
   operation: Operation<T>,
 ): MaybePromise<RunResult<T>> {
-  const { engine, settings, codec, dispatch, signal } = plan;
-  const reconcile = plan.reconcile === undefined ? undefined : keeping(plan.reconcile, codec);
-  const opened = open(engine, { scope, key, fingerprint, dispatch, reconcile, signal }, settings);
-  return after<Opened, RunResult<T>>(opened, (known) => settle(known, plan, operation));
+  const { runtime, settings, codec, dispatch, signal } = parameters;
+  const reconcile = parameters.reconcile && encodeReconciled(parameters.reconcile, codec);
+  const opening = open(runtime, { scope, key, fingerprint, dispatch, reconcile, signal }, settings);
+  return after<Opened, RunResult<T>>(opening, (opened) => {
+    switch (opened.kind) {
+      case 'claimed':
+        return new Execution(opened.claim, codec).run(operation, dispatch);
+      case 'replay':
+        return replay(opened.result, codec);
+      case 'bypassed':
+        return runUnprotected(operation);
+      default:
+        return opened;
+    }
+  });
 }
 
-function settle<T>(
-  opened: Opened,
-  { codec, dispatch }: RunPlan<T>,
-  operation: Operation<T>,
-): MaybePromise<RunResult<T>> {
-  switch (opened.kind) {
-    case 'claimed':
-      return new Execution(opened.claim, codec).run(operation, dispatch);
-    case 'replay':
-      return replayed(opened.result, codec);
-    case 'bypassed':
-      return unprotected(operation);
-    default:
-      return opened;
-  }
-}
-
-/** As an operation sees its execution. What is called can be taken apart from it; it is made when asked for, since most operations do not. */
-class Context implements OperationContext {
+/** The functions can be destructured. They are created on first use, because most operations do not use them. */
+class ExecutionContext implements OperationContext {
   readonly #execution: Pick<Execution<never>, 'claim' | 'dispatch' | 'abandon'>;
   readonly generation: number;
   readonly inherited: boolean;
@@ -141,74 +135,73 @@ class Context implements OperationContext {
   }
 }
 
-/** One execution under a claim. */
+/** One execution of an operation under a claim. */
 class Execution<T> {
-  readonly claim: Claim;
-  readonly #codec: Codec<T>;
-  /** What dispatch said, where that was not `ok`. */
-  #stopped: Exclude<Dispatch, { kind: 'ok' }> | undefined;
-  #abandoned = false;
+  /** The reply to dispatch, if it was not `ok`. */
+  #failedDispatch: Exclude<Dispatch, { kind: 'ok' }> | undefined;
+  #isAbandoned = false;
 
-  constructor(claim: Claim, codec: Codec<T>) {
-    this.claim = claim;
-    this.#codec = codec;
-  }
+  constructor(
+    readonly claim: Claim,
+    readonly codec: Codec<T>,
+  ) {}
 
   async dispatch(): Promise<void> {
-    if (this.#abandoned) throw new NotDispatchedError('nothing, since the operation gave its key back');
+    if (this.#isAbandoned) throw new NotDispatchedError('the operation has already called abandon()');
     const reply = await this.claim.dispatch();
     if (reply.kind === 'ok') return;
-    this.#stopped = reply;
-    throw new NotDispatchedError(reply.kind);
+    this.#failedDispatch = reply;
+    throw new NotDispatchedError(`the reply to dispatch was "${reply.kind}"`);
   }
 
   abandon(): void {
-    this.#abandoned = true;
+    this.#isAbandoned = true;
   }
 
   async run(operation: Operation<T>, dispatch: 'explicit' | 'automatic'): Promise<RunResult<T>> {
     if (dispatch === 'automatic' && !this.claim.dispatched) {
       const reply = await this.claim.dispatch();
-      if (reply.kind !== 'ok') return this.#notDispatched(reply);
+      if (reply.kind !== 'ok') return this.#resultWithoutDispatch(reply);
     }
     let value: T;
     try {
-      value = await operation(new Context(this));
+      value = await operation(new ExecutionContext(this));
     } catch (error) {
-      return this.#threw(error);
+      return this.#resultOfError(error);
     }
-    if (this.#stopped !== undefined) return this.#notDispatched(this.#stopped);
-    if (this.#abandoned) {
+    if (this.#failedDispatch !== undefined) return this.#resultWithoutDispatch(this.#failedDispatch);
+    if (this.#isAbandoned) {
       const release = await this.claim.abandon();
-      return release.kind === 'settled' ? replayed(release.result, this.#codec) : { kind: 'released', value };
+      return release.kind === 'settled' ? replay(release.result, this.codec) : { kind: 'released', value };
     }
-    const completion = await this.claim.complete(keptValue(value, this.#codec));
-    return this.#completed(completion, { kind: 'executed', value, kept: completion.kind === 'kept' });
+    const completion = await this.claim.complete(encodeValue(value, this.codec));
+    return this.#resultAfter(completion, { kind: 'executed', value, kept: completion.kind === 'kept' });
   }
 
-  async #threw(error: unknown): Promise<RunResult<T>> {
+  async #resultOfError(error: unknown): Promise<RunResult<T>> {
     const claim = this.claim;
-    if (this.#stopped !== undefined) return this.#notDispatched(this.#stopped);
+    if (this.#failedDispatch !== undefined) return this.#resultWithoutDispatch(this.#failedDispatch);
     if (isHeadgateError(error, 'claim_lost') && claim.signal.aborted) {
-      // It stopped because somebody else goes on, whose outcome counts: its own would only get in the way.
+      // The operation stopped because another attempt has taken over. The outcome of that attempt counts.
       claim.leave();
       return { kind: 'refused', reason: 'lost' };
     }
     const isNotExecuted = isHeadgateError(error, 'not_executed');
-    if (isNotExecuted || this.#abandoned || !claim.dispatched) {
+    if (isNotExecuted || this.#isAbandoned || !claim.dispatched) {
       const release = await claim.abandon();
-      if (release.kind === 'settled') return replayed(release.result, this.#codec);
+      if (release.kind === 'settled') return replay(release.result, this.codec);
       throw isNotExecuted ? error.cause : error;
     }
-    return this.#completed(await claim.complete(keptFailure(error)), { kind: 'failed', error, replayed: false });
+    const completion = await claim.complete(encodeFailure(error));
+    return this.#resultAfter(completion, { kind: 'failed', error, replayed: false });
   }
 
-  #completed(completion: Completion, own: RunResult<T>): RunResult<T> {
+  #resultAfter(completion: Completion, own: RunResult<T>): RunResult<T> {
     switch (completion.kind) {
       case 'kept':
         return own;
       case 'superseded':
-        return replayed(completion.result, this.#codec);
+        return replay(completion.result, this.codec);
       case 'lost':
         return this.claim.dispatched ? own : { kind: 'refused', reason: 'lost' };
       case 'pending':
@@ -216,10 +209,10 @@ class Execution<T> {
     }
   }
 
-  #notDispatched(reply: Exclude<Dispatch, { kind: 'ok' }>): RunResult<T> {
+  #resultWithoutDispatch(reply: Exclude<Dispatch, { kind: 'ok' }>): RunResult<T> {
     switch (reply.kind) {
       case 'settled':
-        return replayed(reply.result, this.#codec);
+        return replay(reply.result, this.codec);
       case 'lost':
         return { kind: 'refused', reason: 'lost' };
       case 'unavailable':
@@ -228,24 +221,23 @@ class Execution<T> {
   }
 }
 
-function replayed<T>(result: KeptResult, codec: Codec<T>): RunResult<T> {
-  const { status, value } = result;
+function replay<T>({ status, value }: KeptResult, codec: Codec<T>): RunResult<T> {
   if (value === undefined) return { kind: 'refused', reason: 'not_kept', status };
-  const outcome = outcomeOf(value, status, codec);
+  const outcome = decodeOutcome(value, status, codec);
   return outcome.kind === 'failed' ? { ...outcome, replayed: true } : outcome;
 }
 
-/** Keeps what the callback knows as the operation's own value would be. */
-function keeping<T>(reconcile: Reconcile<T>, codec: Codec<T>): Reconcile<KeptResult> {
+/** Encodes the callback's result in the same way as the operation's own value. */
+function encodeReconciled<T>(reconcile: Reconcile<T>, codec: Codec<T>): Reconcile<KeptResult> {
   return async (about) => {
     const answer = await reconcile(about);
     return typeof answer === 'object' && answer.done === true
-      ? { done: true, result: keptValue(answer.result, codec) }
+      ? { done: true, result: encodeValue(answer.result, codec) }
       : (answer as Exclude<typeof answer, { done: true }>);
   };
 }
 
-async function unprotected<T>(operation: Operation<T>): Promise<RunResult<T>> {
+async function runUnprotected<T>(operation: Operation<T>): Promise<RunResult<T>> {
   try {
     const { signal } = new AbortController();
     const value = await operation({

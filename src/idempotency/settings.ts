@@ -1,42 +1,43 @@
 import type { OnOrphan } from '../core/claim.ts';
 import { OptionError } from '../core/errors.ts';
 
-/** How a claim is held and kept. Each can be given for one call as well. */
+/** How claims are leased and how outcomes are stored. Each setting can also be given for one call. */
 export interface ClaimSettings {
   /**
-   * How long a claim outlives an owner that has died, in milliseconds; a living owner renews it at a third of that.
+   * How long a claim lasts after its owner has died, in milliseconds, at most 24 hours. A living owner renews its claim at a third of this time.
    * @default 30_000
    */
   readonly leaseMs: number;
   /**
-   * How long a living owner renews its claim, in milliseconds, at most 24 hours. One that has come to no end by then is taken for dead: its lease
-   * runs out, and its retries find an orphan (I9). An outcome that comes later still counts, where no other came first.
+   * How long an owner renews its claim, in milliseconds, at most 24 hours. An owner that has no outcome by then is taken for dead: its lease
+   * expires, and retries find an orphan (I9). A later outcome of this owner is still stored if no other outcome was stored first.
    * @default 3_600_000
    */
   readonly maxRunMs: number;
   /**
-   * How long a duplicate waits for the original's outcome, in milliseconds (I5); 0 refuses it at once.
+   * How long a duplicate waits for the original's outcome, in milliseconds, at most 24 hours (I5). With 0 it is refused at once.
    * @default 10_000
    */
   readonly waitMs: number;
   /**
-   * How long an outcome is kept, in milliseconds, at most 24 hours (I8).
+   * How long an outcome is stored, in milliseconds, at most 24 hours (I8).
    * @default 86_400_000
    */
   readonly retentionMs: number;
   /**
-   * Largest value that is kept, in bytes of UTF-8; of a larger one only its status is, and a retry is refused, never run again (I7).
+   * Largest value that is stored, in bytes of UTF-8. If a value is larger, only its status is stored. A retry is then refused, and never
+   * runs again (I7).
    * @default 1_048_576
    */
   readonly maxKeptBytes: number;
   /**
-   * What a retry does about a claim whose owner died after it had asked for dispatch (I9): `reject` it (at most once), `reexecute` (at
-   * least once), or `reconcile`, by a callback that knows.
+   * What a retry does if the claim's owner died after dispatch (I9): `reject` refuses the retry (at most once), `reexecute` runs it (at least
+   * once), `reconcile` asks a callback.
    * @default 'reject'
    */
   readonly onOrphan: OnOrphan;
   /**
-   * What happens while the store is away (I12): `refuse` executes nothing, `bypass` executes without protection.
+   * What happens while the store is down (I12): `refuse` executes nothing, `bypass` executes without protection.
    * @default 'refuse'
    */
   readonly onStoreFailure: 'refuse' | 'bypass';
@@ -45,49 +46,49 @@ export interface ClaimSettings {
 /** Some of {@link ClaimSettings}. */
 export type SettingsInput = { readonly [Name in keyof ClaimSettings]?: ClaimSettings[Name] | undefined };
 
+/** What one setting accepts, with its default: an integer from `min` to `max`, or one of `choices`. */
+export type SettingRule<Value> = { readonly default: Value } & ([Value] extends [number]
+  ? { readonly min: number; readonly max: number }
+  : { readonly choices: readonly Value[] });
+
 const DAY_MS = 86_400_000;
 
-export const DEFAULT_SETTINGS: ClaimSettings = /* @__PURE__ */ Object.freeze({
-  leaseMs: 30_000,
-  maxRunMs: 3_600_000,
-  waitMs: 10_000,
-  retentionMs: DAY_MS,
-  maxKeptBytes: 1_048_576,
-  onOrphan: 'reject',
-  onStoreFailure: 'refuse',
-});
+/** `Number.MAX_SAFE_INTEGER` by its value: bundlers do not drop a table that reads a property of a global. */
+const MAX_BYTES = 2 ** 53 - 1;
 
-export const SETTING_NAMES = /* @__PURE__ */ Object.keys(DEFAULT_SETTINGS) as (keyof ClaimSettings)[];
+/** The one table of settings. {@link settingsOf} checks by it, and the gateway makes its config schema from it. */
+export const SETTINGS: { readonly [Name in keyof ClaimSettings]: SettingRule<ClaimSettings[Name]> } = {
+  leaseMs: { min: 1, max: DAY_MS, default: 30_000 },
+  maxRunMs: { min: 1, max: DAY_MS, default: 3_600_000 },
+  waitMs: { min: 0, max: DAY_MS, default: 10_000 },
+  retentionMs: { min: 1, max: DAY_MS, default: DAY_MS },
+  maxKeptBytes: { min: 0, max: MAX_BYTES, default: 1_048_576 },
+  onOrphan: { choices: ['reject', 'reexecute', 'reconcile'], default: 'reject' },
+  onStoreFailure: { choices: ['refuse', 'bypass'], default: 'refuse' },
+};
 
-const RANGES = /* @__PURE__ */ Object.freeze({
-  leaseMs: [1, DAY_MS],
-  maxRunMs: [1, DAY_MS],
-  waitMs: [0, DAY_MS],
-  retentionMs: [1, DAY_MS],
-  maxKeptBytes: [0, Number.MAX_SAFE_INTEGER],
-} as const);
+export const SETTING_NAMES = /* @__PURE__ */ Object.keys(SETTINGS) as (keyof ClaimSettings)[];
 
-const CHOICES = {
-  onOrphan: ['reject', 'reexecute', 'reconcile'],
-  onStoreFailure: ['refuse', 'bypass'],
-} as const;
+export const DEFAULT_SETTINGS = /* @__PURE__ */ Object.freeze(
+  /* @__PURE__ */ Object.fromEntries(/* @__PURE__ */ SETTING_NAMES.map((name) => [name, SETTINGS[name].default])),
+) as unknown as ClaimSettings;
 
 /**
- * `given` over `defaults`; what is undefined is as if it were absent.
+ * Puts `given` over `defaults`. An undefined value counts as absent.
  * @throws OptionError
  */
 export function settingsOf(given: SettingsInput, defaults: ClaimSettings): ClaimSettings {
-  if (!SETTING_NAMES.some((name) => given[name] !== undefined)) return defaults;
-  for (const [name, [min, max]] of Object.entries(RANGES)) {
-    const value: unknown = Reflect.get(given, name);
-    if (value !== undefined && !(Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max))
-      throw new OptionError(name, value, `must be an integer from ${min} to ${max}`);
-  }
-  for (const [name, choices] of Object.entries(CHOICES)) {
-    const value: unknown = Reflect.get(given, name);
-    if (value !== undefined && !choices.some((choice) => choice === value))
-      throw new OptionError(name, value, `must be one of ${choices.join(', ')}`);
-  }
   const present = SETTING_NAMES.filter((name) => given[name] !== undefined);
+  if (present.length === 0) return defaults;
+  for (const name of present) checkSetting(name, given[name]);
   return { ...defaults, ...Object.fromEntries(present.map((name) => [name, given[name]])) };
+}
+
+function checkSetting(name: keyof ClaimSettings, value: unknown): void {
+  const rule: SettingRule<number> | SettingRule<string> = SETTINGS[name];
+  if ('choices' in rule) {
+    if (!rule.choices.some((choice) => choice === value))
+      throw new OptionError(name, value, `must be one of ${rule.choices.join(', ')}`);
+  } else if (!Number.isSafeInteger(value) || Number(value) < rule.min || Number(value) > rule.max)
+    throw new OptionError(name, value, `must be an integer from ${rule.min} to ${rule.max}`);
 }

@@ -1,82 +1,77 @@
 import type { Clock } from '../core/clock.ts';
 
 interface Entry {
-  readonly list: List;
+  readonly queue: Queue;
   readonly dueAt: number;
-  /** Undefined once it was called or cancelled. */
+  /** Undefined after it was called or cancelled. */
   call: (() => void) | undefined;
-  before: Entry | undefined;
-  after: Entry | undefined;
+  previous: Entry | undefined;
+  next: Entry | undefined;
 }
 
-/** Calls after one and the same time, so that the first to come is the first that is due. */
-interface List {
-  readonly ms: number;
+/** All calls with the same delay. The first call in the queue is therefore the first one due. */
+interface Queue {
+  readonly delayMs: number;
   first: Entry | undefined;
   last: Entry | undefined;
 }
 
 /**
- * One timer of the platform's for all that is to come after the same time, where most of it is cancelled long before: a lease is renewed for one
- * claim in thousands, and a timer for each would cost more than the claim. A timer that has nothing to call any more ends with its time.
+ * One platform timer per delay. Almost all calls are cancelled long before they are due: a lease is renewed for one
+ * claim in thousands, and a timer per claim would cost more than the claim. A timer that has nothing left to call is
+ * not set again.
  */
 export class SharedTimers {
-  readonly #clock: Clock;
-  readonly #wait: (call: () => void, ms: number) => void;
-  readonly #lists = new Map<number, List>();
+  readonly #queues = new Map<number, Queue>();
 
-  constructor(clock: Clock, wait: (call: () => void, ms: number) => void) {
-    this.#clock = clock;
-    this.#wait = wait;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly setTimer: (call: () => void, ms: number) => void,
+  ) {}
 
+  /** Calls `call` once, `ms` milliseconds from now or later. Returns a function that cancels the call. */
   after(ms: number, call: () => void): () => void {
-    const entry: Entry = {
-      list: this.#list(ms),
-      dueAt: this.#clock.now() + ms,
-      call,
-      before: undefined,
-      after: undefined,
-    };
+    const queue = this.#queueFor(ms);
+    const entry: Entry = { queue, dueAt: this.clock.now() + ms, call, previous: undefined, next: undefined };
     append(entry);
     return () => remove(entry);
   }
 
-  #list(ms: number): List {
-    const known = this.#lists.get(ms);
-    if (known !== undefined) return known;
-    const list: List = { ms, first: undefined, last: undefined };
-    this.#lists.set(ms, list);
-    this.#wait(() => this.#due(list), ms);
-    return list;
+  #queueFor(delayMs: number): Queue {
+    const existing = this.#queues.get(delayMs);
+    if (existing !== undefined) return existing;
+    const queue: Queue = { delayMs, first: undefined, last: undefined };
+    this.#queues.set(delayMs, queue);
+    this.setTimer(() => this.#callDue(queue), delayMs);
+    return queue;
   }
 
-  #due(list: List): void {
-    const now = this.#clock.now();
-    for (let next = list.first; next !== undefined && next.dueAt <= now; next = list.first) {
-      const { call } = next;
-      remove(next);
+  #callDue(queue: Queue): void {
+    const now = this.clock.now();
+    for (let due = queue.first; due !== undefined && due.dueAt <= now; due = queue.first) {
+      const { call } = due;
+      remove(due);
       call?.();
     }
-    if (list.first === undefined) this.#lists.delete(list.ms);
-    else this.#wait(() => this.#due(list), Math.max(1, list.first.dueAt - now));
+    if (queue.first === undefined) this.#queues.delete(queue.delayMs);
+    else this.setTimer(() => this.#callDue(queue), Math.max(1, queue.first.dueAt - now));
   }
 }
 
 function append(entry: Entry): void {
-  const { list } = entry;
-  entry.before = list.last;
-  if (list.last === undefined) list.first = entry;
-  else list.last.after = entry;
-  list.last = entry;
+  const { queue } = entry;
+  entry.previous = queue.last;
+  if (queue.last === undefined) queue.first = entry;
+  else queue.last.next = entry;
+  queue.last = entry;
 }
 
 function remove(entry: Entry): void {
   if (entry.call === undefined) return;
   entry.call = undefined;
-  const { list, before, after } = entry;
-  if (before === undefined) list.first = after;
-  else before.after = after;
-  if (after === undefined) list.last = before;
-  else after.before = before;
+  const { queue, previous, next } = entry;
+  if (previous === undefined) queue.first = next;
+  else previous.next = next;
+  if (next === undefined) queue.last = previous;
+  else next.previous = previous;
 }

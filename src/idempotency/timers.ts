@@ -1,39 +1,39 @@
 import { type Clock, monotonicClock } from '../core/clock.ts';
 import { SharedTimers } from './shared-timers.ts';
 
-/** Time as a parameter, with a way to be called back. */
+/** A clock with timers. Tests pass their own. */
 export interface Timers extends Clock {
   /**
-   * Calls back once, `ms` from now or later; gives what prevents it.
-   * @param background whether a process with nothing else to do may end before
+   * Calls `call` once, `ms` milliseconds from now or later. Returns a function that cancels the call.
+   * @param background if true, the process may exit before the call when it has nothing else to do
    */
   after(ms: number, call: () => void, background: boolean): () => void;
 }
 
-/** The longest that a timer can count; a longer one would fire at once. */
-const LONGEST_MS = 2 ** 31 - 1;
+/** The longest delay that `setTimeout` accepts; it fires at once for a longer one. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * Whether a timer may serve others than the request that set it. On Workers, with or without their compatibility with Node, it ends with that request;
- * of what is no process nothing is known.
+ * Whether a timer may serve other requests than the one that set it. On Cloudflare Workers, with or without Node.js
+ * compatibility, a timer ends with its request. Without `process`, the platform is unknown, so timers are not shared.
  */
-function outliveRequests(): boolean {
+function timersOutliveRequests(): boolean {
   const { process, navigator } = globalThis as { process?: NodeJS.Process; navigator?: { userAgent?: string } };
   return process?.versions?.node !== undefined && navigator?.userAgent !== 'Cloudflare-Workers';
 }
 
-/** The platform's own. */
+/** The timers of the platform. */
 export function createSystemTimers(): Timers {
   const { now } = monotonicClock;
-  const shared = outliveRequests()
+  const shared = timersOutliveRequests()
     ? new SharedTimers(monotonicClock, (call, ms) => void setTimeout(call, ms).unref?.())
     : undefined;
   return {
     now,
     after(ms, call, background) {
-      const shortMs = Math.min(ms, LONGEST_MS);
-      if (background && shared !== undefined) return shared.after(shortMs, call);
-      const timer = setTimeout(call, shortMs);
+      const delayMs = Math.min(ms, MAX_DELAY_MS);
+      if (background && shared !== undefined) return shared.after(delayMs, call);
+      const timer = setTimeout(call, delayMs);
       return () => clearTimeout(timer);
     },
   };

@@ -1,39 +1,37 @@
+import { claimName } from '../core/claim-id.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Timers } from './timers.ts';
 
-/** Duplicates of this process that wait for an original, so that one that is here too can wake them at once (I5). */
+/** Duplicates in this process that wait for an original. An original in the same process wakes them at once (I5). */
 export class Waiters {
-  readonly #timers: Timers;
   readonly #byKey = new Map<string, Set<Waiter>>();
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
-  }
+  constructor(private readonly timers: Timers) {}
 
-  /** Those who wait now. */
+  /** How many duplicates wait now. */
   get size(): number {
     let size = 0;
     for (const waiters of this.#byKey.values()) size += waiters.size;
     return size;
   }
 
-  /** From now on every {@link wake} is heard, also one between two waits. */
+  /** Adds a waiter. From now on it notices every {@link wake}, also one between two calls of its `wait`. */
   join(id: ClaimId): Waiter {
-    const name = nameOf(id);
-    const others = this.#byKey.get(name) ?? new Set();
-    this.#byKey.set(name, others);
-    const waiter = new Waiter(this.#timers, () => {
-      others.delete(waiter);
-      if (others.size === 0) this.#byKey.delete(name);
+    const name = claimName(id);
+    const waiters = this.#byKey.get(name) ?? new Set();
+    this.#byKey.set(name, waiters);
+    const waiter = new Waiter(this.timers, () => {
+      waiters.delete(waiter);
+      if (waiters.size === 0) this.#byKey.delete(name);
     });
-    others.add(waiter);
+    waiters.add(waiter);
     return waiter;
   }
 
-  /** Something happened to the key: everybody who waits for it looks again. */
+  /** The claim of this key changed: every duplicate that waits for it looks again. */
   wake(id: ClaimId): void {
     if (this.#byKey.size === 0) return;
-    for (const waiter of this.#byKey.get(nameOf(id)) ?? []) waiter.wake();
+    for (const waiter of this.#byKey.get(claimName(id)) ?? []) waiter.wake();
   }
 
   wakeAll(): void {
@@ -41,28 +39,26 @@ export class Waiters {
   }
 }
 
-/** One who waits. */
+/** One waiting duplicate. */
 export class Waiter {
-  readonly #timers: Timers;
-  readonly leave: () => void;
   #woken = false;
   #resume: (() => void) | undefined;
 
-  constructor(timers: Timers, leave: () => void) {
-    this.#timers = timers;
-    this.leave = leave;
-  }
+  constructor(
+    private readonly timers: Timers,
+    readonly leave: () => void,
+  ) {}
 
   wake(): void {
     this.#woken = true;
     this.#resume?.();
   }
 
-  /** Until woken, at most `ms`; at once where it was woken since the last time. Ends when `signal` fires. */
+  /** Waits for {@link wake}, an abort, or `ms`. Returns at once if it was woken since the last wait. */
   async wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
     if (!(this.#woken || signal?.aborted)) {
       await new Promise<void>((resolve) => {
-        const cancel = this.#timers.after(ms, resolve, false);
+        const cancel = this.timers.after(ms, resolve, false);
         this.#resume = () => {
           cancel();
           resolve();
@@ -74,9 +70,4 @@ export class Waiter {
     }
     this.#woken = false;
   }
-}
-
-/** Two different pairs never meet. */
-function nameOf({ scope, key }: ClaimId): string {
-  return `${scope.length}:${scope}${key}`;
 }

@@ -3,51 +3,51 @@ import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { checkOptions, isPlainObject, readByName } from '../core/options.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
 
-/** All methods, with where it counts. */
+/** The limit that applies to all routes, and the scope of its counters. */
 export interface ScopedLimitInput {
-  /** The limit itself, as in `['60/1m', '5000/1d']`. */
+  /** The windows, as in `['60/1m', '5000/1d']`. */
   readonly windows: LimitInput;
   /**
-   * `route`: each route has a count of its own against it (S1). `account`: one count shared by the account's routes.
+   * `route`: each route of an account has its own counter (S1). `account`: all routes of an account share one counter.
    * @default 'route'
    */
   readonly scope?: AllMethodsScope;
 }
 
-/** The limits of one layer. What is absent is left to the layer below; `[]` says "no such limit here". */
+/** The limits of one layer. A limit that is absent comes from a less specific layer. `[]` removes the limit. */
 export interface LimitSet {
-  /** Applies to every route alike. */
+  /** Applies to every route. */
   readonly allMethods?: LimitInput | ScopedLimitInput | undefined;
-  /** Additional limits by route, as in `{ 'POST /api/v1/emails': ['10/1m', '200/1d'] }`. */
+  /** Additional limits per route, as in `{ 'POST /api/v1/emails': ['10/1m', '200/1d'] }`. */
   readonly routes?: Readonly<Record<string, LimitInput>> | undefined;
 }
 
-/** Limits in layers: for each limit by name the most specific layer that has it wins: account, then provider, then default. */
+/** Each limit comes from the most specific layer that has it: account, then provider, then default. */
 export interface LayeredLimits {
-  /** Limits of everybody. */
+  /** Limits of every account. */
   readonly default?: LimitSet | undefined;
-  /** Over `default`, by the subject's provider. */
+  /** Limits per provider. They replace those of `default`. */
   readonly providers?: Readonly<Record<string, LimitSet>> | undefined;
-  /** Over both, by the subject's account. */
+  /** Limits per account. They replace those of `providers` and `default`. */
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 
-/** A checked limit of All methods. Without a scope of its own it counts where the layer below does: what adjusts a limit does not move it. */
+/** Without its own scope, it uses that of the less specific layer, so that an adjustment keeps the scope. */
 interface AllMethods {
   readonly windows: Limit;
   readonly scope: AllMethodsScope | undefined;
 }
 
 /**
- * The limits of one layer, checked.
- * Mutable through {@link adjustAllMethods} and {@link adjustRoute}; what it was made of stays, to go back to.
+ * The checked limits of one layer. {@link adjustAllMethods} and {@link adjustRoute} change them, and can restore the
+ * initial ones.
  */
 export class Layer {
   readonly #initial: { readonly allMethods: AllMethods | undefined; readonly routes: ReadonlyMap<string, Limit> };
   #allMethods: AllMethods | undefined;
   readonly #routes: Map<string, Limit>;
 
-  /** @throws LimitError, OptionError naming the place under `place` */
+  /** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
   constructor(set: LimitSet = {}, place = 'limits') {
     checkOptions(set, ['allMethods', 'routes'], place);
     const { allMethods, routes } = set;
@@ -60,21 +60,22 @@ export class Layer {
     return this.#allMethods;
   }
 
-  route(route: string): Limit | undefined {
+  routeLimit(route: string): Limit | undefined {
     return this.#routes.get(route);
   }
 
-  /** Routes that have a limit of their own here. */
+  /** Routes that have their own limit in this layer. */
   get routes(): Iterable<string> {
     return this.#routes.keys();
   }
 
-  /** A new limit, or undefined for what the layer was made with (S10). The scope stays. */
+  /** Sets a new limit; undefined restores the initial one (S10). The scope does not change. */
   adjustAllMethods(windows: Limit | undefined): void {
     const { allMethods } = this.#initial;
     this.#allMethods = windows === undefined ? allMethods : { windows, scope: allMethods?.scope };
   }
 
+  /** Sets a new limit; undefined restores the initial one (S10). */
   adjustRoute(route: string, limit: Limit | undefined): void {
     const next = limit ?? this.#initial.routes.get(route);
     if (next === undefined) this.#routes.delete(route);
@@ -82,9 +83,9 @@ export class Layer {
   }
 }
 
-/** The plan of a route from its layers, the most specific first. */
-export function planOf(layers: readonly Layer[], route: string): Plan {
-  const routeLimit = firstDefined(layers, (layer) => layer.route(route));
+/** Creates the plan of a route from its layers, the most specific first. */
+export function createLayeredPlan(layers: readonly Layer[], route: string): Plan {
+  const routeLimit = firstDefined(layers, (layer) => layer.routeLimit(route));
   const allMethods = firstDefined(layers, (layer) => layer.allMethods);
   const scope = firstDefined(layers, (layer) => layer.allMethods?.scope);
   return createPlan(routeLimit ?? [], allMethods?.windows ?? [], scope);

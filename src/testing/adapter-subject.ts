@@ -1,62 +1,69 @@
 import type { Gate } from '../gate/gate.ts';
-import type { IdempotentRequest } from '../gate/idempotency-stage.ts';
+import type { IdempotentRequest } from '../gate/idempotent-request.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 
-/** What a handler of the suite reads of its request. */
+/** The part of a request that the handlers of the suite read. */
 export interface SuiteRequest {
-  /** The body, as the framework gives it to a handler. */
+  /** The body as the framework passes it to a handler. */
   body(): Uint8Array | Promise<Uint8Array>;
 }
 
-/** What a handler of the suite answers. */
+/** A response of a handler of the suite. */
 export interface SuiteAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Text, bytes, nothing, or pieces that are to be streamed as they come. */
+  /** Text, bytes, nothing, or chunks that must be streamed as they come. */
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
 }
 
 /**
- * The handler behind the gate. It rejects or throws where the suite wants a handler that fails, before or after it wrote: what the framework does
- * with an error of a handler is to be done with it.
- * @param write answers in the framework's own manner; is called again by a handler that answers twice
+ * The handler behind the gate. In some cases it rejects or throws, before or after it called `write`. Pass the error to
+ * the framework as if the framework's own handler had failed.
+ * @param write sends the response with the framework's own functions; in one case the handler calls it twice
  */
 export type SuiteHandler = (request: SuiteRequest, write: (answer: SuiteAnswer) => unknown) => Promise<void>;
 
-/** What the subject is to serve. */
+/** What the server of the subject must serve. */
 export interface SuiteApp<Request> {
-  /** To be mounted in front of every route. */
+  /** Must be mounted in front of every route. */
   readonly gate: Gate<Request>;
-  /** For every method; the paths are `/things/:id`, without options of its own, and `/priced/:id`, with some. */
+  /** Routes for every method: `/things/:id` without options, and `/priced/:id` with options. */
   readonly routes: readonly { readonly path: string; readonly options: RouteOptions<Request> | undefined }[];
   readonly handle: SuiteHandler;
 }
 
-/** A server that runs. */
+/** A running server. */
 export interface SuiteServer {
-  /** On 127.0.0.1; where there is no socket, give `fetch`. */
+  /** The port on 127.0.0.1. Leave it out if the server has no socket, and set `fetch`. */
   readonly port?: number | undefined;
-  /** In place of a socket, or of HTTP/1 on it. Cases that need the one or the other are then left out. */
+  /**
+   * Sends requests if there is no socket, or if the socket does not speak HTTP/1. Cases that need these are then left
+   * out.
+   */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
-  /** Stops it, idle connections included. */
+  /** Stops the server, and closes its idle connections. */
   close(): unknown;
 }
 
-/** The adapter to be judged. */
+/** The adapter under test. */
 export interface AdapterSubject<Request> {
   readonly name: string;
-  /** Serves anew; called for every case. */
+  /** Starts a new server. Called for every case. */
   listen(app: SuiteApp<Request>): SuiteServer | Promise<SuiteServer>;
-  /** A header of the framework's request, as a resolver reads it. */
+  /** Returns a header of the framework's request, as a resolver reads it. */
   header(request: Request, name: string): string | undefined;
-  /** `POST /things/:id`: the adapter's own resolver of the matched route, where it has one. */
+  /** Returns `POST /things/:id`, by the adapter's own `routeOf` if it has one. */
   route(request: Request): string | undefined;
-  /** The adapter's own. */
+  /** The adapter's own `idempotentRequest`. */
   idempotentRequest(
     request: Request,
     options: { readonly scope: string; readonly maxBytes?: number },
   ): IdempotentRequest | KeyFault | undefined | Promise<IdempotentRequest | KeyFault | undefined>;
-  /** Cases that do not hold, by name, each with the reason. They are run all the same: one that holds after all is a fault. */
+  /**
+   * Names of the cases that fail, each with the reason. These cases are run too, and must fail: a gap that was closed
+   * must be removed.
+   * @default {}
+   */
   readonly gaps?: Readonly<Record<string, string>> | undefined;
 }

@@ -3,19 +3,22 @@ import type { Limit, Window } from '../core/limit.ts';
 import { createPlan, type Plan } from '../core/plan.ts';
 
 /**
- * One step of a history. Plain data, so that a failing history can be kept as JSON; what depends on the state (which decision,
- * whose edge) is a number that the runner takes modulo what there is.
+ * One step of a history. It is plain data, so a failing history can be saved as JSON. What depends on the state (which
+ * decision, which window) is a number; the runner takes it modulo the number of choices.
  */
 export type Command =
   | { readonly type: 'consume'; readonly account: string; readonly route: string; readonly cost: number }
   | { readonly type: 'peek'; readonly account: string; readonly route: string }
-  /** Refunds the `pick`-th earlier decision, whatever it was and however often it was refunded. */
+  /** Refunds the `pick`-th earlier decision, even if it was a rejection or was refunded before. */
   | { readonly type: 'refund'; readonly pick: number }
   /** From now on the route has plan `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
   | { readonly type: 'advance'; readonly ms: number }
-  /** To `offset` ms after the end of the `pick`-th window that the pair sees active; without one, by the duration of the `pick`-th. */
+  /**
+   * Moves the clock to `offset` ms after the end of the `pick`-th window of the pair. A window that is not active is
+   * assumed to start now.
+   */
   | {
       readonly type: 'edge';
       readonly account: string;
@@ -25,7 +28,7 @@ export type Command =
     }
   | { readonly type: 'step-back'; readonly ms: number };
 
-/** What happened to a store, from the start. Every route begins with the first plan. */
+/** What happens to a store, from its creation. Every route starts with the first plan. */
 export interface History {
   readonly plans: readonly Plan[];
   readonly commands: readonly Command[];
@@ -33,15 +36,21 @@ export interface History {
 
 /** Options of {@link createArbitraries}. */
 export interface ArbitrariesOptions {
-  /** Names that histories use. Few, so that they meet. */
+  /**
+   * Accounts of the histories; few, so that commands often share one.
+   * @default ['a', 'b']
+   */
   readonly accounts?: readonly string[];
-  /** As few. */
+  /**
+   * Routes of the histories; few, for the same reason.
+   * @default ['r', 's']
+   */
   readonly routes?: readonly string[];
   /** @default 60 */
   readonly maxCommands?: number;
 }
 
-/** What {@link createArbitraries} makes. Durations are in milliseconds. */
+/** What {@link createArbitraries} returns. Durations are in milliseconds. */
 export interface Arbitraries {
   readonly duration: FastCheck.Arbitrary<number>;
   readonly window: FastCheck.Arbitrary<Window>;
@@ -54,18 +63,19 @@ const LONGEST_MS = 400 * 86_400_000;
 const LONGEST_EXPONENT = Math.floor(Math.log2(LONGEST_MS));
 
 /**
- * Arbitraries of limits and of what happens to them. fast-check is passed in, so that `headgate/testing` loads without it.
+ * Creates arbitraries of limits and of histories. fast-check is a parameter, so that `headgate/testing` loads without
+ * it.
  * @example
  * const { history } = createArbitraries(fc);
  */
 export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOptions = {}): Arbitraries {
   const { accounts = ['a', 'b'], routes = ['r', 's'], maxCommands = 60 } = options;
 
-  // Log-distributed: as many below a second as between a week and a year, since each scale has bugs of its own.
+  // Log-distributed: as many below a second as between a week and a year, because each scale has its own bugs.
   const duration = fc
     .tuple(fc.integer({ min: 0, max: LONGEST_EXPONENT }), fc.integer({ min: 0, max: 1023 }))
     .map(([exponent, part]) => Math.min(LONGEST_MS, Math.floor(2 ** exponent * (1 + part / 1024))));
-  // Small ones reject within a short history; the largest find sums that leave the safe integers.
+  // Small ones reject within a short history. The largest find sums that are not safe integers.
   const max = fc.oneof(
     { arbitrary: fc.nat(4), weight: 10 },
     { arbitrary: fc.nat(20), weight: 8 },
@@ -88,7 +98,7 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
       .tuple(limitOf(durations), limitOf(durations), fc.constantFrom('route' as const, 'account' as const))
       .map(([route, allMethods, scope]) => createPlan(route, allMethods, scope));
 
-  // The plans of a history draw from one pool of durations, so that an adjustment keeps some windows and drops others.
+  // The plans of one history use a common pool of durations, so an adjustment keeps some windows and drops others.
   const plans = fc
     .uniqueArray(duration, { minLength: 1, maxLength: 4 })
     .chain((pool) => fc.array(planOf(fc.constantFrom(...pool)), { minLength: 1, maxLength: 3 }));
@@ -128,7 +138,7 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
     window: windowOf(duration),
     limit: limitOf(duration),
     plan: planOf(duration),
-    // 'max' makes all lengths as likely: fast-check would mostly draw histories of a few commands.
+    // 'max' makes all lengths equally likely. By default fast-check would mostly create histories of a few commands.
     history: fc.record({ plans, commands: fc.array(command, { minLength: 1, maxLength: maxCommands, size: 'max' }) }),
   };
 }

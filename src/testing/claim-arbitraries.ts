@@ -2,7 +2,7 @@ import type FastCheck from 'fast-check';
 import type { OnOrphan } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 
-interface OfOwner {
+interface AttemptAction {
   readonly id: ClaimId;
   readonly token: string;
   readonly fingerprint: string;
@@ -10,11 +10,11 @@ interface OfOwner {
 }
 
 /**
- * One step in the life of a few keys. Plain data, so that a failing history can be kept as JSON. A `generation` is given as a difference
- * to what the token was told last: 0 is what an honest owner says.
+ * One step in a history of a few keys. It is plain data, so a failing history can be saved as JSON. `generation` is the
+ * difference to the last generation that the token got: an honest owner sends 0.
  */
 export type ClaimAction =
-  | (OfOwner & {
+  | (AttemptAction & {
       readonly type: 'begin';
       readonly leaseMs: number;
       readonly onOrphan: OnOrphan;
@@ -22,24 +22,30 @@ export type ClaimAction =
       /** Milliseconds from now until the command's deadline. */
       readonly deadlineMs?: number | undefined;
     })
-  | (OfOwner & { readonly type: 'extend' | 'dispatch'; readonly leaseMs: number; readonly generation: number })
-  | (OfOwner & { readonly type: 'complete'; readonly status: string; readonly value?: string | undefined })
-  | (OfOwner & { readonly type: 'abandon'; readonly generation?: number | undefined })
+  | (AttemptAction & { readonly type: 'extend' | 'dispatch'; readonly leaseMs: number; readonly generation: number })
+  | (AttemptAction & { readonly type: 'complete'; readonly status: string; readonly value?: string | undefined })
+  | (AttemptAction & { readonly type: 'abandon'; readonly generation?: number | undefined })
   | { readonly type: 'advance'; readonly ms: number }
-  /** To `offset` ms after the end of the key's lease, or of its retention. */
+  /** Moves the clock to `offset` ms after the end of the key's lease, or of its retention. */
   | { readonly type: 'edge'; readonly id: ClaimId; readonly of: 'lease' | 'retention'; readonly offset: number };
 
 /** Options of {@link createClaimArbitraries}. */
 export interface ClaimArbitrariesOptions {
-  /** Few, so that owners meet. */
+  /**
+   * Few, so that attempts often share a key.
+   * @default two keys of the scope `app`
+   */
   readonly ids?: readonly ClaimId[];
-  /** As few: what owners prove themselves with. */
+  /**
+   * Tokens of the attempts; few, for the same reason.
+   * @default ['a', 'b', 'c', 'd']
+   */
   readonly tokens?: readonly string[];
   /** @default 60 */
   readonly maxActions?: number;
 }
 
-/** What {@link createClaimArbitraries} makes. */
+/** What {@link createClaimArbitraries} returns. */
 export interface ClaimArbitraries {
   readonly action: FastCheck.Arbitrary<ClaimAction>;
   readonly history: FastCheck.Arbitrary<readonly ClaimAction[]>;
@@ -51,7 +57,7 @@ const IDS: readonly ClaimId[] = [
 ];
 
 /**
- * Arbitraries of what happens to claims. fast-check is passed in, so that `headgate/testing` loads without it.
+ * Creates arbitraries of histories of claims. fast-check is a parameter, so that `headgate/testing` loads without it.
  * @example
  * const { history } = createClaimArbitraries(fc);
  */
@@ -67,7 +73,7 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
     id,
     token: oneOf(...tokens),
     fingerprint: mostly(oneOf('f'), oneOf('g')),
-    // Mostly longer than a lease, or nobody would ever meet.
+    // Mostly longer than a lease: otherwise attempts would never find another attempt's claim.
     retentionMs: mostly(fc.integer({ min: 60, max: 600 }), fc.oneof(fc.nat(60), oneOf(86_400_000))),
   };
   const generation = mostly(oneOf(0), oneOf(-1, 1));
@@ -81,7 +87,7 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
     dispatch: fc.boolean(),
     deadlineMs: mostly(oneOf(undefined), fc.integer({ min: -1, max: 1 })),
   });
-  const held = fc.record({ type: oneOf('extend' as const, 'dispatch' as const), ...owner, leaseMs, generation });
+  const renewal = fc.record({ type: oneOf('extend' as const, 'dispatch' as const), ...owner, leaseMs, generation });
   const complete = fc.record({ type: oneOf('complete' as const), ...owner, status: oneOf('200', '500'), value });
   const abandon = fc.record({
     type: oneOf('abandon' as const),
@@ -97,7 +103,7 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
   });
   const action: FastCheck.Arbitrary<ClaimAction> = fc.oneof(
     { arbitrary: begin, weight: 10 },
-    { arbitrary: held, weight: 8 },
+    { arbitrary: renewal, weight: 8 },
     { arbitrary: complete, weight: 2 },
     { arbitrary: abandon, weight: 4 },
     { arbitrary: advance, weight: 3 },
@@ -105,7 +111,7 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
   );
   return {
     action,
-    // 'max' makes all lengths as likely: fast-check would mostly draw histories of a few actions.
+    // 'max' makes all lengths equally likely. By default fast-check would mostly create histories of a few actions.
     history: fc.array(action, { minLength: 1, maxLength: maxActions, size: 'max' }),
   };
 }

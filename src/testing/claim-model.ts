@@ -13,40 +13,40 @@ import type {
 import type { Clock } from '../core/clock.ts';
 import type { ClaimId, ClaimView } from '../core/ports.ts';
 
-/** The rules of a claim without a single optimization, told as the table of `docs/claims.md` tells them. */
+/** The rules of a claim, without any optimization, in the form of the tables in `docs/claims.md`. */
 export interface ClaimModel {
-  /** What `begin` of a `ClaimStore` must say. */
+  /** Replies as `begin` of a `ClaimStore` must. */
   begin(id: ClaimId, command: BeginCommand): BeginReply;
-  /** What `extend` of a `ClaimStore` must say. */
+  /** Replies as `extend` of a `ClaimStore` must. */
   extend(id: ClaimId, command: HeldCommand): HeldReply;
-  /** What `dispatch` of a `ClaimStore` must say. */
+  /** Replies as `dispatch` of a `ClaimStore` must. */
   dispatch(id: ClaimId, command: HeldCommand): HeldReply;
-  /** What `complete` of a `ClaimStore` must say. */
+  /** Replies as `complete` of a `ClaimStore` must. */
   complete(id: ClaimId, command: CompleteCommand): CompleteReply;
-  /** What `abandon` of a `ClaimStore` must say. */
+  /** Replies as `abandon` of a `ClaimStore` must. */
   abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
-  /** What `inspect` of a `ClaimStore` must say. */
+  /** Replies as `inspect` of a `ClaimStore` must. */
   inspect(id: ClaimId): ClaimView | undefined;
 }
 
-type Column = 'ABSENT' | 'FREE' | 'IN_PROGRESS' | 'COMPLETED';
-type Line = 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon';
+type State = 'ABSENT' | 'FREE' | 'IN_PROGRESS' | 'COMPLETED';
+type CommandName = 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon';
 
-/** What stands under a key. One object a key, written over in its place. */
-interface Sheet {
-  column: Column;
-  print: string;
+/** The state of one key. There is one object per key, and commands change it in place. */
+interface ModelRecord {
+  state: State;
+  fingerprint: string;
   owner: string;
   generation: number;
-  mark: boolean;
+  dispatched: boolean;
   inherited: boolean;
-  leaseEnds: number;
-  forgottenAt: number;
+  leaseEndsAt: number;
+  expiresAt: number;
   result: KeptResult | undefined;
 }
 
-/** A command with everything that any of them says. */
-interface Message extends ClaimCommand {
+/** A command with the fields of all commands. */
+interface AnyCommand extends ClaimCommand {
   readonly generation?: number | undefined;
   readonly leaseMs?: number;
   readonly onOrphan?: string;
@@ -54,159 +54,166 @@ interface Message extends ClaimCommand {
   readonly result?: KeptResult;
 }
 
-type Cell = (sheet: Sheet, message: Message, now: number) => object;
+/** A cell of the table: changes the record, and returns the reply. */
+type Cell = (record: ModelRecord, command: AnyCommand, now: number) => object;
 
-/** Writes the changes, and renews the retention, which is never shorter than the lease. */
-function write(sheet: Sheet, { retentionMs }: Message, now: number, changes: Partial<Sheet>): void {
-  Object.assign(sheet, changes);
-  sheet.forgottenAt = Math.max(now + retentionMs, sheet.leaseEnds);
+/** Writes the changes, and starts the retention again, which is never shorter than the lease. */
+function write(record: ModelRecord, { retentionMs }: AnyCommand, now: number, changes: Partial<ModelRecord>): void {
+  Object.assign(record, changes);
+  record.expiresAt = Math.max(now + retentionMs, record.leaseEndsAt);
 }
 
 const lost: Cell = () => ({ kind: 'lost' });
 const settled: Cell = ({ result }) => ({ kind: 'settled', result });
 
-const claim: Cell = (sheet, message, now) => {
-  write(sheet, message, now, {
-    column: 'IN_PROGRESS',
-    print: message.fingerprint,
-    owner: message.token,
-    generation: sheet.generation + 1,
-    mark: message.dispatch === true,
+const claim: Cell = (record, command, now) => {
+  write(record, command, now, {
+    state: 'IN_PROGRESS',
+    fingerprint: command.fingerprint,
+    owner: command.token,
+    generation: record.generation + 1,
+    dispatched: command.dispatch === true,
     inherited: false,
-    leaseEnds: now + (message.leaseMs as number),
+    leaseEndsAt: now + (command.leaseMs as number),
     result: undefined,
   });
-  return { kind: 'claimed', generation: sheet.generation, inherited: false, dispatched: sheet.mark };
+  return { kind: 'claimed', generation: record.generation, inherited: false, dispatched: record.dispatched };
 };
 
-const inherit: Cell = (sheet, message, now) => {
-  write(sheet, message, now, {
-    owner: message.token,
-    generation: sheet.generation + 1,
+const inherit: Cell = (record, command, now) => {
+  write(record, command, now, {
+    owner: command.token,
+    generation: record.generation + 1,
     inherited: true,
-    leaseEnds: now + (message.leaseMs as number),
+    leaseEndsAt: now + (command.leaseMs as number),
   });
-  return { kind: 'claimed', generation: sheet.generation, inherited: true, dispatched: false };
+  return { kind: 'claimed', generation: record.generation, inherited: true, dispatched: false };
 };
 
-const beginAgain: Cell = (sheet, message, now) => {
-  write(sheet, message, now, { leaseEnds: now + (message.leaseMs as number) });
-  const { generation, inherited, mark } = sheet;
-  return { kind: 'claimed', generation, inherited, dispatched: inherited ? false : mark };
+const beginAgain: Cell = (record, command, now) => {
+  write(record, command, now, { leaseEndsAt: now + (command.leaseMs as number) });
+  const { generation, inherited, dispatched } = record;
+  return { kind: 'claimed', generation, inherited, dispatched: inherited ? false : dispatched };
 };
 
-const inProgress: Cell = ({ leaseEnds }, _, now) => ({ kind: 'in_progress', remainingMs: leaseEnds - now });
+const inProgress: Cell = ({ leaseEndsAt }, _, now) => ({ kind: 'in_progress', remainingMs: leaseEndsAt - now });
 const orphan: Cell = () => ({ kind: 'orphan' });
 
-/** `begin` on IN_PROGRESS: the first row that fits. */
-const BEGIN_ON_IN_PROGRESS: readonly (readonly [(sheet: Sheet, message: Message, now: number) => boolean, Cell])[] = [
-  [({ owner }, { token }) => owner === token, beginAgain],
-  [({ leaseEnds }, _, now) => leaseEnds > now, inProgress],
-  [({ mark }) => !mark, claim],
-  [(_, { onOrphan }) => onOrphan === 'reject', orphan],
-  [() => true, inherit],
-];
-
-const beginOnInProgress: Cell = (sheet, message, now) => {
-  for (const [fits, cell] of BEGIN_ON_IN_PROGRESS) if (fits(sheet, message, now)) return cell(sheet, message, now);
-  throw new Error('the last row always fits');
+/** `begin` on IN_PROGRESS: the first row of its table that applies. */
+const beginOnInProgress: Cell = (record, command, now) => {
+  if (record.owner === command.token) return beginAgain(record, command, now);
+  if (record.leaseEndsAt > now) return inProgress(record, command, now);
+  if (!record.dispatched) return claim(record, command, now);
+  return command.onOrphan === 'reject' ? orphan(record, command, now) : inherit(record, command, now);
 };
 
-const ifMine =
+const ifOwner =
   (cell: Cell): Cell =>
-  (sheet, message, now) => {
-    const mine = sheet.owner === message.token && [sheet.generation, undefined].includes(message.generation);
-    return mine ? cell(sheet, message, now) : lost(sheet, message, now);
+  (record, command, now) => {
+    const isOwner = record.owner === command.token && [record.generation, undefined].includes(command.generation);
+    return isOwner ? cell(record, command, now) : lost(record, command, now);
   };
 
-const renew: Cell = (sheet, message, now) => {
-  write(sheet, message, now, { leaseEnds: now + (message.leaseMs as number) });
+const renew: Cell = (record, command, now) => {
+  write(record, command, now, { leaseEndsAt: now + (command.leaseMs as number) });
   return { kind: 'ok' };
 };
 
-const mark: Cell = (sheet, message, now) => {
-  sheet.mark = true;
-  sheet.inherited = false;
-  return renew(sheet, message, now);
+const markDispatched: Cell = (record, command, now) => {
+  record.dispatched = true;
+  record.inherited = false;
+  return renew(record, command, now);
 };
 
-const finish: Cell = (sheet, message, now) => {
-  const { token: owner, fingerprint: print, result } = message;
-  const changes = { column: 'COMPLETED', print, owner, result, mark: false, inherited: false, leaseEnds: now } as const;
-  write(sheet, message, now, changes);
+const finish: Cell = (record, command, now) => {
+  const { token: owner, fingerprint, result } = command;
+  const changes = {
+    state: 'COMPLETED',
+    fingerprint,
+    owner,
+    result,
+    dispatched: false,
+    inherited: false,
+    leaseEndsAt: now,
+  } as const;
+  write(record, command, now, changes);
   return { kind: 'ok' };
 };
 
 const firstWins: Cell = ({ owner, result }, { token }) =>
   owner === token ? { kind: 'ok' } : { kind: 'superseded', result };
 
-const release: Cell = (sheet, message, now) => {
-  const changes: Partial<Sheet> = sheet.inherited ? {} : { column: 'FREE', mark: false };
-  write(sheet, message, now, { ...changes, owner: '', leaseEnds: now });
+const release: Cell = (record, command, now) => {
+  const changes: Partial<ModelRecord> = record.inherited ? {} : { state: 'FREE', dispatched: false };
+  write(record, command, now, { ...changes, owner: '', leaseEndsAt: now });
   return { kind: 'released' };
 };
 
-const TABLE: Readonly<Record<Line, Readonly<Record<Column, Cell>>>> = {
+const TABLE: Readonly<Record<CommandName, Readonly<Record<State, Cell>>>> = {
   begin: { ABSENT: claim, FREE: claim, IN_PROGRESS: beginOnInProgress, COMPLETED: settled },
-  extend: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifMine(renew), COMPLETED: settled },
-  dispatch: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifMine(mark), COMPLETED: settled },
+  extend: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifOwner(renew), COMPLETED: settled },
+  dispatch: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifOwner(markDispatched), COMPLETED: settled },
   complete: { ABSENT: finish, FREE: finish, IN_PROGRESS: finish, COMPLETED: firstWins },
-  abandon: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifMine(release), COMPLETED: settled },
+  abandon: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifOwner(release), COMPLETED: settled },
 };
 
-/** The oracle that claim stores are tested against; it shares nothing with `core/claim.ts`, so a mistake there cannot repeat itself here. */
+/**
+ * Creates the model against which claim stores are tested. It shares nothing with `core/claim.ts`, so a mistake there
+ * cannot be repeated here.
+ */
 export function createClaimModel(clock: Clock): ClaimModel {
-  const sheets = new Map<string, Sheet>();
+  const records = new Map<string, ModelRecord>();
 
-  function sheetOf({ scope, key }: ClaimId): Sheet {
+  function recordAt({ scope, key }: ClaimId): ModelRecord {
     const name = JSON.stringify([scope, key]);
-    const known = sheets.get(name);
-    if (known !== undefined && known.forgottenAt > clock.now()) return known;
-    const blank: Sheet = {
-      column: 'ABSENT',
-      print: '',
+    const known = records.get(name);
+    if (known !== undefined && known.expiresAt > clock.now()) return known;
+    const blank: ModelRecord = {
+      state: 'ABSENT',
+      fingerprint: '',
       owner: '',
       generation: 0,
-      mark: false,
+      dispatched: false,
       inherited: false,
-      leaseEnds: 0,
-      forgottenAt: Number.POSITIVE_INFINITY,
+      leaseEndsAt: 0,
+      expiresAt: Number.POSITIVE_INFINITY,
       result: undefined,
     };
-    sheets.set(name, blank);
+    records.set(name, blank);
     return blank;
   }
 
-  function look(line: Line, id: ClaimId, message: Message): unknown {
-    const sheet = sheetOf(id);
-    if (sheet.column !== 'ABSENT' && sheet.print !== message.fingerprint) {
-      return line === 'begin' ? { kind: 'mismatch', fingerprint: sheet.print } : { kind: 'lost' };
+  function run(name: CommandName, id: ClaimId, command: AnyCommand): unknown {
+    const record = recordAt(id);
+    if (record.state !== 'ABSENT' && record.fingerprint !== command.fingerprint) {
+      return name === 'begin' ? { kind: 'mismatch', fingerprint: record.fingerprint } : { kind: 'lost' };
     }
-    return TABLE[line][sheet.column](sheet, message, clock.now());
+    return TABLE[name][record.state](record, command, clock.now());
   }
 
   return {
     begin(id, command) {
       if (command.deadline !== undefined && clock.now() > command.deadline) return { kind: 'late' };
-      return look('begin', id, command) as BeginReply;
+      return run('begin', id, command) as BeginReply;
     },
-    extend: (id, command) => look('extend', id, command) as HeldReply,
-    dispatch: (id, command) => look('dispatch', id, command) as HeldReply,
-    complete: (id, command) => look('complete', id, command) as CompleteReply,
-    abandon: (id, command) => look('abandon', id, command) as AbandonReply,
+    extend: (id, command) => run('extend', id, command) as HeldReply,
+    dispatch: (id, command) => run('dispatch', id, command) as HeldReply,
+    complete: (id, command) => run('complete', id, command) as CompleteReply,
+    abandon: (id, command) => run('abandon', id, command) as AbandonReply,
     inspect(id) {
-      const { column, print, owner, generation, mark, inherited, leaseEnds, forgottenAt, result } = sheetOf(id);
-      if (column === 'ABSENT') return undefined;
+      const { state, fingerprint, owner, generation, dispatched, inherited, leaseEndsAt, expiresAt, result } =
+        recordAt(id);
+      if (state === 'ABSENT') return undefined;
       return {
-        state: column.toLowerCase() as ClaimView['state'],
-        fingerprint: print,
+        state: state.toLowerCase() as ClaimView['state'],
+        fingerprint,
         owner,
         generation,
-        dispatched: mark,
+        dispatched,
         inherited,
         result,
-        leaseMs: column === 'IN_PROGRESS' ? Math.max(0, leaseEnds - clock.now()) : 0,
-        keptMs: forgottenAt - clock.now(),
+        leaseMs: state === 'IN_PROGRESS' ? Math.max(0, leaseEndsAt - clock.now()) : 0,
+        keptMs: expiresAt - clock.now(),
       };
     },
   };

@@ -1,33 +1,33 @@
 import type FastCheck from 'fast-check';
 import type { ClaimId, ClaimStore } from '../core/ports.ts';
+import { assertEqual } from './assert-equal.ts';
 import { type ClaimAction, createClaimArbitraries } from './claim-arbitraries.ts';
 import { CLAIM_CASES } from './claim-cases.ts';
+import { ClaimFixture, resultWith } from './claim-fixture.ts';
 import { type ClaimModel, createClaimModel } from './claim-model.ts';
-import { ClaimWorld, resultOf } from './claim-world.ts';
-import { equal } from './equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 import type { SuiteRunner } from './limit-store-suite.ts';
 
-/** The claim store to be judged. */
+/** The claim store under test. */
 export interface ClaimStoreSubject {
   readonly name: string;
-  /** A new, empty store that tells time by `clock`. Called for every history and every rule. */
+  /** Returns a new, empty store that uses `clock`. Called for every history and every rule. */
   create(clock: FakeClock): ClaimStore | Promise<ClaimStore>;
-  /** Lets go of it. */
+  /** Releases what the store uses. */
   destroy?(store: ClaimStore): void | Promise<void>;
   /**
-   * Random histories to live through.
+   * Number of random histories.
    * @default 500
    */
   readonly histories?: number;
 }
 
-/** Attempts that meet in a race. */
+/** Number of attempts in a race. */
 const RACERS = 50;
 
 /**
- * Judges a claim store of yours: by the naive model over random histories, by the rules, by every wrong variant of the protocol that a
- * store could be, and by races.
+ * Tests a claim store: against the naive model over random histories, by the rules, for every wrong variant of the
+ * protocol that a store could implement, and in races.
  * @example
  * ```ts
  * claimStoreSuite({ describe, it }, fc, { name: 'mine', create: (clock) => createMyClaimStore({ clock }) });
@@ -35,75 +35,75 @@ const RACERS = 50;
  */
 export function claimStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCheck, subject: ClaimStoreSubject): void {
   const { name, histories = 500 } = subject;
-  const inWorld = async (run: (world: ClaimWorld) => Promise<void>): Promise<void> => {
+  const withFixture = async (run: (fixture: ClaimFixture) => Promise<void>): Promise<void> => {
     const clock = createFakeClock(1_000_000_000_000);
     const store = await subject.create(clock);
     try {
-      await run(new ClaimWorld(store, clock));
+      await run(new ClaimFixture(store, clock));
     } finally {
       await subject.destroy?.(store);
     }
   };
 
   describe(`${name} as a claim store`, () => {
-    it(`answers as the naive model in ${histories} random histories`, () => {
+    it(`replies as the naive model does, in ${histories} random histories`, () => {
       const property = fc.asyncProperty(createClaimArbitraries(fc).history, (history) =>
-        inWorld(({ store, clock }) => new Replay(store, clock).run(history)),
+        withFixture(({ store, clock }) => new HistoryRun(store, clock).run(history)),
       );
       return fc.assert(property, { numRuns: histories });
     }, 300_000);
 
-    for (const { name: rule, run } of CLAIM_CASES) it(rule, () => inWorld(run));
+    for (const { name: rule, run } of CLAIM_CASES) it(rule, () => withFixture(run));
 
-    it(`I5: of ${RACERS} begins at once, one is given the claim`, () =>
-      inWorld(async (world) => {
-        const replies = await Promise.all(racers().map((token) => world.begin(token)));
-        equal(countOf(replies, 'claimed'), 1);
-        equal(countOf(replies, 'in_progress'), RACERS - 1);
+    it(`I5: of ${RACERS} simultaneous begins, one gets the claim`, () =>
+      withFixture(async (fixture) => {
+        const replies = await Promise.all(racers().map((token) => fixture.begin(token)));
+        assertEqual(countOf(replies, 'claimed'), 1);
+        assertEqual(countOf(replies, 'in_progress'), RACERS - 1);
       }));
 
-    it(`I9: of ${RACERS} takeovers at once, one succeeds`, () =>
-      inWorld(async (world) => {
-        await world.claim('first', { dispatch: true });
-        world.lapse();
-        const replies = await Promise.all(racers().map((token) => world.begin(token, { onOrphan: 'reexecute' })));
-        equal(countOf(replies, 'claimed'), 1);
-        equal((await world.inspect())?.generation, 2);
+    it(`I9: of ${RACERS} simultaneous takeovers, one succeeds`, () =>
+      withFixture(async (fixture) => {
+        await fixture.claim('first', { dispatch: true });
+        fixture.expireLease();
+        const replies = await Promise.all(racers().map((token) => fixture.begin(token, { onOrphan: 'reexecute' })));
+        assertEqual(countOf(replies, 'claimed'), 1);
+        assertEqual((await fixture.inspect())?.generation, 2);
       }));
 
-    it(`I10: of ${RACERS} outcomes at once, one is kept, and every loser is told it`, () =>
-      inWorld(async (world) => {
-        await world.claim('r0', { dispatch: true });
-        const replies = await Promise.all(racers().map((token) => world.complete(token)));
-        equal(countOf(replies, 'ok'), 1);
+    it(`I10: of ${RACERS} simultaneous outcomes, one is stored, and every loser gets it`, () =>
+      withFixture(async (fixture) => {
+        await fixture.claim('r0', { dispatch: true });
+        const replies = await Promise.all(racers().map((token) => fixture.complete(token)));
+        assertEqual(countOf(replies, 'ok'), 1);
         const winner = racers()[replies.findIndex(({ kind }) => kind === 'ok')] as string;
-        const told = replies.flatMap((reply) => (reply.kind === 'superseded' ? [reply.result] : []));
-        equal(told, Array(RACERS - 1).fill(resultOf(winner)));
-        equal(await world.begin('late'), { kind: 'settled', result: resultOf(winner) });
+        const received = replies.flatMap((reply) => (reply.kind === 'superseded' ? [reply.result] : []));
+        assertEqual(received, Array(RACERS - 1).fill(resultWith(winner)));
+        assertEqual(await fixture.begin('late'), { kind: 'settled', result: resultWith(winner) });
       }));
 
     it(
-      'I2: scopes and keys of any kind never meet',
+      'I2: two different scopes or keys are never confused, whatever their characters',
       () =>
-        inWorld(async (world) => {
+        withFixture(async (fixture) => {
           const ids = NAMES.flatMap((scope) => NAMES.map((key) => ({ scope, key })));
-          for (const id of ids) equal((await world.begin('a', { id })).kind, 'claimed');
-          for (const id of ids) equal((await world.begin('b', { id })).kind, 'in_progress');
+          for (const id of ids) assertEqual((await fixture.begin('a', { id })).kind, 'claimed');
+          for (const id of ids) assertEqual((await fixture.begin('b', { id })).kind, 'in_progress');
         }),
       60_000,
     );
 
     it(
-      'I4: a result of any characters comes back as it was',
+      'I4: a result is returned unchanged, whatever its characters',
       () =>
-        inWorld(async ({ store }) => {
+        withFixture(async ({ store }) => {
           for (const value of [...NAMES, '\r\n', 'x'.repeat(1_048_576), undefined]) {
             const id: ClaimId = { scope: 'values', key: String(value).slice(0, 100) + String(value?.length) };
             const common = { token: value ?? 'none', fingerprint: value ?? 'none', retentionMs: 1_000 };
             const result = { status: value ?? 'none', value };
             await store.complete(id, { ...common, result });
             const begin = { ...common, token: 'b', leaseMs: 1, onOrphan: 'reject', dispatch: false } as const;
-            equal(await store.begin(id, begin), { kind: 'settled', result });
+            assertEqual(await store.begin(id, begin), { kind: 'settled', result });
           }
         }),
       60_000,
@@ -111,7 +111,10 @@ export function claimStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
   });
 }
 
-/** As strings come: empty, with what keys are made of, and what no encoding but one keeps apart. */
+/**
+ * Difficult names: the empty string, characters with which stores build their keys, and strings that a lossy encoding
+ * would merge.
+ */
 const NAMES = [
   '',
   '%',
@@ -142,13 +145,13 @@ function countOf(replies: readonly { readonly kind: string }[], kind: string): n
   return replies.filter((reply) => reply.kind === kind).length;
 }
 
-/** A store and the model, living through one history. */
-class Replay {
+/** Runs one history on the store and on the model, and compares their replies. */
+class HistoryRun {
   readonly #store: ClaimStore;
   readonly #clock: FakeClock;
   readonly #model: ClaimModel;
-  /** What each token was told last for a key. */
-  readonly #told = new Map<string, number>();
+  /** The last generation that each token got, by key. */
+  readonly #generations = new Map<string, number>();
 
   constructor(store: ClaimStore, clock: FakeClock) {
     this.#store = store;
@@ -169,8 +172,8 @@ class Replay {
   async #step(action: ClaimAction): Promise<void> {
     if (action.type === 'advance') return this.#clock.advance(action.ms);
     if (action.type === 'edge') return this.#moveToEdge(action);
-    equal(await this.#send(this.#store, action), await this.#send(this.#model, action));
-    equal(await this.#store.inspect(action.id), this.#model.inspect(action.id));
+    assertEqual(await this.#send(this.#store, action), await this.#send(this.#model, action));
+    assertEqual(await this.#store.inspect(action.id), this.#model.inspect(action.id));
   }
 
   async #send(
@@ -184,7 +187,7 @@ class Replay {
         const { leaseMs, onOrphan, dispatch, deadlineMs } = action;
         const deadline = deadlineMs === undefined ? undefined : this.#clock.now() + deadlineMs;
         const reply = await to.begin(id, { ...common, leaseMs, onOrphan, dispatch, deadline });
-        if (reply.kind === 'claimed') this.#told.set(nameOf(id, token), reply.generation);
+        if (reply.kind === 'claimed') this.#generations.set(generationKey(id, token), reply.generation);
         return reply;
       }
       case 'extend':
@@ -205,7 +208,7 @@ class Replay {
   }
 
   #generation(id: ClaimId, token: string, difference: number): number {
-    return (this.#told.get(nameOf(id, token)) ?? 1) + difference;
+    return (this.#generations.get(generationKey(id, token)) ?? 1) + difference;
   }
 
   #moveToEdge({ id, of, offset }: Extract<ClaimAction, { type: 'edge' }>): void {
@@ -215,6 +218,6 @@ class Replay {
   }
 }
 
-function nameOf({ scope, key }: ClaimId, token: string): string {
+function generationKey({ scope, key }: ClaimId, token: string): string {
   return JSON.stringify([scope, key, token]);
 }

@@ -1,15 +1,17 @@
 import type { Clock } from '../core/clock.ts';
 import { OptionError } from '../core/errors.ts';
 
-/** A clock that moves only when it is told to, forwards or back: tests of windows never sleep. */
+/** A clock that moves only when a test moves it, forwards or back. Tests of windows never have to wait. */
 export interface FakeClock extends Clock {
-  /** Moves by `ms`, which may be negative: a wall clock that was set back. */
+  /** Moves by `ms` milliseconds. A negative `ms` is a wall clock that is set back. */
   advance(ms: number): void;
-  /** Moves to `ms`. */
+  /** Moves to `ms`, in milliseconds. */
   set(ms: number): void;
 }
 
 /**
+ * Creates a clock that starts at `start`, in milliseconds.
+ * @throws OptionError if a time is not a safe integer
  * @example
  * const clock = createFakeClock();
  * const store = createMemoryStore({ clock });
@@ -29,6 +31,6 @@ export function createFakeClock(start = 0): FakeClock {
 }
 
 function checked(option: string, ms: number): number {
-  if (!Number.isSafeInteger(ms)) throw new OptionError(option, ms, 'a fake clock counts whole milliseconds');
+  if (!Number.isSafeInteger(ms)) throw new OptionError(option, ms, 'must be a whole number of milliseconds');
   return ms;
 }

@@ -1,5 +1,5 @@
 /**
- * For stores and adapters of your own: the suites, the models, a clock that you turn.
+ * Tests for your own stores and adapters: suites, models, and a fake clock.
  * @module headgate/testing
  */
 

@@ -4,34 +4,35 @@ import { parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Command, createArbitraries, type History } from './arbitraries.ts';
-import { equal } from './equal.ts';
+import { assertEqual } from './assert-equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 import { createModel, type Model, type ModelDecision } from './model.ts';
 
-/** What the suite needs of a test runner: vitest, jest, mocha and node:test have them all. */
+/** The functions of a test runner that the suite needs; vitest, jest, mocha and node:test have them. */
 export interface SuiteRunner {
-  /** Names a group of cases. */
+  /** Defines a group of cases. */
   describe(name: string, define: () => void): void;
-  /** Adds a case, which fails where `run` rejects. */
+  /** Defines a case. It fails if `run` rejects. */
   it(name: string, run: () => Promise<void>, timeoutMs?: number): void;
 }
 
-/** The store to be judged. */
+/** The store under test. */
 export interface LimitStoreSubject {
   readonly name: string;
-  /** A new, empty store that tells time by `clock`. Called for every history. */
+  /** Returns a new, empty store that uses `clock`. Called for every case and every history. */
   create(clock: FakeClock): LimitStore | Promise<LimitStore>;
-  /** Lets go of it. */
+  /** Releases what the store uses. */
   destroy?(store: LimitStore): void | Promise<void>;
   /**
-   * Random histories to live through.
+   * Number of random histories.
    * @default 500
    */
   readonly histories?: number;
 }
 
 /**
- * Judges a store of yours by the naive model and by the rules: for one history every store must decide alike.
+ * Tests a limit store against the naive model and by the rules. For the same history, every store must make the same
+ * decisions.
  * @example
  * ```ts
  * limitStoreSuite({ describe, it }, fc, { name: 'mine', create: (clock) => createMyStore({ clock }) });
@@ -50,23 +51,23 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
   };
 
   describe(`${name} as a limit store`, () => {
-    it(`decides as the naive model in ${histories} random histories`, () => {
+    it(`decides as the naive model does, in ${histories} random histories`, () => {
       const property = fc.asyncProperty(createArbitraries(fc).history, (history) =>
-        withStore((store, clock) => new Replay(store, clock, history).run()),
+        withStore((store, clock) => new HistoryRun(store, clock, history).run()),
       );
       return fc.assert(property, { numRuns: histories });
     }, 300_000);
 
-    it('S1, S4: equal requests at once are decided as if they had come one by one', () =>
+    it('S1, S4: simultaneous equal requests are decided as if they had come one after another', () =>
       withStore(async (store) => {
         const decisions = await Promise.all(
           Array.from({ length: 10 }, () => store.consume('a', 'r', plan(['7/1m'], ['9/1d']), 1)),
         );
-        equal(
+        assertEqual(
           decisions.map(({ accepted }) => accepted),
           [...Array(7).fill(true), ...Array(3).fill(false)],
         );
-        equal(
+        assertEqual(
           decisions.map(({ shown }) => shown?.remaining),
           [8, 7, 6, 5, 4, 3, 2, 0, 0, 0],
         );
@@ -76,24 +77,24 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
       withStore(async (store) => {
         const tight = plan(['5/1m'], ['2/1d']);
         for (let i = 0; i < 5; i++) await store.consume('a', 'r', tight, 1);
-        equal(
+        assertEqual(
           (await store.peek('a', 'r', tight)).map(({ remaining }) => remaining),
           [3, 0],
         );
       }));
 
-    it('S13: a refund after the window is over takes nothing from the next', () =>
+    it('S13: a refund after the end of its window does not change the next window', () =>
       withStore(async (store, clock) => {
         const minute = plan([], ['3/1m']);
         const old = await store.consume('a', 'r', minute, 2);
         clock.advance(60_000);
         await store.consume('a', 'r', minute, 1);
-        equal(await store.refund(old), false);
-        equal((await store.peek('a', 'r', minute))[0]?.remaining, 2);
+        assertEqual(await store.refund(old), false);
+        assertEqual((await store.peek('a', 'r', minute))[0]?.remaining, 2);
       }));
 
     it(
-      'accounts and routes of any kind never meet',
+      'two different accounts or routes are never confused, whatever their characters',
       () =>
         withStore(async (store) => {
           const once = plan([], ['1/1d']);
@@ -116,9 +117,9 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
             'x'.repeat(65_536),
           ];
           for (const account of names)
-            for (const route of names) equal((await store.consume(account, route, once, 1)).accepted, true);
+            for (const route of names) assertEqual((await store.consume(account, route, once, 1)).accepted, true);
           for (const account of names)
-            for (const route of names) equal((await store.consume(account, route, once, 1)).accepted, false);
+            for (const route of names) assertEqual((await store.consume(account, route, once, 1)).accepted, false);
         }),
       60_000,
     );
@@ -129,8 +130,8 @@ function plan(route: string[], allMethods: string[], scope?: AllMethodsScope): P
   return createPlan(parseLimit(route), parseLimit(allMethods), scope);
 }
 
-/** A store and the model, living through one history. */
-class Replay {
+/** Runs one history on the store and on the model, and compares their decisions. */
+class HistoryRun {
   readonly #store: LimitStore;
   readonly #clock: FakeClock;
   readonly #model: Model;
@@ -176,7 +177,8 @@ class Replay {
       case 'edge':
         return this.#moveToEdge(command.account, command.route, command.pick, command.offset);
       case 'step-back':
-        // A store may have let go of what was over: time does not come back to it.
+        // Ignored here: a store may have removed windows that are over, so it need not know them when the clock steps
+        // back.
         return;
     }
   }
@@ -185,19 +187,19 @@ class Replay {
     const actual = await this.#store.consume(account, route, this.#plan(route), cost);
     const expected = this.#model.consume(account, route, this.#plan(route), cost);
     const { accepted, shown, trace, impossible } = actual;
-    equal({ accepted, shown, trace, impossible }, pick(expected));
+    assertEqual({ accepted, shown, trace, impossible }, withoutCharges(expected));
     this.#decisions.push({ actual, expected });
   }
 
   async #peek(account: string, route: string): Promise<void> {
     const actual: readonly WindowStatus[] = await this.#store.peek(account, route, this.#plan(route));
-    equal(actual, this.#model.peek(account, route, this.#plan(route)));
+    assertEqual(actual, this.#model.peek(account, route, this.#plan(route)));
   }
 
   async #refund(which: number): Promise<void> {
     if (this.#decisions.length === 0) return;
     const { actual, expected } = at(this.#decisions, which);
-    equal(await this.#store.refund(actual), this.#model.refund(expected));
+    assertEqual(await this.#store.refund(actual), this.#model.refund(expected));
   }
 
   #moveToEdge(account: string, route: string, which: number, offset: number): void {
@@ -217,7 +219,7 @@ class Replay {
   }
 }
 
-function pick({ accepted, shown, trace, impossible }: ModelDecision): object {
+function withoutCharges({ accepted, shown, trace, impossible }: ModelDecision): object {
   return { accepted, shown, trace, impossible };
 }
 

@@ -4,60 +4,64 @@ import type { LimitName } from '../core/limit.ts';
 import type { Plan, PlanWindow } from '../core/plan.ts';
 import type { ResetTarget } from '../core/ports.ts';
 
-/** What identifies a window's counter (S1, S10). The max is not part of it: an adjusted max meets the old count. */
+/**
+ * What identifies the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is
+ * adjusted.
+ */
 interface CounterId {
   readonly account: string;
-  /** Undefined for the All methods counters that the whole account shares (scope `account`). */
+  /** Undefined for an All methods counter that all routes of the account share (scope `account`). */
   readonly route: string | undefined;
   readonly limit: LimitName;
   readonly durationMs: number;
 }
 
-/** A line of the ledger: an accepted request's charge to one window, or, with a negative cost, its refund. */
+/** A line of the ledger: the charge of an accepted request to one window, or, with a negative cost, its refund. */
 interface Entry extends CounterId {
   readonly at: number;
   readonly cost: number;
 }
 
-/** The instance that the last charge went to; whether it is over depends on the clock. */
+/** The instance of the last charge. The clock decides whether it is over. */
 interface Instance {
   readonly startedAt: number;
   readonly count: number;
 }
 
-/** The receipt that a refund needs: which windows were charged, in which instance (S13). */
+/** What a refund needs to know: the window that was charged, and its instance (S13). */
 export interface ModelCharge extends CounterId {
   readonly startedAt: number;
   readonly cost: number;
 }
 
-/** A decision as plain data, to be compared with that of the store under test. */
+/** A decision as plain data, to compare with the decision of the store under test. */
 export interface ModelDecision {
   readonly accepted: boolean;
   /** The one window that headers describe (S6); undefined when the plan is empty. */
   readonly shown: WindowStatus | undefined;
-  /** Every window that was looked at, in the order of checking (S2). */
+  /** Every window that was checked, in the order of the checks (S2). */
   readonly trace: readonly WindowStatus[];
-  /** Rejected, and no wait will help: the cost is above the rejecting window's max (S11). */
+  /** Whether waiting cannot help: the cost is above the max of the window that rejected (S11). */
   readonly impossible: boolean;
   readonly charges: readonly ModelCharge[];
 }
 
-/** The rules S1..S14 without a single optimization. */
+/** The rules S1 to S14, without any optimization. */
 export interface Model {
-  /** What `consume` of a `LimitStore` must do. */
+  /** Does what `consume` of a `LimitStore` must do. */
   consume(account: string, route: string, plan: Plan, cost: number): ModelDecision;
-  /** What `peek` of a `LimitStore` must do. */
+  /** Does what `peek` of a `LimitStore` must do. */
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
-  /** What `refund` of a `LimitStore` must do. */
+  /** Does what `refund` of a `LimitStore` must do. */
   refund(decision: ModelDecision): boolean;
-  /** What `reset` of a `LimitStore` must do. */
+  /** Does what `reset` of a `LimitStore` must do. */
   reset(target: ResetTarget): void;
 }
 
 /**
- * The oracle that stores are tested against. It keeps a list of what was charged and derives all else from that list, at every
- * call: nothing is cached, expired, indexed or shared with `src/core`, so a mistake there cannot repeat itself here.
+ * Creates the model against which stores are tested. It stores a list of all charges, and derives everything else from
+ * that list, in every call. Nothing is cached, expired, indexed or shared with `src/core`, so a mistake there cannot be
+ * repeated here.
  */
 export function createModel(clock: Clock): Model {
   let ledger: Entry[] = [];

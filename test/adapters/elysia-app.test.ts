@@ -31,11 +31,11 @@ const keyed = (body = '{"account_id":"acc_1"}') =>
   ask('/', { method: 'POST', headers: { 'idempotency-key': 'k', 'content-type': 'application/json' }, body });
 
 describe('headgate in an app of Elysia', () => {
-  it('knows the template that will match, whenever its route was added; what matches none is one route', async () => {
-    const told: string[] = [];
+  it('finds the template that will match, even of routes added later; URLs without a template share one route', async () => {
+    const recorded: string[] = [];
     const { gate } = parts({
       route: (given) => {
-        told.push(routeOf(given));
+        recorded.push(routeOf(given));
         return undefined;
       },
     });
@@ -55,7 +55,7 @@ describe('headgate in an app of Elysia', () => {
       ['PATCH', '/things/7', 404, 'PATCH /*'],
     ];
     for (const [method, path, status, route] of asked) {
-      expect([(await app.handle(ask(path, { method }))).status, told.pop()]).toEqual([status, route]);
+      expect([(await app.handle(ask(path, { method }))).status, recorded.pop()]).toEqual([status, route]);
     }
   });
 
@@ -71,7 +71,7 @@ describe('headgate in an app of Elysia', () => {
       return [await post(), await post()];
     };
 
-    it('knows the templates of the whole app, whichever way the plugin came into it', async () => {
+    it('finds the templates of the whole app, however the plugin was added', async () => {
       const ways: ((plugin: Elysia) => AnyElysia)[] = [
         (plugin) => new Elysia().use(plugin),
         (plugin) => new Elysia().use(new Elysia().use(plugin)),
@@ -86,7 +86,7 @@ describe('headgate in an app of Elysia', () => {
       }
     });
 
-    it('two gates are two, whatever Elysia takes for the same; a plugin with one that two others use charges once', async () => {
+    it('two gates both count, although Elysia drops duplicate wrappers; a gate in a plugin that two plugins use charges once', async () => {
       const [first, second] = [parts({ cost: () => 1 }), parts({ cost: () => 2 })];
       const limited = new Elysia({ name: 'limited' }).use(headgate(first.gate));
       const other = new Elysia({ name: 'other' }).use(limited).get('/other', () => 'ok');
@@ -103,7 +103,7 @@ describe('headgate in an app of Elysia', () => {
 
     const refused = /must be the app that serves/;
 
-    it('that Elysia would leave out fails with each request, rather than letting it pass', async () => {
+    it('if Elysia would leave it out, every request fails instead of passing without limits', async () => {
       const inGroup = new Elysia().group('/sub', (group) => group.use(plugged(headgate(once()))));
       const dynamic = new Elysia({ aot: false }).use(plugged(headgate(once())));
       const deferred = new Elysia().use(async () => plugged(headgate(once())));
@@ -118,7 +118,7 @@ describe('headgate in an app of Elysia', () => {
       }
     });
 
-    it('is refused at once where that is known: without aot, and in what belongs to another app', () => {
+    it('throws at once if the mistake is known then: aot is off, or the app belongs to another app', () => {
       const mount = headgate(once());
       expect(() => new Elysia({ aot: false }).use(mount)).toThrow(refused);
       expect(() => new Elysia().group('/sub', (group) => group.use(mount))).toThrow(refused);
@@ -129,12 +129,12 @@ describe('headgate in an app of Elysia', () => {
     });
   });
 
-  it('I13: a body that Elysia parses is there as ever, and so is its account', async () => {
-    const told: string[] = [];
+  it('I13: Elysia parses the body as usual, after the gate has read the account from it', async () => {
+    const recorded: string[] = [];
     const { gate } = parts({
       account: async (given) => {
-        told.push(await fieldOfBody(given, 'account_id'));
-        return told.at(-1);
+        recorded.push(await fieldOfBody(given, 'account_id'));
+        return recorded.at(-1);
       },
     });
     const app = new Elysia().use(headgate(gate)).post('/', ({ body }) => ({ body }));
@@ -143,11 +143,11 @@ describe('headgate in an app of Elysia', () => {
       expect(await response.json()).toEqual({ body: { account_id: 'acc_1' } });
       expect(response.headers.get('idempotency-replayed')).toBe(replayed);
     }
-    // A replay is of one account, too.
-    expect(told).toEqual(['acc_1', 'acc_1']);
+    // The account is part of the fingerprint, so it is read for a replay as well.
+    expect(recorded).toEqual(['acc_1', 'acc_1']);
   });
 
-  it("errors: Elysia's answer is the outcome", async () => {
+  it("Elysia's answer to an error is the outcome", async () => {
     const { gate } = parts();
     const app = new Elysia()
       .use(headgate(gate))
@@ -164,7 +164,7 @@ describe('headgate in an app of Elysia', () => {
     expect([second.status, await second.text()]).toEqual([418, 'caught no']);
   });
 
-  it('a generator is streamed, and replayed', async () => {
+  it('a generator is streamed and replayed', async () => {
     const { gate } = parts();
     const app = new Elysia().use(headgate(gate)).post('/', function* () {
       yield 'one ';
@@ -175,7 +175,7 @@ describe('headgate in an app of Elysia', () => {
     expect(await (await app.handle(keyed())).text()).toBe(first);
   });
 
-  it('S12: the passage is there for the handler, by its context', async () => {
+  it('S12: the handler finds its passage by its context and gets the charge of a cached answer refunded', async () => {
     const { gate, limiter } = parts();
     let seen: number | undefined;
     const app = new Elysia().use(headgate(gate)).get('/', (context) => {

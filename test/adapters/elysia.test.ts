@@ -14,7 +14,7 @@ adapterSuite<ElysiaRequest>(
     idempotentRequest,
     listen({ gate, routes, handle }) {
       const own = routes.flatMap(({ path, options }) => (options === undefined ? [] : [[path, options] as const]));
-      // Elysia takes no host for a name that is shorter than four characters, as the suite's is, unless told so.
+      // By default Elysia does not accept host names shorter than four characters, such as the suite's.
       const app = new Elysia({ handler: { standardHostname: false } });
       app.use(headgate(gate, { routes: Object.fromEntries(own) }));
       for (const { path } of routes) {

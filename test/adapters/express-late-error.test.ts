@@ -12,7 +12,7 @@ import { send } from '../support/raw-http.ts';
 it.each([
   ['express 5', express],
   ['express 4', express4 as typeof express],
-])('%s: an error that comes when the answer is out takes nothing of it from the client', async (_name, create) => {
+])('%s: the client gets the whole answer if the handler throws after it has answered', async (_name, create) => {
   const gate = createGate<express.Request>({
     limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['9/1m'] } }),
     idempotency: createIdempotency({ store: createMemoryClaimStore() }),

@@ -11,7 +11,7 @@ import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { eventually } from '../support/raw-http.ts';
 
-// Without types of their own.
+// These packages have no types.
 const require = createRequire(import.meta.url);
 const compression: (options: object) => RequestHandler = require('compression');
 const session: (options: object) => RequestHandler = require('express-session');
@@ -34,7 +34,7 @@ const ROUTES: Record<string, RequestHandler> = {
   head: (_, response) => void response.writeHead(201, { 'content-type': 'text/plain' }).end('x'.repeat(2_000)),
 };
 
-/** One that every request changes, so that it is saved before the end of the answer. */
+/** Every request changes its session, so express-session saves it before the end of the answer. */
 const SESSION: RequestHandler[] = [
   session({ secret: 'x', resave: false, saveUninitialized: false }),
   (request, _, next) => {
@@ -73,13 +73,13 @@ async function serve({ front = [], behind = [] }: { front?: RequestHandler[]; be
   return { ask, idempotency, port };
 }
 
-describe.each(Object.keys(ROUTES))('I4: %s, with middleware of others around the gate', (path) => {
+describe.each(Object.keys(ROUTES))('I4: the route %s, with other middleware around the gate', (path) => {
   it.each<[string, { front?: RequestHandler[]; behind?: RequestHandler[] }]>([
     ['compression in front', { front: [compression({ threshold: 0 })] }],
     ['compression behind', { behind: [compression({ threshold: 0 })] }],
     ['a session in front', { front: SESSION }],
     ['a session behind', { behind: SESSION }],
-  ])('%s: with a key as without, and so is its replay', async (_where, { front, behind }) => {
+  ])('%s: the answer is the same with a key, without one, and as a replay', async (_where, { front, behind }) => {
     const { ask, idempotency } = await serve({ ...(front && { front }), ...(behind && { behind }) });
     const plain = await ask(path);
     expect([plain.status, plain.body.length]).toEqual([path === 'head' ? 201 : 200, expect.any(Number)]);
@@ -91,7 +91,7 @@ describe.each(Object.keys(ROUTES))('I4: %s, with middleware of others around the
   });
 });
 
-it('I11: behind compression, too, an answer is kept whose client has gone in the middle of it', async () => {
+it('I11: behind compression, an answer is stored although its client goes in the middle of it', async () => {
   const { ask, idempotency, port } = await serve({ front: [compression({ threshold: 0 })] });
   const gone = new AbortController();
   const answer = await fetch(`http://127.0.0.1:${port}/long`, {
@@ -101,14 +101,14 @@ it('I11: behind compression, too, an answer is kept whose client has gone in the
   });
   gone.abort();
   await answer.text().catch(() => {});
-  await eventually(() => idempotency.held === 0, 'the answer is kept');
+  await eventually(() => idempotency.held === 0, 'the answer is stored');
   expect((await ask('long', 'k')).body).toBe(LONG);
 });
 
-describe('I6, I7: an error of a handler that has begun to answer', () => {
+describe('I6, I7: an error of a handler that has begun to answer,', () => {
   it.each<[string, RequestHandler]>([
     [
-      'a stream that breaks, passed on',
+      'from a stream that breaks, passed to next()',
       (_, response, next) => {
         const broken = async function* () {
           yield 'one ';
@@ -135,7 +135,7 @@ describe('I6, I7: an error of a handler that has begun to answer', () => {
         throw new Error('boom');
       },
     ],
-  ])('%s: breaks the answer off, and does not hold its key', async (_how, handler) => {
+  ])('%s: the answer breaks off, and the key is completed', async (_how, handler) => {
     const failing: Record<string, RequestHandler> = ROUTES;
     failing.fail = handler;
     const { port, idempotency } = await serve({});
@@ -145,7 +145,7 @@ describe('I6, I7: an error of a handler that has begun to answer', () => {
         async (answer) => [answer.status, await answer.text()] as const,
       );
     await expect(ask()).rejects.toThrow();
-    await eventually(() => idempotency.held === 0, 'nothing is held');
+    await eventually(() => idempotency.held === 0, 'no key is held');
     const [status, text] = await ask();
     expect([status, JSON.parse(text)]).toMatchObject([409, { type: 'errors/already_used' }]);
   });

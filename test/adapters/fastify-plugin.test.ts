@@ -31,7 +31,7 @@ const keyed = (): Partial<GateOptions<FastifyRequest>> => ({
   idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
 });
 
-/** Over a real socket: Fastify's `inject` has neither connections nor a real body. */
+/** Over a real socket, because Fastify's `inject` has no connections and no real bodies. */
 async function ask(path: string, init: RequestInit = {}) {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
   const { port } = app.server.address() as { port: number };
@@ -52,8 +52,8 @@ const post = (body: object, key?: string): RequestInit => ({
   body: JSON.stringify(body),
 });
 
-describe('the plugin of Fastify', () => {
-  it('guards the context that it is registered in and its children, and no other', async () => {
+describe('the Fastify plugin', () => {
+  it('guards only the context that it is registered in, and its children', async () => {
     const { gate } = parts();
     app.get('/outside', async () => 'ok');
     app.register(async (inner) => {
@@ -66,7 +66,7 @@ describe('the plugin of Fastify', () => {
     expect((await ask('/deep/child')).left).toBe('4');
   });
 
-  it('takes a route’s options from its config; false: no gate', async () => {
+  it('takes the options of a route from its config; false means no gate', async () => {
     const { gate, limiter } = parts();
     await app.register(headgate(gate, { provider: () => 'p' }));
     app.get('/cost/:id', { config: { headgate: { cost: 3 } } }, async () => 'ok');
@@ -76,13 +76,13 @@ describe('the plugin of Fastify', () => {
     expect((await limiter.peek({ account: 'a', route: 'GET /cost/:id' }))[0]?.remaining).toBe(2);
   });
 
-  it('a fault in them shows where the route is declared', async () => {
+  it('a mistake in the options of a route throws when the route is declared', async () => {
     const { gate } = parts();
     await app.register(headgate(gate));
     expect(() => app.get('/x', { config: { headgate: { cots: 3 } as never } }, async () => 'ok')).toThrow(/cots/);
   });
 
-  it('is not asked about a route that does not exist; HEAD counts as its GET', async () => {
+  it('does not limit a URL without a route; HEAD counts as its GET', async () => {
     const { gate } = parts();
     await app.register(headgate(gate));
     app.get('/x', async () => 'ok');
@@ -91,7 +91,7 @@ describe('the plugin of Fastify', () => {
     expect((await ask('/x')).left).toBe('3');
   });
 
-  it('its answers pass the hooks of others, and carry their fields', async () => {
+  it('its answers run through the hooks of other plugins and carry their fields', async () => {
     const { gate } = parts();
     await app.register(headgate(gate.with({ cost: 6 })));
     app.addHook('onSend', async (_, reply) => void reply.header('x-own', '1'));
@@ -108,7 +108,7 @@ describe('the plugin of Fastify', () => {
     expect((await ask('/x', { method: 'POST', headers, body: '{ no json' })).status).toBe(429);
   });
 
-  it('hook: preHandler — resolvers read the parsed body, and fingerprints are of the body that was sent', async () => {
+  it('hook: preHandler: resolvers read the parsed body, and fingerprints are of the body that was sent', async () => {
     let runs = 0;
     const { gate } = parts({ ...keyed(), account: ({ body }) => (body as { account: string }).account });
     await app.register(headgate(gate, { hook: 'preHandler' }));
@@ -123,7 +123,7 @@ describe('the plugin of Fastify', () => {
     expect(await ask('/x', { ...post({}, 'k'), body: '{ no json' })).toMatchObject({ status: 400, left: null });
   });
 
-  it('hook: preHandler — a body over the bound of the route is our 413', async () => {
+  it('hook: preHandler: the gate answers 413 if a body is over the limit of its route', async () => {
     const { gate } = parts({ ...keyed(), problemMediaType: 'application/problem+json' });
     await app.register(headgate(gate, { hook: 'preHandler' }));
     app.post('/x', { bodyLimit: 10 }, async () => 'ok');
@@ -132,7 +132,7 @@ describe('the plugin of Fastify', () => {
     expect(JSON.parse(refused.body).type).toBe('errors/payload_too_large');
   });
 
-  it('hook: preHandler — a key that a route does not read leaves no tail of a body for the handler, and charges nothing', async () => {
+  it('hook: preHandler: if a body with an unused key is too long, its handler does not run and nothing is charged', async () => {
     const { gate, limiter } = parts({
       ...keyed(),
       idempotent: (request) => (request.method === 'PUT' ? idempotentRequest(request, { scope: 'a' }) : undefined),
@@ -159,7 +159,7 @@ describe('the plugin of Fastify', () => {
     expect((await limiter.peek({ account: 'a', route: 'POST /unread' }))[0]?.remaining).toBe(5);
   });
 
-  it('I5: hook: preHandler — a waiting duplicate whose client goes waits no longer', async () => {
+  it('I5: hook: preHandler: a duplicate stops waiting when its client goes', async () => {
     const { gate } = parts();
     const idempotency = createIdempotency({ store: createMemoryClaimStore() });
     const { idempotent } = keyed();
@@ -172,12 +172,12 @@ describe('the plugin of Fastify', () => {
     const duplicate = ask('/', { ...post({ a: 1 }, 'k'), signal: gone.signal }).catch(() => 'gone');
     await eventually(() => idempotency.waiting === 1, 'the duplicate waits');
     gone.abort();
-    await eventually(() => idempotency.waiting === 0, 'it waits no longer');
+    await eventually(() => idempotency.waiting === 0, 'the duplicate stops waiting');
     finish('sent');
     expect([(await original).body, await duplicate]).toEqual(['sent', 'gone']);
   });
 
-  it('I4: the replay of an answer without a type has none', async () => {
+  it('I4: if an answer has no content type, its replay has none either', async () => {
     const { gate } = parts(keyed());
     await app.register(headgate(gate));
     app.post('/streamed', async (_, reply) => reply.send(Readable.from(['a', 'b'])));
@@ -189,7 +189,7 @@ describe('the plugin of Fastify', () => {
     }
   });
 
-  it('S12: a cache, an abandoned passage, and the account in the body', async () => {
+  it('S12: the charge of an answer from a cache is refunded; the account is read from the body', async () => {
     const { gate, limiter } = parts({ account: (request) => fieldOfBody(request, 'account') });
     await app.register(headgate(gate));
     app.post('/cached', async (_, reply) => {
@@ -201,7 +201,7 @@ describe('the plugin of Fastify', () => {
     await expect.poll(async () => (await limiter.peek({ account: 'b', route: 'POST /cached' }))[0]?.remaining).toBe(5);
   });
 
-  it('I6: what the error handler answers is the outcome', async () => {
+  it('I6: the answer of the error handler is the outcome', async () => {
     let runs = 0;
     const { gate } = parts(keyed());
     await app.register(headgate(gate));

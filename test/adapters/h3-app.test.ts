@@ -25,11 +25,11 @@ const keyed = {
 };
 
 describe('headgate in an app of h3', () => {
-  it('knows the template in front of the app, in a mounted one, and for a HEAD; what matches none is one route', async () => {
-    const told: string[] = [];
+  it('finds the template in front of the app, in a mounted app and for HEAD; URLs without a template share one route', async () => {
+    const recorded: string[] = [];
     const { gate } = parts({
       route: (event) => {
-        told.push(routeOf(event));
+        recorded.push(routeOf(event));
         return undefined;
       },
     });
@@ -42,10 +42,10 @@ describe('headgate in an app of h3', () => {
     await app.request('/things/7', { method: 'HEAD' });
     await app.request('/sub/7', { method: 'POST' });
     expect((await app.request('/nothing/7')).status).toBe(404);
-    expect(told).toEqual(['GET /things/:id', 'GET /things/:id', 'POST /sub/:id', 'GET /**']);
+    expect(recorded).toEqual(['GET /things/:id', 'GET /things/:id', 'POST /sub/:id', 'GET /**']);
   });
 
-  it('whatever a handler returns, with what it prepared, is answered and replayed', async () => {
+  it('the value that a handler returns and the fields that it prepares are sent and replayed', async () => {
     const { gate } = parts();
     const app = new H3().use(headgate(gate)).post('/', async (event) => {
       event.res.status = 201;
@@ -60,7 +60,7 @@ describe('headgate in an app of h3', () => {
     }
   });
 
-  it("I4: what was prepared in front gives way to the gate's own fields and to kept ones", async () => {
+  it("I4: the gate's fields and stored fields override fields prepared in front of the gate", async () => {
     const { gate } = parts({ cost: () => 5 });
     const app = new H3();
     app.use((event) => {
@@ -85,7 +85,7 @@ describe('headgate in an app of h3', () => {
     expect(await fieldsOf({ method: 'POST' })).toEqual([429, 'no-store', null, '2']);
   });
 
-  it("errors: the app's own hook and middleware behind the gate are asked, once, and what they answer is the outcome", async () => {
+  it("the app's onError and middleware behind the gate see each error once, and their answer is the outcome", async () => {
     const { gate } = parts();
     const asked: string[] = [];
     const app = new H3({ silent: true, onError: (error) => void asked.push(error.message) });
@@ -101,7 +101,7 @@ describe('headgate in an app of h3', () => {
     expect([await tea.text(), asked]).toEqual(['tea', ['no']]);
   });
 
-  it("the app's hook for responses sees each once, the gate's own too", async () => {
+  it("the app's onResponse sees each response once, the gate's own included", async () => {
     const seen: number[] = [];
     const { gate } = parts({ cost: () => 3 });
     const app = new H3({ onResponse: (response) => void seen.push(response.status) });
@@ -111,7 +111,7 @@ describe('headgate in an app of h3', () => {
     expect(seen).toEqual([200, 429]);
   });
 
-  it('S12: the passage is there for the handler; a cache that answers gives the charge back', async () => {
+  it('S12: the handler finds its passage; the charge of an answer from a cache is refunded', async () => {
     const { gate, limiter } = parts();
     let seen: number | undefined;
     const app = new H3().use(headgate(gate)).get('/', (event) => {

@@ -29,10 +29,10 @@ const POST = (body: BodyInit, headers = {}) => ({
 type BodyInit = string | FormData;
 
 describe('routeOf', () => {
-  const told: string[] = [];
+  const recorded: string[] = [];
   const { gate } = parts({
     route: (c) => {
-      told.push(routeOf(c));
+      recorded.push(routeOf(c));
       return undefined;
     },
   });
@@ -63,23 +63,23 @@ describe('routeOf', () => {
     [inFront, 'PUT', '/any/7', 'PUT /any/:id'],
     [inFront, 'GET', '/files/a/b', 'GET /files/*'],
     [inFront, 'POST', '/sub/7', 'POST /sub/:id'],
-    // Behind a wildcard of the same method, as of static files.
+    // Behind a wildcard of the same method, for example of static files.
     [inFront, 'GET', '/chats/7', 'GET /chats/:id'],
     [inFront, 'GET', '/late/7', 'GET /late/:id'],
     [inFront, 'GET', '/images/small/7', 'GET /images/small/*'],
-    // Nothing there: one route for all of it.
+    // No route matches: all such URLs share one route.
     [inFront, 'GET', '/nothing/7', 'GET /*'],
     [inside, 'GET', '/7', 'GET /:a'],
     [inside, 'GET', '/wild/7', 'GET /wild/*'],
     [inside, 'PATCH', '/all/7', 'PATCH /all/:id'],
   ])('%#: %s %s', async (app, method, path, route) => {
     await app.request(path, { method });
-    expect(told.pop()).toBe(route);
+    expect(recorded.pop()).toBe(route);
   });
 });
 
 describe('headgate in an app of Hono', () => {
-  it("the gate's own answer has what middleware in front of it put on answers, before or after", async () => {
+  it("the gate's own answer has the fields that middleware in front sets, before or after next()", async () => {
     const { gate } = parts({}, '0/1m');
     const app = new Hono()
       .use(cors({ origin: 'http://y', exposeHeaders: ['retry-after'] }))
@@ -98,9 +98,9 @@ describe('headgate in an app of Hono', () => {
   it.each<[string, (c: Context) => void]>([
     ['c.header()', (c) => c.header('cache-control', 'private')],
     ['c.res', (c) => c.res.headers.set('cache-control', 'private')],
-    ['c.header(), where others touched c.res', (c) => c.res && c.header('cache-control', 'private')],
+    ['c.header() after another middleware has read c.res', (c) => c.res && c.header('cache-control', 'private')],
   ])(
-    "I4: what middleware in front set by %s gives way to the gate's own fields and to kept ones",
+    "I4: the gate's fields and stored fields override those that middleware in front set with %s",
     async (_name, set) => {
       const { keyedGate } = parts({}, '1/1m');
       const app = new Hono()
@@ -124,7 +124,7 @@ describe('headgate in an app of Hono', () => {
     },
   );
 
-  it('a kept answer is not mixed with what it replaces: type and cookies are those of the handler', async () => {
+  it('a stored answer is not mixed with the response that it replaces: type and cookies are those of the handler', async () => {
     const { keyedGate } = parts();
     const app = new Hono().use(headgate(keyedGate)).post('/', (c) => {
       c.header('set-cookie', 'a=1', { append: true });
@@ -141,7 +141,7 @@ describe('headgate in an app of Hono', () => {
     expect([second.headers.getSetCookie(), second.headers.get('idempotency-replayed')]).toEqual([[], 'true']);
   });
 
-  it('what is compressed in front of the gate is kept as it was', async () => {
+  it('a body that is compressed in front of the gate is stored uncompressed', async () => {
     const { keyedGate } = parts();
     const long = 'long '.repeat(1_000);
     const app = new Hono().use(compress(), headgate(keyedGate)).post('/', (c) => c.text(long));
@@ -162,7 +162,7 @@ describe('headgate in an app of Hono', () => {
     expect((await app.request('/', POST(form))).headers.get('idempotency-replayed')).toBe('true');
   });
 
-  it('events are streamed, and replayed', async () => {
+  it('server-sent events are streamed and replayed', async () => {
     const { keyedGate } = parts();
     const app = new Hono().use(headgate(keyedGate)).post('/', (c) =>
       streamSSE(c, async (stream) => {
@@ -178,7 +178,7 @@ describe('headgate in an app of Hono', () => {
     expect([await second.text(), second.headers.get('content-type')]).toEqual([first, 'text/event-stream']);
   });
 
-  it('S12: the passage is there for the handler; a cache that answers gives the charge back', async () => {
+  it('S12: the handler finds its passage; the charge of an answer from a cache is refunded', async () => {
     const { gate, limiter } = parts();
     let seen: number | undefined;
     const app = new Hono().use(headgate(gate)).get('/', (c) => {
@@ -191,7 +191,7 @@ describe('headgate in an app of Hono', () => {
     expect([seen, (await limiter.peek({ account: 'a', route: 'GET /' }))[0]?.remaining]).toEqual([4, 5]);
   });
 
-  it('tells a runtime that has an execution context what goes on after the answer', async () => {
+  it('passes work that continues after the answer to the execution context of the runtime', async () => {
     const known: Promise<unknown>[] = [];
     const { keyedGate } = parts();
     const app = new Hono().use(headgate(keyedGate)).post('/', (c) =>

@@ -17,7 +17,7 @@ import { type Listening, listen } from '../support/listen.ts';
 const open: Listening[] = [];
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
 
-/** Says who the caller is, as an authentication of a route does. */
+/** Sets the user, like an authentication guard of a route. */
 const authenticated = {
   canActivate(context: { switchToHttp(): { getRequest<T>(): T } }) {
     context.switchToHttp().getRequest<{ user?: string }>().user = 'acc_1';
@@ -25,7 +25,7 @@ const authenticated = {
   },
 };
 
-it('a handler that two controllers inherit has the gate of each', async () => {
+it('a handler that two controllers inherit has the options of each controller', async () => {
   const gate = createGate<NestRequest>({
     limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } }),
     account: (request) => request.headers['x-account']?.toString(),
@@ -57,7 +57,7 @@ it('a handler that two controllers inherit has the gate of each', async () => {
   expect([await left('/own', 'a'), await left('/own', 'b'), await left('/own', 'b')]).toEqual(['4', '4', '3']);
 });
 
-describe('where the gate of a Nest application stands', () => {
+describe('the place of the gate in a Nest application', () => {
   it.each([
     ['the module: in front of a route’s own guards', 'module', null],
     ['the guard: in the order of the guards', 'guard', '4'],
@@ -68,7 +68,7 @@ describe('where the gate of a Nest application stands', () => {
       account: ({ user }) => user,
       route: () => 'r',
     });
-    // Made by hand: decorators as Nest has them are not what this repository is compiled with.
+    // Decorators are called by hand: this repository is not compiled with the kind of decorators that Nest uses.
     class Things {
       all() {
         return 'ok';

@@ -35,7 +35,7 @@ const fieldsOf = (response: Response) =>
   Object.fromEntries([...response.headers].filter(([name]) => /ratelimit|retry-after/.test(name)));
 
 describe('headgate in front of node:http', () => {
-  it('shows the decision on answers of every way of writing them', async () => {
+  it('adds the fields of the decision, however the answer is written', async () => {
     const { gate } = parts(['100/1m']);
     const url = await serve(
       withHeadgate(gate, (request, response) => {
@@ -66,7 +66,7 @@ describe('headgate in front of node:http', () => {
     }
   });
 
-  it('S6: is added to a head that the handler writes with a reason alone, with pairs, or with undefined in between', async () => {
+  it('S6: adds fields to a head that is written with a reason alone, with pairs, or with undefined in between', async () => {
     const { gate } = parts(['100/1m']);
     const pairs = [
       ['x-own', '1'],
@@ -97,7 +97,7 @@ describe('headgate in front of node:http', () => {
     expect([seen['/undefined']?.status, seen['/undefined']?.headers.get('x-own')]).toEqual([203, '1']);
   });
 
-  it('an unlimited request: what the handler says of limits is left alone', async () => {
+  it('does not change rate-limit fields of the handler if the request is not limited', async () => {
     const { gate } = parts(['100/1m']);
     const url = await serve(
       withHeadgate(gate, (_, response) => void response.writeHead(200, { 'X-RateLimit-Limit': '7' }).end()),
@@ -117,7 +117,7 @@ describe('headgate in front of node:http', () => {
     expect(ran).toBe(1);
   });
 
-  it("S16: takes every rate-limit field off the provider's own 429, however it was written", async () => {
+  it("S16: removes every rate-limit field from the provider's own 429, however it was written", async () => {
     const { gate } = parts(['100/1m']);
     const url = await serve(
       withHeadgate(gate, (request, response) => {
@@ -140,7 +140,7 @@ describe('headgate in front of node:http', () => {
     }
   });
 
-  it('S12: a cache that answers after all gets its charge back; so does an abandoned passage', async () => {
+  it('S12: the charge of an answer from a cache, and of an abandoned passage, is refunded', async () => {
     const { gate, limiter } = parts(['5/1m']);
     const url = await serve(
       withHeadgate(gate, (request, response) => {
@@ -155,7 +155,7 @@ describe('headgate in front of node:http', () => {
     }
   });
 
-  it('S19: pipelined requests each see their own count', async () => {
+  it('S19: each of several pipelined requests gets its own count', async () => {
     const { gate } = parts(['3/1m']);
     const url = await serve(withHeadgate(gate, (_, response) => void response.end('ok')));
     const socket = tcp(Number(new URL(url).port), '127.0.0.1');
@@ -190,7 +190,7 @@ describe('headgate in front of node:http', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(400);
   });
 
-  it('waits for resolvers, and does not answer twice where something else has answered meanwhile', async () => {
+  it('waits for resolvers, and does not answer if something else has answered meanwhile', async () => {
     const { gate } = parts(['1/1m'], { account: async (request) => request.headers['x-account'] as string });
     const url = await serve((request, response) => {
       withHeadgate(gate, (_, answer) => void answer.end('late'))(request, response);
@@ -201,7 +201,7 @@ describe('headgate in front of node:http', () => {
     for (let i = 0; i < 2; i++) expect((await fetch(`${url}/timeout`, { headers })).status).toBe(504);
   });
 
-  it('a resolver that throws is a 500, and the server lives', async () => {
+  it('a resolver that throws becomes a 500, and the server keeps running', async () => {
     const { gate } = parts(['1/1m'], {
       route: (request) => {
         if (request.url === '/bad') throw new Error('secret');
@@ -217,7 +217,7 @@ describe('headgate in front of node:http', () => {
 });
 
 describe('headgate in Connect', () => {
-  it('is middleware like any other', async () => {
+  it('works as middleware', async () => {
     const { gate } = parts(['1/1m']);
     const app = connect();
     app.use(headgate(gate));

@@ -17,10 +17,10 @@ import * as onNest from '../../src/adapters/nest.ts';
 import { withHeadgate } from '../../src/adapters/node.ts';
 import type { Gate, GateOptions } from '../../src/index.ts';
 
-/** What a gate asks for its route, of each framework's own request. */
+/** The `route` resolver of a gate for this kind of request. */
 type Route<Request> = GateOptions<Request>['route'];
 
-it('each adapter’s resolvers take the request of its framework, with params and parsed body typed as there', () => {
+it('the resolvers of each adapter take the request of its framework, with its types of params and body', () => {
   expectTypeOf(onExpress.routeOf).toExtend<Route<express.Request>>();
   expectTypeOf(onFastify.routeOf).toExtend<Route<FastifyRequest>>();
   expectTypeOf(onKoa.routeOf).toExtend<Route<Koa.Context>>();
@@ -40,7 +40,7 @@ it('each adapter’s resolvers take the request of its framework, with params an
     .toEqualTypeOf<Gate<Context<{ Variables: { user: string } }>>>();
 });
 
-it('behind a gate of Express the params of a handler follow from its path', () => {
+it('behind a gate in Express, the path of a handler decides the type of its params', () => {
   interface Authenticated extends express.Request {
     user: string;
   }
@@ -61,18 +61,18 @@ it('behind a gate of Express the params of a handler follow from its path', () =
   expectTypeOf(_mount).returns.toBeVoid();
 });
 
-it('a resolver that does not fit is no gate', () => {
+it('a resolver of another request or result type is a type error', () => {
   expectTypeOf<(request: IncomingMessage) => number>().not.toExtend<GateOptions<IncomingMessage>['account']>();
   expectTypeOf(onHono.routeOf).not.toExtend<Route<IncomingMessage>>();
 });
 
-it('a handler of HTTP/2 gets the response of HTTP/2', () => {
+it('a handler of HTTP/2 gets a response of HTTP/2', () => {
   type Handler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
   const wrap = (gate: Gate<Http2ServerRequest>, handler: Handler) => withHeadgate(gate, handler);
   expectTypeOf(wrap).returns.toEqualTypeOf<Handler>();
 });
 
-it('a gate of one platform’s requests alone is no gate for Nest, which has two', () => {
+it('a gate for requests of Express or of Fastify alone is a type error in Nest, which has both', () => {
   type ForRoot = Parameters<typeof onNest.HeadgateModule.forRoot>[0];
   expectTypeOf<Gate<onNest.NestRequest>>().toExtend<ForRoot>();
   expectTypeOf<Gate<FastifyRequest>>().not.toExtend<ForRoot>();

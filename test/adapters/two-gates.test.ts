@@ -16,7 +16,7 @@ import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { listen } from '../support/listen.ts';
 
-/** One gate, as an app and a route of it may both mount it. */
+/** One gate, to be mounted by an app and by one of its routes. */
 function gateOf<Request>(
   idempotentRequest: (request: Request, options: { scope: string }) => unknown,
 ): Gate<Request> & { left(): Promise<number | undefined> } {
@@ -86,7 +86,7 @@ const APPS: Record<string, Twice> = {
 };
 
 it.each(Object.keys(APPS))(
-  'I5: %s — behind a gate that keeps its outcome a second one only limits: it would wait for itself',
+  'I5: %s: behind a gate that stores the outcome, a second gate only limits, because it would wait for itself',
   async (name) => {
     const { ask, left, close } = await (APPS[name] as Twice)();
     try {

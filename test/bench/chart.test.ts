@@ -8,19 +8,19 @@ const bars = [
 ];
 const chart = { title: 'A check', unit: 'ns', scale: 'log', better: 'less', panels: [{ title: '1,000 keys', bars }] };
 
-describe('the charts of the benchmarks', () => {
-  it('say every figure in words, beside its bar', () => {
+describe('chartSvg', () => {
+  it('writes every figure as text beside its bar', () => {
     const svg: string = chartSvg(chart);
     const words = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
     expect(words).toEqual(expect.arrayContaining(['A check', '1,000 keys', 'headgate', '300', '42k']));
     expect(words).toContain('ns · less is better · logarithmic scale');
   });
 
-  it('escape what a label holds', () => {
+  it('escapes labels', () => {
     expect(chartSvg(chart)).toContain('@peer/&lt;one&gt; &amp; &quot;co&quot;');
   });
 
-  it('have colours for light and for dark, and bars by kind', () => {
+  it('has colours for light and dark, and a class per kind of bar', () => {
     const svg: string = chartSvg(chart);
     expect(svg).toContain('@media (prefers-color-scheme:dark)');
     for (const kind of ['paper', 'ours', 'peer', 'floor']) {
@@ -29,12 +29,12 @@ describe('the charts of the benchmarks', () => {
     expect(svg.match(/<rect class="bar (ours|peer)"/g)).toHaveLength(2);
   });
 
-  it('hold every figure between two powers of ten, or from 0 in equal steps', () => {
+  it('has ticks that enclose every figure: powers of ten, or equal steps from 0', () => {
     expect(ticksOf(chart.panels, 'log')).toEqual([100, 1_000, 10_000, 100_000]);
     expect(ticksOf([{ bars: [{ value: 163 }, { value: 40, most: 181 }] }], 'linear')).toEqual([0, 50, 100, 150, 200]);
   });
 
-  it('of a spread below 0, show all of it', () => {
+  it('shows the whole range if a part of it is below 0', () => {
     const below = [{ label: 'ours', value: 10, least: -8, most: 30, kind: 'ours' }];
     expect(ticksOf([{ bars: below }], 'linear')).toEqual([-10, 0, 10, 20, 30]);
     const svg: string = chartSvg({ ...chart, scale: 'linear', panels: [{ title: '', bars: below }] });
@@ -45,7 +45,7 @@ describe('the charts of the benchmarks', () => {
     expect((Number(to) - Number(x)) / unit).toBeCloseTo(30, 0);
   });
 
-  it('give lengths in proportion, on either scale', () => {
+  it('draws lengths in proportion on either scale', () => {
     const widths = (scale: string, values: number[]): number[] => {
       const panels = [{ title: '', bars: values.map((value) => ({ label: '', value, kind: 'peer' })) }];
       const svg: string = chartSvg({ ...chart, scale, panels });
@@ -53,12 +53,12 @@ describe('the charts of the benchmarks', () => {
     };
     const [half, full] = widths('linear', [50, 100]) as [number, number];
     expect(full / half).toBeCloseTo(2, 2);
-    // From 1: each power of ten as long as the next.
+    // The axis begins at 1, and every power of ten has the same length.
     const [, ten, hundred] = widths('log', [1, 10, 100]) as [number, number, number];
     expect(hundred / ten).toBeCloseTo(2, 2);
   });
 
-  it('put numbers in three digits', () => {
+  it('writes numbers in three digits', () => {
     expect([0.123456, 9.876, 999.4, 999.6, 1_234, 15_400_000, 2e9].map(short)).toEqual([
       '0.123',
       '9.88',

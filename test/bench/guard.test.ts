@@ -6,6 +6,7 @@ import type { Decision } from '../../src/index.ts';
 const bench = (file: string) => new URL(`../../bench/${file}.mjs`, import.meta.url);
 const { GUARDED } = await import(bench('support/guard-workloads').href);
 const { guardReport } = await import(bench('support/guard-report').href);
+const { perfCount, valgrindCount } = await import(bench('support/instructions').href);
 
 const SOURCES: Record<string, () => Promise<object>> = {
   index: () => import('../../src/index.ts'),
@@ -22,11 +23,27 @@ function run(command: string, ...args: string[]) {
   return { status, stderr: stderr.trim() };
 }
 
-describe('the guard', () => {
+describe('bench:guard', () => {
   const rounds = (...costs: number[]) => costs.map((cost) => ({ cost }));
   const settings = { limit: 1.15, base: 'abc1234', rounds: 1, unit: 'CPU ns' };
 
-  it('takes what is no number for slower', () => {
+  it('fails if the median ratio of the rounds is above the limit, and names the workload', () => {
+    const figures = {
+      same: { base: rounds(100, 100, 100), head: rounds(100, 190, 101) },
+      slower: { base: rounds(100, 200, 300), head: rounds(116, 240, 351) },
+    };
+    const { text, isSlower } = guardReport({ figures, ...settings, rounds: 3 });
+    expect(isSlower).toBe(true);
+    expect(text).toContain('Above 1.15: slower.');
+    expect(text).toMatch(/same .* 1\.01 \(1\.00–1\.90\) \| ✓/);
+  });
+
+  it('passes if the ratio is exactly the limit', () => {
+    const figures = { even: { base: rounds(100), head: rounds(115) } };
+    expect(guardReport({ figures, ...settings }).isSlower).toBe(false);
+  });
+
+  it('counts NaN as slower', () => {
     const { text, isSlower } = guardReport({ figures: { odd: { base: rounds(1), head: rounds(NaN) } }, ...settings });
     expect(isSlower).toBe(true);
     expect(text).toMatch(/odd .* ✗/);
@@ -34,19 +51,25 @@ describe('the guard', () => {
     expect(guardReport({ figures, ...settings, limit: NaN }).isSlower).toBe(true);
   });
 
-  it('says what it did not look at, whatever it found', () => {
+  it('always says what it did not measure', () => {
     for (const cost of [100, 200]) {
       const { text } = guardReport({ figures: { w: { base: rounds(100), head: rounds(cost) } }, ...settings });
-      expect(text).toMatch(/Not looked at: .*Redis server.*adapters.*runs out/);
+      expect(text).toMatch(/Not measured: .*Redis server.*adapters.*expire/);
     }
   });
 
-  it.each(Object.keys(GUARDED))('has a workload that works, call after call: %s', async (name) => {
+  it('reads the instruction counts of perf and valgrind, and undefined if perf has none', () => {
+    expect(perfCount('123456,,instructions:u,5000,100.00,,\n')).toBe(123_456);
+    expect(perfCount('<not supported>,,instructions:u,0,100.00,,\n')).toBeUndefined();
+    expect(valgrindCount('==1== I   refs:      1,177,890,702\n')).toBe(1_177_890_702);
+  });
+
+  it.each(Object.keys(GUARDED))('has a workload that can be called repeatedly: %s', async (name) => {
     const call = await GUARDED[name]((module: string) => SOURCES[module]?.());
     for (let i = 0; i < 3; i++) expect(await call()).toBeTruthy();
   });
 
-  it('lets the Redis store decide in calls of several records, none of them degraded', async () => {
+  it('has a workload in which the Redis store decides several records per call, none of them degraded', async () => {
     const name = Object.keys(GUARDED).find((each) => each.startsWith('Redis store')) ?? '';
     const decisions: Decision[] = await (await GUARDED[name]((module: string) => SOURCES[module]?.()))();
     expect(new Set(decisions.map(({ account }) => account)).size).toBe(decisions.length);
@@ -56,26 +79,29 @@ describe('the guard', () => {
   });
 });
 
-describe('numbers on the command line', () => {
+describe('the command line of the benchmarks', () => {
   it.each([
     ['guard', '--ratio', '1,15', 'a number above 0'],
     ['guard', '--ratio', '0', 'a number above 0'],
     ['guard', '--ratio', 'Infinity', 'a number above 0'],
-    ['guard', '--rounds', '0', 'a whole number from 1 on'],
-    ['guard', '--rounds', 'x', 'a whole number from 1 on'],
-    ['guard', '--rounds', '1.5', 'a whole number from 1 on'],
-    ['run', '--rounds', '0', 'a whole number from 1 on'],
+    ['guard', '--rounds', '0', 'a whole number from 1'],
+    ['guard', '--rounds', 'x', 'a whole number from 1'],
+    ['guard', '--rounds', '1.5', 'a whole number from 1'],
+    ['run', '--rounds', '0', 'a whole number from 1'],
     ['run', '--seconds', 'x', 'a number above 0'],
     ['run', '--seconds', '', 'a number above 0'],
-  ])('are refused before anything is done: %s %s %s', (command, option, text, wanted) => {
-    expect(run(command, option, text)).toEqual({ status: 2, stderr: `${option} ${text}: must be ${wanted}` });
+  ])('rejects a wrong number before it does anything: %s %s %s', (command, option, text, wanted) => {
+    expect(run(command, option, text)).toEqual({ status: 2, stderr: `${option}: must be ${wanted}, got "${text}"` });
   });
 
-  it('are not the only thing that is: so is a name that nothing has', () => {
+  it('rejects an unknown workload or topic, and lists the known ones', () => {
     expect(run('guard', '--only', 'x')).toMatchObject({
       status: 2,
-      stderr: expect.stringContaining('--only x: there'),
+      stderr: expect.stringContaining('--only: unknown workload "x" (expected one of: consumeSync, accepted; '),
     });
-    expect(run('run', '--topic', 'x')).toMatchObject({ status: 2, stderr: expect.stringContaining('memory, bytes') });
+    expect(run('run', '--topic', 'x')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('--topic: unknown topic "x" (expected memory, bytes'),
+    });
   });
 });

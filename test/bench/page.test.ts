@@ -13,8 +13,8 @@ const provenance = {
   ...{ date: '2026-01-02T03:04:05.000Z', versions: { redis: '7.0.15' } },
 };
 
-describe('the page of the benchmarks', () => {
-  it('is what the kept figures give, and so are its charts: npm run bench:page', async () => {
+describe('docs/benchmarks.md', () => {
+  it('is what npm run bench:page writes from the stored figures, and so are its charts', async () => {
     const { text, charts } = await render(PLACES.published.results);
     expect(readFileSync(PLACES.published.page, 'utf8')).toBe(text);
     expect(Object.keys(charts).length).toBeGreaterThan(0);
@@ -23,16 +23,16 @@ describe('the page of the benchmarks', () => {
     }
   });
 
-  it('has only topics with both halves, and kept figures of whole runs', async () => {
+  it('has only topics with both functions, and stored figures of full runs', async () => {
     for (const topic of TOPICS) {
       const { measure, report } = await loadTopic(topic);
       expect([topic, typeof measure, typeof report]).toEqual([topic, 'function', 'function']);
-      const kept = new URL(`${topic}.json`, PLACES.published.results);
-      if (existsSync(kept)) expect(JSON.parse(readFileSync(kept, 'utf8')).provenance.quick).toBe(false);
+      const file = new URL(`${topic}.json`, PLACES.published.results);
+      if (existsSync(file)) expect(JSON.parse(readFileSync(file, 'utf8')).provenance.quick).toBe(false);
     }
   });
 
-  it('shows targets met and missed, and where the figures come from', () => {
+  it('shows met and missed targets, and the provenance of the figures', () => {
     const targets = [
       { what: 'fast', measured: '2', wanted: '≥ 1', met: true },
       { what: 'small', measured: '200', wanted: '≤ 150', met: false },
@@ -46,7 +46,7 @@ describe('the page of the benchmarks', () => {
     expect(text).toContain('redis 7.0.15. a processor, 2 cores, 8 GiB, linux, Node v20.0.0, commit abc1234');
   });
 
-  it('has tables whose columns are aligned, for people in a terminal', () => {
+  it('has tables with aligned columns, which can be read in a terminal', () => {
     expect(
       table(
         ['', 'ns'],
@@ -58,7 +58,7 @@ describe('the page of the benchmarks', () => {
     ).toBe(['|          |   ns |', '|----------|-----:|', '| headgate |    7 |', '| floor    | 1000 |'].join('\n'));
   });
 
-  it('is made of JSON with a line for each innermost object', () => {
+  it('is made from JSON with one line per innermost object', () => {
     const text: string = toJson({
       rounds: 2,
       figures: { 'a {b}': [{ ns: 1.23456789 }, { ns: 2 }] },

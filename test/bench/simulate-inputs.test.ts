@@ -4,7 +4,7 @@ import { PARAMETERS, settingsOf } from '../../bench/simulate/parameters.mjs';
 import { predict } from '../../bench/simulate/prediction.mjs';
 import { simulationReport } from '../../bench/support/simulation-report.mjs';
 
-/** A server that takes 10 µs for a call and 4 for each record; what the `redis` topic would write of it. */
+/** What the topic redis would write for a server that takes 10 µs per call and 4 µs per record. */
 const point = (records: number, cpuMicros: number, perSecond: number) => ({
   perSecond,
   cpuMicros,
@@ -22,7 +22,7 @@ const redis = {
     ].map(([name, figure]) => [name, { 'headgate on ioredis': [figure] }]),
   ),
 };
-/** Cells of `scale-out` whose servers take 25 µs for a call of a gateway, 6 for one of the limiter, and 4 for each record. */
+/** Cells of the topic scale-out. The servers take 25 µs per call of a gateway, 6 µs per call of the limiter, 4 µs per record. */
 const cell = (records: number, callMicros: number, cpuMicros: number) => ({
   perSecond: 190_000,
   decisionsPerCall: records,
@@ -41,12 +41,12 @@ const scaleOut = {
     'gateway, cluster of 3': { 1: [cell(1, 30, 120)], 2: [cell(1, 50, 300)] },
   },
 };
-const kept: Record<string, object> = { redis, 'scale-out': scaleOut };
-const load = (topic: string) => kept[topic];
+const results: Record<string, object> = { redis, 'scale-out': scaleOut };
+const load = (topic: string) => results[topic];
 const loadOnly = (name: string, result: object) => (topic: string) => (topic === name ? result : undefined);
 
-describe('what a simulation starts from', () => {
-  it('is CPU of gateways as they were measured by themselves, on one server and on a cluster', () => {
+describe('readInputs', () => {
+  it('takes the CPU of calls and gateways from single gateways, on one server and on a cluster', () => {
     const { values, sources } = readInputs(load);
     expect(values.record).toBeCloseTo(4, 6);
     expect(values).toMatchObject({ serverGateway: 95, clusterGateway: 120, bytesPerKey: 265 });
@@ -55,7 +55,7 @@ describe('what a simulation starts from', () => {
     expect(new Set([sources.record, sources.clusterCall])).toEqual(new Set(['scale-out.json, commit def5678']));
   });
 
-  it('is a default that says so where nothing was measured, but nothing where only a wrong one could be given', () => {
+  it('uses defaults, named as such, for what was not measured; a check in memory has no default', () => {
     const none = readInputs(() => undefined);
     expect(none.values.memory).toBeUndefined();
     expect(new Set(Object.values(none.sources))).toEqual(new Set(['default']));
@@ -73,16 +73,16 @@ describe('what a simulation starts from', () => {
     expect(some.clusterCall).toBe(none.values.clusterCall);
   });
 
-  it('has a check in memory from a million keys alone', () => {
-    const ofKeys = (keys: string) => ({
+  it('takes the check in memory only from a run with a million keys', () => {
+    const memoryWith = (keys: string) => ({
       provenance: { commit: 'a' },
       figures: { [`accepted, ${keys} keys`]: { 'headgate, await consume': [{ ns: 1_900 }] } },
     });
-    expect(readInputs(loadOnly('memory', ofKeys('1,000,000'))).values.memory).toBeCloseTo(1.9, 6);
-    expect(readInputs(loadOnly('memory', ofKeys('1,000'))).values.memory).toBeUndefined();
+    expect(readInputs(loadOnly('memory', memoryWith('1,000,000'))).values.memory).toBeCloseTo(1.9, 6);
+    expect(readInputs(loadOnly('memory', memoryWith('1,000'))).values.memory).toBeUndefined();
   });
 
-  it('is a line by least squares', () => {
+  it('fits a line by least squares', () => {
     expect(
       lineThrough([
         [0, 1],
@@ -94,7 +94,7 @@ describe('what a simulation starts from', () => {
 });
 
 describe('a fleet', () => {
-  it('pays for calls and gateways what they cost where its shards are: on one server or on a cluster', () => {
+  it('uses the costs of one server for one shard, and those of a cluster for more', () => {
     const values = readInputs(load).values;
     const [one, many] = [1, 3].map((shards) => settingsOf({ accounts: 1e9, shards, values }));
     expect([one?.serviceOf(2), many?.serviceOf(2)].map(Math.round)).toEqual([33, 38]);
@@ -107,7 +107,7 @@ describe('a prediction', () => {
   const { points, limiter } = readInputs(load);
   const about = { limiter, concurrency: 64, seed: 1 };
 
-  it('does not know what was measured at its own concurrency', () => {
+  it('does not use what was measured at its own concurrency', () => {
     const other = points.map((each) =>
       each.concurrency === 64 ? { ...each, perSecond: 1, cpu: 1_000, call: 1_000 } : each,
     );
@@ -116,26 +116,26 @@ describe('a prediction', () => {
     expect(second?.measured.perSecond).toBe(1);
   });
 
-  it('takes from scale-out the server beside its script, and stands beside what that measured of the same load', () => {
-    expect(limiter?.beside).toBeCloseTo(6, 6);
+  it('takes from scale-out the server time outside the script, and shows what scale-out measured of the same load', () => {
+    expect(limiter?.outsideScript).toBeCloseTo(6, 6);
     expect(predict({ points, ...about })?.scaleOut).toEqual({ perSecond: 190_000, decisionsPerCall: 8 });
     expect(predict({ points, ...about, limiter: limiter && { ...limiter, inFlight: 16 } })?.scaleOut).toBeUndefined();
   });
 
-  it('is bounded by what the server can do, and by what the client can', () => {
+  it('is bounded by the speed of the server and of the client', () => {
     const { perSecond = 0, decisionsPerCall = 0 } = predict({ points, ...about }) ?? {};
-    // A little more than the server's records: two requests of one account travel as one.
+    // The rate can be a little above that of the server's records: two requests of one account are one record.
     expect(perSecond).toBeLessThan((1.01 * 1e6) / (4 + 16 / decisionsPerCall));
     expect(perSecond).toBeGreaterThan(50_000);
   });
 
-  it('needs the other concurrencies, and the other topic', () => {
+  it('is undefined without the other concurrencies or without scale-out', () => {
     expect(predict({ points: points.slice(2), ...about })).toBeUndefined();
     expect(predict({ points, ...about, limiter: undefined })).toBeUndefined();
   });
 });
 
-describe('the section of the simulation', () => {
+describe('the report of the topic simulation', () => {
   const result = (memory: number | undefined) => {
     const { values, sources, points, limiter } = readInputs(load);
     const fleet = {
@@ -151,13 +151,13 @@ describe('the section of the simulation', () => {
   };
   const sectionOf = (memory?: number): string => simulationReport(result(memory)).markdown;
 
-  it('compares with a check in memory where one was measured, and else says nothing of it', () => {
+  it('mentions a check in memory only if one was measured', () => {
     expect(sectionOf(1.88)).toContain('in its own memory takes 1.88 core-seconds');
     expect(sectionOf()).not.toContain('memory takes');
     expect(sectionOf()).not.toMatch(/undefined|NaN/);
   });
 
-  it('says how long a slice is', () => {
+  it('shows how long a slice is', () => {
     expect(sectionOf()).toMatch(/slice, s \|\n.*\n\| 10⁹ .* 0\.086 \|/);
   });
 });

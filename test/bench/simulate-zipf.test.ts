@@ -3,7 +3,7 @@ import { createRandom } from '../../bench/simulate/random.mjs';
 import { createZipf, sumOverRanks, zipfTotal } from '../../bench/simulate/zipf.mjs';
 
 const SAMPLES = 200_000;
-/** Pearson's statistic passes these once in a thousand times, by degrees of freedom. */
+/** By degrees of freedom: Pearson's statistic is above these values once in a thousand times. */
 const CRITICAL: Record<number, number> = { 8: 26.12, 49: 85.35 };
 
 function chiSquare(seen: readonly number[], expected: readonly number[]): number {
@@ -21,7 +21,7 @@ function tally(cells: number, cellOf: (rank: number) => number, sample: () => nu
 }
 
 describe('Zipf’s law', () => {
-  it.each([0.5, 0.8, 1, 1.5])('is what ranks are drawn by, one by one, with exponent %d', (exponent) => {
+  it.each([0.5, 0.8, 1, 1.5])('is the distribution of single ranks, with exponent %d', (exponent) => {
     const count = 50;
     const sample = createZipf({ count, exponent, random: createRandom(1) });
     const seen = tally(count, (rank) => rank - 1, sample);
@@ -30,7 +30,7 @@ describe('Zipf’s law', () => {
     expect(chiSquare(seen, expected)).toBeLessThan(CRITICAL[count - 1] as number);
   });
 
-  it.each([0.8, 1])('is what decades of 10^9 ranks are drawn by, with exponent %d', (exponent) => {
+  it.each([0.8, 1])('is the distribution of the decades of 10^9 ranks, with exponent %d', (exponent) => {
     const count = 1e9;
     const sample = createZipf({ count, exponent, random: createRandom(2) });
     const seen = tally(9, (rank) => Math.min(8, Math.floor(Math.log10(rank) + 1e-12)), sample);
@@ -41,7 +41,7 @@ describe('Zipf’s law', () => {
     expect(chiSquare(seen, expected)).toBeLessThan(CRITICAL[8] as number);
   });
 
-  it('has weights whose sum is known', () => {
+  it('has the known sum of weights', () => {
     let exact = 0;
     for (let rank = 1; rank <= 200_000; rank++) exact += rank ** -0.8;
     expect(zipfTotal(200_000, 0.8)).toBeCloseTo(exact, 3);
@@ -59,13 +59,13 @@ describe('random numbers', () => {
   };
   const random = createRandom(7);
 
-  it('are the same for the same seed only', () => {
+  it('are the same for the same seed, and differ for another', () => {
     const drawn = (seed: number) => Array.from({ length: 5 }, createRandom(seed).uniform);
     expect(drawn(1)).toEqual(drawn(1));
     expect(drawn(1)).not.toEqual(drawn(2));
   });
 
-  it('have the means of their laws', () => {
+  it('have the means of their distributions', () => {
     expect(mean(random.uniform)).toBeCloseTo(0.5, 2);
     expect(mean(() => random.exponential(3)) / 3).toBeCloseTo(1, 1);
     expect(mean(() => random.geometric(4)) / 4).toBeCloseTo(1, 1);

@@ -6,13 +6,13 @@ import { simulate } from '../../bench/simulate/simulate.mjs';
 import { shardsNeeded, utilisationOf } from '../../bench/simulate/sizing.mjs';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
-import { type Group, Turn } from '../../src/stores/shared/turn.ts';
+import { type CheckBatch, CheckBatcher } from '../../src/stores/shared/check-batcher.ts';
 
 const SECOND = 1e6;
 const SERVICE = 7;
 const MANY = { max: Number.MAX_SAFE_INTEGER, micros: 1 };
 
-/** One gateway and one server, nothing but the server takes time, nobody is refused. */
+/** One gateway and one server. Only the server takes time, and no request is rejected. */
 const QUEUE = {
   seed: 1,
   accounts: 1_000_000,
@@ -28,8 +28,8 @@ const QUEUE = {
   oneWay: () => 0,
 };
 
-/** Accounts all alike, three requests a second each where 60 a minute are allowed, for ten seconds. */
-const REFUSING = {
+/** Equal accounts for ten seconds: each sends three requests per second, and 60 per minute are allowed. */
+const REJECTING = {
   ...QUEUE,
   accounts: 2_000,
   exponent: 1e-9,
@@ -41,13 +41,13 @@ const REFUSING = {
 const share = (part: number, whole: number): number => part / whole;
 
 describe('the queue of a server', () => {
-  it.each([0.3, 0.6, 0.9])('is that of M/D/1 where every call takes as long, at a load of %d', (load) => {
+  it.each([0.3, 0.6, 0.9])('is that of M/D/1 if every call takes the same time, at a load of %d', (load) => {
     const { shards } = simulate({ ...QUEUE, perSecond: (load / SERVICE) * SECOND });
     const { calls, waitMicros } = shards[0] as { calls: number; waitMicros: number };
     expect(waitMicros / calls / ((load * SERVICE) / (2 * (1 - load)))).toBeCloseTo(1, 1);
   });
 
-  it.each([0.3, 0.6, 0.9])('is that of M/M/1 where calls take exponential times, at a load of %d', (load) => {
+  it.each([0.3, 0.6, 0.9])('is that of M/M/1 if calls take exponential times, at a load of %d', (load) => {
     const random = createRandom(2);
     const serviceOf = () => random.exponential(SERVICE);
     const { shards } = simulate({ ...QUEUE, perSecond: (load / SERVICE) * SECOND, serviceOf });
@@ -55,7 +55,7 @@ describe('the queue of a server', () => {
     expect(waitMicros / calls / ((load * SERVICE) / (1 - load))).toBeCloseTo(1, 1);
   });
 
-  it('is as busy as what comes and what it takes', () => {
+  it('is as busy as rate times service time', () => {
     const { mean, most } = utilisationOf(simulate({ ...QUEUE, perSecond: 80_000 }));
     expect(mean).toBeCloseTo(0.56, 2);
     expect(most).toBe(mean);
@@ -64,7 +64,7 @@ describe('the queue of a server', () => {
 
 describe('a simulation', () => {
   const FLEET = {
-    ...REFUSING,
+    ...REJECTING,
     exponent: 0.8,
     hotShare: 0.1,
     gateways: 20,
@@ -88,7 +88,7 @@ describe('a simulation', () => {
     expect(asked).toBeGreaterThan(accepted / 2);
   });
 
-  it('keeps so many requests under way where each follows a decision', () => {
+  it('has inFlight requests in flight if each request follows a decision', () => {
     const slow = { ...QUEUE, inFlight: 64, decisions: 20_000, serviceOf: () => 0, oneWay: () => 100 };
     const { decisions, latency, endedMicros } = simulate(slow);
     expect(decisions).toBe(20_000);
@@ -99,38 +99,38 @@ describe('a simulation', () => {
 });
 
 describe('a slice shorter than a window', () => {
-  // Windows are full long before they end: a cycle of window and gap lets through the max.
+  // Windows are full long before they end, so each cycle of a window and a gap accepts the max.
   const gap = SECOND / 3;
   const accepted = 60 / ((60 * SECOND + gap) / gap);
 
-  it('lets through what it would if it had gone on forever', () => {
-    const result = simulate(REFUSING);
+  it('accepts as many requests as it would if it had gone on forever', () => {
+    const result = simulate(REJECTING);
     expect(share(result.accepted, result.decisions) / accepted).toBeCloseTo(1, 1);
     expect(result.local).toBe(0);
   });
 
-  it('lets through the same where gateways remember refusals, and asks as seldom as they have to', () => {
+  it('accepts the same if gateways remember rejections, and calls the server as rarely as possible', () => {
     const gateways = 2;
-    const result = simulate({ ...REFUSING, gateways, denialMicros: SECOND });
+    const result = simulate({ ...REJECTING, gateways, denialMicros: SECOND });
     expect(share(result.accepted, result.decisions) / accepted).toBeCloseTo(1, 1);
-    // A gateway hears of an account every two gaps; one in so many is asked for, the others come within the second after it.
+    // An account sends a request to a gateway every two gaps. One call to the server covers the requests of the next second.
     const withinASecond = SECOND / (gateways * gap);
-    const refused = result.decisions - result.accepted;
-    expect(share(result.local, refused)).toBeCloseTo(withinASecond / (1 + withinASecond), 1);
+    const rejected = result.decisions - result.accepted;
+    expect(share(result.local, rejected)).toBeCloseTo(withinASecond / (1 + withinASecond), 1);
   });
 
-  it('begins with the refusals that gateways would have heard of before', () => {
+  it('begins with the rejections that gateways would remember from before', () => {
     const gateways = 2;
     const accounts = 8_000;
-    const many = { ...REFUSING, accounts, perSecond: 3 * accounts, decisions: 30 * accounts };
+    const many = { ...REJECTING, accounts, perSecond: 3 * accounts, decisions: 30 * accounts };
     const { decisions, accepted, local } = simulate({ ...many, gateways, denialMicros: 60 * SECOND });
-    // Each gateway asks once in a cycle of an account; the slice has ten seconds.
+    // Each gateway calls the server once per cycle of an account, and the slice has ten seconds.
     const asked = (accounts * gateways * 10 * SECOND) / (60 * SECOND + gap);
     expect((decisions - accepted - local) / asked).toBeCloseTo(1, 1);
   });
 
-  it('lets nobody through wrongly: an account that begins within it gets its max', () => {
-    const result = simulate({ ...REFUSING, perSecond: 0.000_001, accounts: 1, inFlight: 200, decisions: 5_000 });
+  it('accepts exactly the max of an account whose first window starts within it', () => {
+    const result = simulate({ ...REJECTING, perSecond: 0.000_001, accounts: 1, inFlight: 200, decisions: 5_000 });
     expect(result.accepted).toBe(60);
   });
 });
@@ -139,17 +139,18 @@ describe('calls', () => {
   const limit = parseLimit(['60/1m']);
   const plan = createPlan(limit, limit);
 
-  /** What the Redis store's own turn sends. */
-  function sent(accounts: readonly string[], oneAccountAGroup: boolean): Promise<readonly Group[]> {
+  /** The batches that the Redis store sends. */
+  function sent(accounts: readonly string[], oneAccountPerBatch: boolean): Promise<readonly CheckBatch[]> {
     return new Promise((resolve) => {
-      const turn = new Turn({ oneAccountAGroup, send: resolve });
-      for (const account of accounts) void turn.add({ keys: [account], account, route: 'route', plan, cost: 1 });
+      const batcher = new CheckBatcher({ oneAccountPerBatch, send: resolve });
+      for (const account of accounts) void batcher.add({ keys: [account], account, route: 'route', plan, cost: 1 });
     });
   }
-  const shapeOf = (groups: readonly Group[]) => groups.map(({ checks }) => checks.map(({ waiting }) => waiting.length));
+  const shapeOf = (batches: readonly CheckBatch[]) =>
+    batches.map(({ checks }) => checks.map(({ waiting }) => waiting.length));
 
   it.each([1, 3, 4, 5, 16, 17, 40, 127, 128, 129, 300])(
-    'of %d accounts are cut as the Redis store cuts them',
+    'for %d accounts have the same sizes as those of the Redis store',
     async (count) => {
       const accounts = Array.from({ length: count }, (_, i) => `acc_${i}`);
       expect(callSizes(count)).toEqual((await sent(accounts, false)).map(({ checks }) => checks.length));
@@ -157,7 +158,7 @@ describe('calls', () => {
   );
 
   it.each([false, true])(
-    'carry requests of one account as a number, on a cluster one account each: %s',
+    'have one check per account with a count, and one account per call on a cluster: isCluster %s',
     async (isCluster) => {
       const names = ['a', 'b', 'a', 'c', 'd', 'e', 'a', 'f', 'b'];
       const requests = names.map((account) => ({ account, askedAt: 0 }));
@@ -172,19 +173,19 @@ describe('a population', () => {
   const population = createPopulation(settings);
   const ranks = Array.from({ length: settings.accounts }, (_, i) => i + 1);
 
-  it('asks as often as its accounts together', () => {
+  it('has the rate of all its accounts together', () => {
     const all = [HOT, ...ranks].reduce((sum, account) => sum + population.rateOf(account), 0);
     expect(all * SECOND).toBeCloseTo(settings.perSecond, 6);
   });
 
-  it('has a record for each account while its window runs', () => {
+  it('has one record per account while the account’s window is open', () => {
     const chance = (account: number) =>
       (population.rateOf(account) * SECOND) / (1 + population.rateOf(account) * SECOND);
     const exact = [HOT, ...ranks].reduce((sum, account) => sum + chance(account), 0);
     expect(population.activeIn(SECOND)).toBeCloseTo(exact, 6);
   });
 
-  it('spreads over shards evenly, and an account stays on its own', () => {
+  it('spreads evenly over shards, and an account stays on its shard', () => {
     const counts = [0, 0, 0, 0, 0, 0, 0];
     for (let account = 1; account <= 70_000; account++)
       counts[shardOf(account, 7)] = (counts[shardOf(account, 7)] ?? 0) + 1;
@@ -193,7 +194,7 @@ describe('a population', () => {
   });
 });
 
-describe('the shards that are needed', () => {
+describe('shardsNeeded', () => {
   const busy = { ...QUEUE, exponent: 0.5, gateways: 10 };
   const needed = (load: number, hotShare = 0) => {
     const { shards, slice } = shardsNeeded(
@@ -204,18 +205,18 @@ describe('the shards that are needed', () => {
     return { shards, ...utilisationOf(slice) };
   };
 
-  it('are one where one is not too busy', () => {
+  it('is one if one server is not too busy', () => {
     expect(needed(0.5).shards).toBe(1);
   });
 
-  it('are so many that the busiest is not too busy, and no more than chance asks for', () => {
+  it('is a number at which the busiest shard is not too busy, and not many more than the work needs', () => {
     const { shards, most } = needed(3);
     expect(most).toBeLessThanOrEqual(0.6);
     expect(shards).toBeGreaterThanOrEqual(5);
     expect(shards).toBeLessThanOrEqual(7);
   });
 
-  it('end where one account is too much for any server', () => {
+  it('stops if one account is too much for any server', () => {
     const { shards, most } = needed(3, 0.5);
     expect(most).toBeGreaterThan(0.6);
     expect(shards).toBeLessThan(50);

@@ -15,38 +15,38 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-interface Seen {
+interface ReceivedRequest {
   readonly key: string | undefined;
   readonly body: string;
   readonly type: string | undefined;
 }
 type Step = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** A server that does one step for each request, and the last one again. */
-async function script(...steps: Step[]): Promise<Listening & { seen: Seen[] }> {
-  const seen: Seen[] = [];
+/** A server that handles each request with the next step, and all further requests with the last step. */
+async function startServer(...steps: Step[]): Promise<Listening & { received: ReceivedRequest[] }> {
+  const received: ReceivedRequest[] = [];
   const server = await listen(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const { 'idempotency-key': key, 'content-type': type } = request.headers;
-    seen.push({ key: key as string | undefined, body: Buffer.concat(chunks).toString('latin1'), type });
-    await (steps[Math.min(seen.length, steps.length) - 1] as Step)(request, response);
+    received.push({ key: key as string | undefined, body: Buffer.concat(chunks).toString('latin1'), type });
+    await (steps[Math.min(received.length, steps.length) - 1] as Step)(request, response);
   });
   open.push(server);
-  return { ...server, seen };
+  return { ...server, received };
 }
 
-const answers =
+const respond =
   (status: number, headers: Record<string, string> = {}, type?: string): Step =>
   (_, response) =>
     response.writeHead(status, headers).end(type === undefined ? 'text' : JSON.stringify({ type, status }));
-const ok = answers(200);
-const breaks: Step = (request) => request.socket.destroy();
+const ok = respond(200);
+const breakConnection: Step = (request) => request.socket.destroy();
 
 const ATTEMPT_MS = 5_000;
 
-/** Waits nothing, and notes how long it would have been. */
-function instant() {
+/** Options with timers that do not wait, and a list of the delays for which they were asked. */
+function withoutWaiting() {
   const delays: number[] = [];
   const timers: ClientTimers = {
     after(ms, call) {
@@ -64,96 +64,96 @@ const post = (url: string, options: RetryOptions, init: RequestInit = {}) =>
   fetchWithRetry(url, { method: 'POST', body: 'mail', ...init }, options);
 
 describe('the key', () => {
-  it('is made where none is given, and is the same on every attempt', async () => {
-    const server = await script(breaks, answers(503), ok);
-    const { options } = instant();
+  it('is created if none is passed, and is the same on every attempt', async () => {
+    const server = await startServer(breakConnection, respond(503), ok);
+    const { options } = withoutWaiting();
     expect((await post(server.url, options)).status).toBe(200);
-    expect(server.seen).toHaveLength(3);
-    expect(new Set(server.seen.map(({ key }) => key)).size).toBe(1);
-    expect(server.seen[0]?.key).toMatch(/^[0-9a-f-]{36}$/);
+    expect(server.received).toHaveLength(3);
+    expect(new Set(server.received.map(({ key }) => key)).size).toBe(1);
+    expect(server.received[0]?.key).toMatch(/^[0-9a-f-]{36}$/);
     await post(server.url, options);
-    expect(server.seen[3]?.key).not.toBe(server.seen[0]?.key);
+    expect(server.received[3]?.key).not.toBe(server.received[0]?.key);
   });
 
-  it('may be given, as an option or as the header', async () => {
-    const server = await script(ok);
-    const { options } = instant();
+  it('may be passed as an option or as the header', async () => {
+    const server = await startServer(ok);
+    const { options } = withoutWaiting();
     await post(server.url, { ...options, key: 'job 7' });
     await post(server.url, options, { headers: { 'Idempotency-Key': 'job 8' } });
-    expect(server.seen.map(({ key }) => key)).toEqual(['job 7', 'job 8']);
+    expect(server.received.map(({ key }) => key)).toEqual(['job 7', 'job 8']);
   });
 
   it.each(['', ' k', 'k ', 'k'.repeat(256), 'ключ', 'a\nb'])('%j is refused before anything is sent', async (key) => {
-    const server = await script(ok);
+    const server = await startServer(ok);
     await expect(post(server.url, { key })).rejects.toThrow(/^key: must be 1 to 255/);
-    expect(server.seen).toEqual([]);
+    expect(server.received).toEqual([]);
   });
 
-  it('two keys are refused', async () => {
-    const given = { headers: { 'idempotency-key': 'a' } };
-    await expect(post('http://127.0.0.1:9', { key: 'b' }, given)).rejects.toThrow(/must not differ/);
+  it('is refused if the option and the header differ', async () => {
+    const init = { headers: { 'idempotency-key': 'a' } };
+    await expect(post('http://127.0.0.1:9', { key: 'b' }, init)).rejects.toThrow(/must not differ/);
   });
 });
 
-describe('what is tried again', () => {
+describe('a retry', () => {
   it.each<[string, Step]>([
-    ['no answer', breaks],
-    ['429', answers(429, { 'retry-after': '2' }, 'api/too_many_requests')],
-    ["the provider's 429, which does not say when", answers(429, {}, 'provider/too_many_requests')],
-    ['409 errors/conflict that says when', answers(409, { 'retry-after': '2' }, 'errors/conflict')],
-    ['502', answers(502)],
-    ['503', answers(503)],
-    ['504', answers(504, {}, 'errors/request_timeout')],
-  ])('%s', async (_what, step) => {
-    const server = await script(step, ok);
-    expect((await post(server.url, instant().options)).status).toBe(200);
-    expect(server.seen).toHaveLength(2);
-    expect(server.seen[1]).toEqual(server.seen[0]);
+    ['no response', breakConnection],
+    ['429', respond(429, { 'retry-after': '2' }, 'api/too_many_requests')],
+    ["the provider's 429, without retry-after", respond(429, {}, 'provider/too_many_requests')],
+    ['409 errors/conflict with retry-after', respond(409, { 'retry-after': '2' }, 'errors/conflict')],
+    ['502', respond(502)],
+    ['503', respond(503)],
+    ['504', respond(504, {}, 'errors/request_timeout')],
+  ])('follows %s', async (_what, step) => {
+    const server = await startServer(step, ok);
+    expect((await post(server.url, withoutWaiting().options)).status).toBe(200);
+    expect(server.received).toHaveLength(2);
+    expect(server.received[1]).toEqual(server.received[0]);
   });
 
   it.each<[string, Step]>([
     ['200', ok],
-    ['302', answers(304)],
-    ['409 errors/already_used', answers(409, {}, 'errors/already_used')],
-    ['409 errors/already_used that says when', answers(409, { 'retry-after': '1' }, 'errors/already_used')],
-    ['409 errors/conflict that does not say when: nobody knows its outcome', answers(409, {}, 'errors/conflict')],
-    ['409 that is no error object', answers(409, { 'retry-after': '1' })],
-    ['400', answers(400)],
-    ['401', answers(401)],
-    ['404', answers(404)],
-    ['413', answers(413)],
-    ['422', answers(422, { 'retry-after': '1' })],
-    ['500', answers(500)],
-    ['a replay, since it stays what it is', answers(503, { 'idempotency-replayed': 'true' })],
-    ['a wait of more than maxRetryAfterMs', answers(429, { 'retry-after': '61' })],
-  ])('not %s', async (_what, step) => {
-    const server = await script(step);
-    const response = await post(server.url, instant().options);
-    expect(server.seen).toHaveLength(1);
-    // Still there to be read.
+    ['304', respond(304)],
+    ['409 errors/already_used', respond(409, {}, 'errors/already_used')],
+    ['409 errors/already_used with retry-after', respond(409, { 'retry-after': '1' }, 'errors/already_used')],
+    ['409 errors/conflict without retry-after: its outcome is unknown', respond(409, {}, 'errors/conflict')],
+    ['409 without an error object', respond(409, { 'retry-after': '1' })],
+    ['400', respond(400)],
+    ['401', respond(401)],
+    ['404', respond(404)],
+    ['413', respond(413)],
+    ['422', respond(422, { 'retry-after': '1' })],
+    ['500', respond(500)],
+    ['a replayed response, because it does not change', respond(503, { 'idempotency-replayed': 'true' })],
+    ['a retry-after of more than maxRetryAfterMs', respond(429, { 'retry-after': '61' })],
+  ])('does not follow %s', async (_what, step) => {
+    const server = await startServer(step);
+    const response = await post(server.url, withoutWaiting().options);
+    expect(server.received).toHaveLength(1);
+    // The body can still be read.
     if (response.status !== 304) expect((await response.text()).length).toBeGreaterThan(0);
   });
 
-  it('at most `retries` times; the last answer is given', async () => {
-    const server = await script(answers(503), answers(503), answers(504));
-    const response = await post(server.url, { ...instant().options, retries: 2 });
-    expect([response.status, server.seen.length]).toEqual([504, 3]);
-    const once = await script(answers(503));
-    expect((await post(once.url, { ...instant().options, retries: 0 })).status).toBe(503);
-    expect(once.seen).toHaveLength(1);
+  it('happens at most `retries` times; then the last response is returned', async () => {
+    const server = await startServer(respond(503), respond(503), respond(504));
+    const response = await post(server.url, { ...withoutWaiting().options, retries: 2 });
+    expect([response.status, server.received.length]).toEqual([504, 3]);
+    const once = await startServer(respond(503));
+    expect((await post(once.url, { ...withoutWaiting().options, retries: 0 })).status).toBe(503);
+    expect(once.received).toHaveLength(1);
   });
 
-  it('without any answer it throws what has the key to go on with', async () => {
-    const server = await script(breaks);
-    const failed: unknown = await post(server.url, { ...instant().options, retries: 1, key: 'k' }).catch(
+  it('that gets no response throws an error with the key', async () => {
+    const server = await startServer(breakConnection);
+    const failed: unknown = await post(server.url, { ...withoutWaiting().options, retries: 1, key: 'k' }).catch(
       (error) => error,
     );
     expect(isHeadgateError(failed, 'request_failed')).toBe(true);
     expect(failed).toMatchObject({ key: 'k', attempts: 2, cause: expect.any(TypeError) });
   });
 
-  it('what fetch itself refuses is refused once', async () => {
-    const { options, delays } = instant();
+  it('does not follow an error in the arguments of fetch', async () => {
+    const { options, delays } = withoutWaiting();
     await expect(fetchWithRetry('no url', {}, options)).rejects.toThrow(TypeError);
     await expect(fetchWithRetry('http://127.0.0.1:9', { method: 'GET', body: 'x' }, options)).rejects.toThrow(
       TypeError,
@@ -162,52 +162,52 @@ describe('what is tried again', () => {
   });
 });
 
-describe('how long it waits', () => {
+describe('the wait before a retry', () => {
   const delaysOf = async (more: RetryOptions, ...steps: Step[]) => {
-    const server = await script(...steps);
-    const { delays, options } = instant();
+    const server = await startServer(...steps);
+    const { delays, options } = withoutWaiting();
     await post(server.url, { ...options, ...more }).catch(() => {});
     return delays;
   };
 
-  it('doubles from minDelayMs to maxDelayMs, half of it left to chance', async () => {
+  it('doubles from minDelayMs to maxDelayMs, and half of it is random', async () => {
     const more = { minDelayMs: 100, maxDelayMs: 500 };
-    expect(await delaysOf(more, breaks)).toEqual([50, 100, 200, 250, 250]);
-    expect(await delaysOf({ ...more, random: () => 0.999999 }, breaks)).toEqual([100, 200, 400, 500, 500]);
+    expect(await delaysOf(more, breakConnection)).toEqual([50, 100, 200, 250, 250]);
+    expect(await delaysOf({ ...more, random: () => 0.999999 }, breakConnection)).toEqual([100, 200, 400, 500, 500]);
   });
 
-  it('as long as retry-after says, a little more, never less', async () => {
-    const step = answers(429, { 'retry-after': '3' });
+  it('is as long as retry-after, or a little longer, never shorter', async () => {
+    const step = respond(429, { 'retry-after': '3' });
     expect(await delaysOf({ retries: 1 }, step)).toEqual([3_000]);
     expect(await delaysOf({ retries: 1, random: () => 0.999999 }, step)).toEqual([3_250]);
   });
 
-  it("until a date, by the server's own clock", async () => {
+  it("ends at the date in retry-after, by the server's own clock", async () => {
     const date = 'Wed, 21 Oct 2015 07:28:00 GMT';
-    const later = (retryAfter: string) => answers(503, { date, 'retry-after': retryAfter });
+    const later = (retryAfter: string) => respond(503, { date, 'retry-after': retryAfter });
     expect(await delaysOf({ retries: 1 }, later('Wed, 21 Oct 2015 07:28:04 GMT'))).toEqual([4_000]);
     expect(await delaysOf({ retries: 1 }, later('Wed, 21 Oct 2015 07:27:00 GMT'))).toEqual([0]);
     expect(await delaysOf({ retries: 1, minDelayMs: 100 }, later('soon'))).toEqual([50]);
   });
 
-  it('is told before each wait', async () => {
-    const server = await script(breaks, answers(503), ok);
-    const told: Retry[] = [];
-    await post(server.url, { ...instant().options, key: 'k', onRetry: (retry) => told.push(retry) });
-    expect(told).toMatchObject([
+  it('is announced to onRetry', async () => {
+    const server = await startServer(breakConnection, respond(503), ok);
+    const retries: Retry[] = [];
+    await post(server.url, { ...withoutWaiting().options, key: 'k', onRetry: (retry) => retries.push(retry) });
+    expect(retries).toMatchObject([
       { key: 'k', attempt: 1, delayMs: 250, error: expect.any(Error) },
       { key: 'k', attempt: 2, delayMs: 500, response: { status: 503 } },
     ]);
   });
 
-  it('an attempt without an answer in attemptTimeoutMs is given up, and made again', async () => {
-    const server = await script(() => {}, ok);
+  it('follows an attempt that gets no response within attemptTimeoutMs', async () => {
+    const server = await startServer(() => {}, ok);
     const response = await post(server.url, { attemptTimeoutMs: 50, minDelayMs: 1 });
-    expect([response.status, server.seen.length]).toEqual([200, 2]);
+    expect([response.status, server.received.length]).toEqual([200, 2]);
   });
 
-  it('the body of an answer has the time it needs', async () => {
-    const server = await script((_, response) => {
+  it('attemptTimeoutMs does not limit the time for the body of the response', async () => {
+    const server = await startServer((_, response) => {
       response.write('half ');
       setTimeout(() => response.end('and half'), 150);
     });
@@ -217,19 +217,19 @@ describe('how long it waits', () => {
 });
 
 describe('a signal', () => {
-  it('ends an attempt, and the waiting between two, with its reason', async () => {
-    const server = await script(() => {});
+  it('ends an attempt, and the wait between two attempts, with its reason', async () => {
+    const server = await startServer(() => {});
     const reason = new Error('enough');
     const during = new AbortController();
     setTimeout(() => during.abort(reason), 30);
     await expect(post(server.url, {}, { signal: during.signal })).rejects.toBe(reason);
 
-    const busy = await script(answers(429, { 'retry-after': '30' }));
+    const busy = await startServer(respond(429, { 'retry-after': '30' }));
     const between = new AbortController();
     const onRetry = () => setTimeout(() => between.abort(reason), 10);
     await expect(post(busy.url, { onRetry }, { signal: between.signal })).rejects.toBe(reason);
     await expect(post(busy.url, {}, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    expect(busy.seen).toHaveLength(1);
+    expect(busy.received).toHaveLength(1);
   });
 });
 
@@ -238,14 +238,14 @@ describe('the body', () => {
     ['text', () => 'mail é'],
     ['bytes', () => new Uint8Array([0, 255, 10])],
     ['an ArrayBuffer', () => new Uint8Array([1, 2]).buffer],
-    ['a view of a part', () => new DataView(new Uint8Array([1, 2, 3, 4]).buffer, 1, 2)],
+    ['a view of a part of an ArrayBuffer', () => new DataView(new Uint8Array([1, 2, 3, 4]).buffer, 1, 2)],
     ['a Blob', () => new Blob(['blob'], { type: 'text/x' })],
-    ['pairs', () => new URLSearchParams({ to: 'a b' })],
-  ])('of %s is sent whole on every attempt', async (_what, body) => {
-    const server = await script(answers(503), ok);
-    await post(server.url, instant().options, { body: body() });
-    expect(server.seen[0]?.body.length).toBeGreaterThan(0);
-    expect(server.seen[1]).toEqual(server.seen[0]);
+    ['URLSearchParams', () => new URLSearchParams({ to: 'a b' })],
+  ])('is sent completely on every attempt: %s', async (_what, body) => {
+    const server = await startServer(respond(503), ok);
+    await post(server.url, withoutWaiting().options, { body: body() });
+    expect(server.received[0]?.body.length).toBeGreaterThan(0);
+    expect(server.received[1]).toEqual(server.received[0]);
   });
 
   it.each<[string, () => unknown]>([
@@ -257,11 +257,11 @@ describe('the body', () => {
       },
     ],
     ['object', () => ({ to: 'a' })],
-  ])('that is a %s is refused, with what to do about it', async (_what, body) => {
-    const server = await script(ok);
+  ])('is refused if it is of type %s', async (_what, body) => {
+    const server = await startServer(ok);
     const refused: unknown = await post(server.url, {}, { body: body() as string }).catch((error) => error);
     expect(isHeadgateError(refused, 'body_not_replayable')).toBe(true);
-    expect(server.seen).toEqual([]);
+    expect(server.received).toEqual([]);
   });
 });
 
@@ -270,19 +270,19 @@ describe('options', () => {
     [{ retries: -1 }, /retries: must be an integer/],
     [{ minDelayMs: 0.5 }, /minDelayMs: must be an integer/],
     [{ attemptTimeoutMs: Number.NaN }, /attemptTimeoutMs: must be/],
-    [{ retry: 1 }, /retry: is no option/],
+    [{ retry: 1 }, /retry: unknown option/],
   ])('%j is refused by name', async (options, message) => {
     await expect(post('http://127.0.0.1:9', options as RetryOptions)).rejects.toThrow(message);
   });
 });
 
 describe('against a gate', () => {
-  it('I4, I5, I6: FormData whose answer is lost is carried out once, and its caller gets the answer', async () => {
+  it('I4, I5, I6: FormData whose response is lost is executed once, and the caller gets the response', async () => {
     let sent = 0;
     const server = await serveKeyed(
       (request, response) => {
         sent++;
-        // The connection breaks after the work was done.
+        // The connection breakConnection after the work was done.
         if (sent === 1) request.socket.destroy();
         response.writeHead(201).end(`sent ${sent}`);
       },
@@ -294,7 +294,7 @@ describe('against a gate', () => {
     const response = await fetchWithRetry(`${server.url}/mail`, { method: 'POST', body: form }, { minDelayMs: 10 });
     expect([response.status, await response.text(), sent]).toEqual([201, 'sent 1', 1]);
     expect(response.headers.get('idempotency-replayed')).toBe('true');
-    // Another request meets the limit, and gets past it.
+    // Another request is rejected by the limit first, and accepted after a retry.
     const headers = { 'x-account': 'a' };
     const calls = [1, 2].map(() => fetchWithRetry(server.url, { method: 'POST', body: 'x', headers }));
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([201, 201]);

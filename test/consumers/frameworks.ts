@@ -1,4 +1,4 @@
-// What needs Node's types, and each subpath's own framework or client.
+// The subpaths that need Node's types, each with its framework or client.
 import { createServer, type IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
 import { Elysia } from 'elysia';
@@ -80,7 +80,7 @@ const elysiaGate = createGate<ofElysia.ElysiaRequest>({
   route: ofElysia.routeOf,
   idempotent: (given) => ofElysia.idempotentRequest(given, scope),
 });
-// The types of the app's routes survive the gate.
+// The types of the app's routes stay the same behind the gate.
 const elysiaApp = new Elysia().get('/chats/:id', ({ params }) => params.id).use(ofElysia.headgate(elysiaGate));
 export type Paths = keyof (typeof elysiaApp)['~Routes'];
 export const path: Paths = 'chats';

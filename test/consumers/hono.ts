@@ -1,4 +1,4 @@
-// What needs Hono, and neither Node's types nor another framework's.
+// The subpath that needs Hono, but neither Node's types nor those of another framework.
 import { createGate, createIdempotency, createLimiter } from 'headgate';
 import { fieldOfBody, headgate, idempotentRequest, passageOf, routeOf, servedFromCache } from 'headgate/hono';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
@@ -19,11 +19,11 @@ export const app = new Hono<Application>()
   .get('/chats/:id', headgate(gate, { cost: (c) => c.get('account').length }), (c) => {
     servedFromCache(c);
     const accepted: boolean | undefined = passageOf(c)?.decision?.accepted;
-    // The path's parameter is typed as it was before the gate stood in front of it.
+    // The type of the path's parameter is the same with and without the gate.
     const id: string = c.req.param('id');
     return c.json({ accepted, id });
   })
   .post('/emails', async (c) => c.text(await fieldOfBody(c, 'account_id')));
 
-// @ts-expect-error the context has no such variable
+// @ts-expect-error the context does not have this variable
 createGate<Context<Application>>({ limiter: gate, account: (c) => c.get('nobody'), route: routeOf });

@@ -1,4 +1,4 @@
-// With decorators as Nest has them, and so with options of the compiler of its own.
+// Nest needs its own kind of decorators, and so its own compiler options.
 import { Controller, Get, Module, UseInterceptors } from '@nestjs/common';
 import { createGate, createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';

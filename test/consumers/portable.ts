@@ -1,4 +1,4 @@
-// What needs neither a framework nor Node: no types but the language's own and the web's.
+// The subpaths that need neither a framework nor Node: only the types of the language and of the web.
 import {
   createGate,
   createIdempotency,
@@ -7,7 +7,6 @@ import {
   type GateEvent,
   isHeadgateError,
   parseLimit,
-  recommendedLimits,
 } from 'headgate';
 import { BodyNotReplayableError, fetchWithRetry } from 'headgate/client';
 import { createClientIp } from 'headgate/client-ip';
@@ -21,6 +20,8 @@ import {
   readIdempotencyKey,
 } from 'headgate/http';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
+import { recommendedLimits } from 'headgate/recommended';
+import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
 
 const limiter = createLimiter({
   store: createMemoryStore({ maxKeys: 1_000, clock: { now: () => Math.floor(performance.now()) } }),
@@ -71,14 +72,14 @@ export async function use(): Promise<string> {
 
   const key = readIdempotencyKey(['k']);
   const problem = problemReply(createProblem(404, 'errors/resource_not_found', undefined, 'req_1'));
-  const print: string = await fingerprint({ method: 'POST', path: '/' }).then(String);
+  const value: string = await fingerprint({ method: 'POST', path: '/' }).then(String);
   try {
     const answer: Response = await fetchWithRetry('https://api.example/', { method: 'POST' }, { key: 'order-7' });
     return await answer.text();
   } catch (error) {
     if (isHeadgateError(error, 'store_timeout') || isBodyError(error, 'too_large')) return error.message;
     if (error instanceof BodyNotReplayableError) return error.code;
-    throw new Error(`${fields} ${String(key)} ${problem.status} ${print}`);
+    throw new Error(`${fields} ${String(key)} ${problem.status} ${value}`);
   }
 }
 
@@ -86,5 +87,16 @@ export async function use(): Promise<string> {
 createLimiter({ store: createMemoryStore(), limit: {} });
 // @ts-expect-error a decision is a value, not its promise
 limiter.consume({ account: 'a', route: 'r' }).accepted;
-// @ts-expect-error what is unknown of the web is no request of this gate
+// @ts-expect-error a type other than a web request is not a request of this gate
 gate.enter({ url: '/' });
+
+export const stores: { limits: LimitStore; claims: ClaimStore } = {
+  limits: createMemoryStore(),
+  claims: createMemoryClaimStore(),
+};
+export const fits: boolean = evaluate(createPlan([], []), new Float64Array(0), 0, 1, 0) === FITS;
+export const claimed: string = beginClaim(
+  undefined,
+  { token: 't', fingerprint: 'f', retentionMs: 1, leaseMs: 1, onOrphan: 'reject', dispatch: false },
+  0,
+).reply.kind;

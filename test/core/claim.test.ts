@@ -8,7 +8,7 @@ import {
   dispatch,
   extend,
   type KeptResult,
-  keptAt,
+  unexpired,
 } from '../../src/core/claim.ts';
 import { runningClaim } from '../support/claim-record.ts';
 
@@ -44,13 +44,13 @@ describe('begin', () => {
 
   it('ABSENT: claims', () => expect(begin(undefined, by, NOW)).toEqual(claimed(1)));
 
-  it('FREE: claims, one generation on', () => expect(begin(free, by, NOW)).toEqual(claimed(4)));
+  it('FREE: claims, and increases the generation', () => expect(begin(free, by, NOW)).toEqual(claimed(4)));
 
-  it('FREE: claims, also where the clock has stepped back behind the moment at which it was given back', () => {
+  it('FREE: claims, even if the clock has stepped back to before the release', () => {
     expect(begin({ ...free, leaseUntil: NOW + 400 }, by, NOW)).toEqual(claimed(4));
   });
 
-  it('COMPLETED: replays, value or none, and changes nothing', () => {
+  it('COMPLETED: settled, with or without a value, and nothing changes', () => {
     const tooLarge = { ...completed, result: { status: '200', value: undefined } };
     for (const record of [completed, tooLarge]) {
       const step = begin(record, by, NOW);
@@ -62,30 +62,33 @@ describe('begin', () => {
   it.each([
     ['FREE', free],
     ['IN_PROGRESS', running],
-    ['IN_PROGRESS, lease over', lapsed],
+    ['IN_PROGRESS, lease expired', lapsed],
     ['IN_PROGRESS, orphan', orphan],
     ['COMPLETED', completed],
-  ])('I2: %s, another fingerprint: mismatch', (_, record) => {
+  ])('I2: %s with another fingerprint: mismatch', (_, record) => {
     const step = begin(record, { ...by, fingerprint: 'g', onOrphan: 'reexecute' }, NOW);
     expect(step.record).toBe(record);
     expect(step.reply).toEqual({ kind: 'mismatch', fingerprint: 'f' });
   });
 
   it.each([
-    ['unmarked', running, false, false],
-    ['marked', { ...running, dispatched: true }, false, true],
+    ['not dispatched', running, false, false],
+    ['dispatched', { ...running, dispatched: true }, false, true],
     ['inherited', heir, true, false],
-    ['lease over', lapsed, false, false],
-    ['marked, lease over', orphan, false, true],
-  ])('IN_PROGRESS, owner = token, %s: renewed, marks untouched', (_, record, inherited, dispatched) => {
-    for (const marks of [false, true]) {
-      const step = begin(record, { ...beginning, dispatch: marks }, NOW);
-      expect(step.record).toEqual({ ...record, ...renewed });
-      expect(step.reply).toEqual({ kind: 'claimed', generation: 3, inherited, dispatched });
-    }
-  });
+    ['lease expired', lapsed, false, false],
+    ['dispatched, lease expired', orphan, false, true],
+  ])(
+    'IN_PROGRESS, owner = token, %s: renewed, and the dispatch does not change',
+    (_, record, inherited, dispatched) => {
+      for (const marks of [false, true]) {
+        const step = begin(record, { ...beginning, dispatch: marks }, NOW);
+        expect(step.record).toEqual({ ...record, ...renewed });
+        expect(step.reply).toEqual({ kind: 'claimed', generation: 3, inherited, dispatched });
+      }
+    },
+  );
 
-  it.each([running, { ...running, dispatched: true }, heir])('IN_PROGRESS, lease runs: in progress', (record) => {
+  it.each([running, { ...running, dispatched: true }, heir])('IN_PROGRESS, lease active: in progress', (record) => {
     for (const onOrphan of ['reject', 'reexecute', 'reconcile'] as const) {
       const step = begin(record, { ...by, onOrphan }, NOW);
       expect(step.record).toBe(record);
@@ -93,19 +96,19 @@ describe('begin', () => {
     }
   });
 
-  it('IN_PROGRESS, lease over, no mark: claims', () => {
+  it('IN_PROGRESS, lease expired, not dispatched: claims', () => {
     expect(begin(lapsed, by, NOW)).toEqual(claimed(4));
     expect(begin(lapsed, by, NOW - 1).reply).toEqual({ kind: 'in_progress', remainingMs: 1 });
   });
 
-  it('IN_PROGRESS, lease over, mark, reject: orphan', () => {
+  it('IN_PROGRESS, lease expired, dispatched, reject: orphan', () => {
     const step = begin(orphan, by, NOW);
     expect(step.record).toBe(orphan);
     expect(step.reply).toEqual({ kind: 'orphan' });
   });
 
   it.each(['reexecute', 'reconcile'] as const)(
-    'IN_PROGRESS, lease over, mark, %s: takes over with the mark',
+    'IN_PROGRESS, lease expired, dispatched, %s: takes over, and inherits the dispatch',
     (onOrphan) => {
       for (const marks of [false, true]) {
         expect(begin(orphan, { ...by, onOrphan, dispatch: marks }, NOW)).toEqual({
@@ -116,7 +119,7 @@ describe('begin', () => {
     },
   );
 
-  it('fused: marks with the claim', () => {
+  it('with `dispatch`: claims and dispatches', () => {
     for (const record of [undefined, free, lapsed]) {
       const step = begin(record, { ...by, dispatch: true }, NOW);
       expect(step.record).toMatchObject({ dispatched: true, inherited: false });
@@ -124,7 +127,7 @@ describe('begin', () => {
     }
   });
 
-  it('past its deadline: late, whatever is found', () => {
+  it('after its deadline: late, whatever the record is', () => {
     for (const record of [undefined, free, running, lapsed, orphan, completed]) {
       const step = begin(record, { ...beginning, deadline: NOW - 1 }, NOW);
       expect(step.record).toBe(record);
@@ -133,7 +136,7 @@ describe('begin', () => {
     }
   });
 
-  it('I8: the record is never forgotten before its lease is over', () => {
+  it('I8: the record never expires before its lease', () => {
     const step = begin(undefined, { ...beginning, leaseMs: 70, retentionMs: 7 }, NOW);
     expect(step.record).toMatchObject({ leaseUntil: NOW + 70, keptUntil: NOW + 70 });
   });
@@ -146,11 +149,11 @@ describe.each([
   const marks = name === 'dispatch' ? { dispatched: true, inherited: false } : {};
 
   it.each([
-    ['lease runs', running],
-    ['past its lease too', lapsed],
-    ['marked', orphan],
+    ['lease active', running],
+    ['lease expired', lapsed],
+    ['dispatched', orphan],
     ['inherited', heir],
-  ])('IN_PROGRESS, mine, %s: ok', (_, record) => {
+  ])('IN_PROGRESS, own claim, %s: ok', (_, record) => {
     expect(step(record, held, NOW)).toEqual({ record: { ...record, ...marks, ...renewed }, reply: { kind: 'ok' } });
   });
 
@@ -158,8 +161,8 @@ describe.each([
     ['ABSENT', undefined, {}],
     ['FREE', free, {}],
     ['FREE, without an owner', free, { token: '' }],
-    ['IN_PROGRESS, of another token', running, { token: 'b' }],
-    ['IN_PROGRESS, of an earlier generation', running, { generation: 2 }],
+    ['IN_PROGRESS, another token', running, { token: 'b' }],
+    ['IN_PROGRESS, an earlier generation', running, { generation: 2 }],
     ['IN_PROGRESS, another fingerprint', running, { fingerprint: 'g' }],
     ['FREE, another fingerprint', free, { fingerprint: 'g' }],
     ['COMPLETED, another fingerprint', completed, { fingerprint: 'g' }],
@@ -175,7 +178,7 @@ describe.each([
     expect(reply).toEqual(SETTLED);
   });
 
-  it('I8: the record is never forgotten before its lease is over', () => {
+  it('I8: the record never expires before its lease', () => {
     expect(step(running, { ...held, leaseMs: 70, retentionMs: 7 }, NOW).record).toMatchObject({ keptUntil: NOW + 70 });
   });
 });
@@ -186,26 +189,26 @@ describe('complete', () => {
     reply: { kind: 'ok' },
   });
 
-  it('ABSENT: kept', () => expect(complete(undefined, completing, NOW)).toEqual(outcome(0)));
-  it('FREE: kept', () => expect(complete(free, completing, NOW)).toEqual(outcome(3)));
+  it('ABSENT: stored', () => expect(complete(undefined, completing, NOW)).toEqual(outcome(0)));
+  it('FREE: stored', () => expect(complete(free, completing, NOW)).toEqual(outcome(3)));
 
   it.each([
-    ['mine', running],
-    ['past its lease', lapsed],
-    ['marked', orphan],
+    ['lease active', running],
+    ['lease expired', lapsed],
+    ['dispatched', orphan],
     ['inherited', heir],
-  ])('IN_PROGRESS, %s: kept, whoever owns it', (_, record) => {
+  ])('IN_PROGRESS, %s: stored, even if the sender does not own it', (_, record) => {
     expect(complete(record, completing, NOW)).toEqual(outcome(3));
     expect(complete(record, { ...completing, token: 'b' }, NOW)).toEqual(outcome(3, 'b'));
   });
 
-  it('COMPLETED by this token: ok, and the first outcome stays', () => {
+  it('COMPLETED by this token: ok, and the first outcome does not change', () => {
     const step = complete(completed, { ...completing, result: OTHER }, NOW);
     expect(step.record).toBe(completed);
     expect(step.reply).toEqual({ kind: 'ok' });
   });
 
-  it('I10: COMPLETED by another: superseded, with its result', () => {
+  it('I10: COMPLETED by another token: superseded, with its result', () => {
     const step = complete(completed, { ...completing, token: 'b', result: OTHER }, NOW);
     expect(step.record).toBe(completed);
     expect(step.reply).toEqual({ kind: 'superseded', result: RESULT });
@@ -220,10 +223,10 @@ describe('complete', () => {
 
 describe('abandon', () => {
   it.each([
-    ['lease runs', running],
-    ['past its lease', lapsed],
-    ['marked', orphan],
-  ])('IN_PROGRESS, mine, %s: FREE, and the fingerprint stays (I6)', (_, record) => {
+    ['lease active', running],
+    ['lease expired', lapsed],
+    ['dispatched', orphan],
+  ])('IN_PROGRESS, own claim, %s: FREE, and the fingerprint does not change (I6)', (_, record) => {
     for (const generation of [3, undefined]) {
       expect(abandon(record, { ...abandoning, generation }, NOW)).toEqual({
         record: { ...free, keptUntil: NOW + RETENTION },
@@ -232,7 +235,7 @@ describe('abandon', () => {
     }
   });
 
-  it('I9: IN_PROGRESS, mine, inherited: an orphan again', () => {
+  it('I9: IN_PROGRESS, own claim, inherited: an orphan again', () => {
     const step = abandon(heir, abandoning, NOW);
     expect(step.record).toEqual({ ...heir, owner: '', leaseUntil: NOW, keptUntil: NOW + RETENTION });
     expect(step.reply).toEqual({ kind: 'released' });
@@ -242,9 +245,9 @@ describe('abandon', () => {
   it.each([
     ['ABSENT', undefined, {}],
     ['FREE', free, {}],
-    ['IN_PROGRESS, of another token', running, { token: 'b' }],
+    ['IN_PROGRESS, another token', running, { token: 'b' }],
     ['IN_PROGRESS, of another token, generation unknown', running, { token: 'b', generation: undefined }],
-    ['IN_PROGRESS, of an earlier generation', running, { generation: 2 }],
+    ['IN_PROGRESS, an earlier generation', running, { generation: 2 }],
     ['IN_PROGRESS, another fingerprint', running, { fingerprint: 'g' }],
     ['COMPLETED, another fingerprint', completed, { fingerprint: 'g' }],
   ])('%s: lost', (_, record, changes) => {
@@ -261,14 +264,14 @@ describe('abandon', () => {
 });
 
 describe('retention', () => {
-  it('I8: a record is there until its retention is over, to the millisecond', () => {
+  it('I8: a record expires when its retention is over, to the millisecond', () => {
     const { keptUntil } = completed;
-    expect(keptAt(completed, keptUntil - 1)).toBe(completed);
-    expect(keptAt(completed, keptUntil)).toBeUndefined();
-    expect(keptAt(undefined, 0)).toBeUndefined();
+    expect(unexpired(completed, keptUntil - 1)).toBe(completed);
+    expect(unexpired(completed, keptUntil)).toBeUndefined();
+    expect(unexpired(undefined, 0)).toBeUndefined();
   });
 
-  it('what is over counts as absent, for every command', () => {
+  it('an expired record counts as absent, for every command', () => {
     const at = completed.keptUntil;
     expect(begin(completed, { ...beginning, fingerprint: 'g' }, at).reply).toMatchObject({
       kind: 'claimed',

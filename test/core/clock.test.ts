@@ -8,14 +8,14 @@ afterEach(() => {
 });
 
 describe('the monotonic clock', () => {
-  it('S15: says whole milliseconds since 1970, and never goes back', () => {
+  it('S15: returns whole milliseconds since 1970, and never goes back', () => {
     const times = Array.from({ length: 1000 }, () => monotonicClock.now());
     expect(times.every(Number.isSafeInteger)).toBe(true);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     expect(Math.abs(monotonicClock.now() - Date.now())).toBeLessThan(60_000);
   });
 
-  it('S15: goes with the monotonic timer, rounded down, whatever the wall clock says', () => {
+  it('S15: follows the monotonic timer, rounded down, whatever the wall clock says', () => {
     vi.spyOn(Date, 'now').mockReturnValue(0);
     const timer = vi.spyOn(performance, 'now');
     const origin = Math.floor(performance.timeOrigin);
@@ -29,7 +29,7 @@ describe('the monotonic clock', () => {
 });
 
 describe('the fake clock', () => {
-  it('S15: stands still until it is moved, forwards or back', () => {
+  it('S15: does not move until it is moved, forwards or back', () => {
     const clock = createFakeClock();
     expect([clock.now(), clock.now()]).toEqual([0, 0]);
     clock.advance(5);
@@ -41,7 +41,7 @@ describe('the fake clock', () => {
   });
 
   it.each([0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1' as never])(
-    'S15: refuses %s, and stays where it was',
+    'S15: refuses %s, and does not move',
     (bad) => {
       const clock = createFakeClock(7);
       expect(() => createFakeClock(bad)).toThrow(OptionError);

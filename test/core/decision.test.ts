@@ -7,7 +7,7 @@ import { planFrom } from '../support/plan.ts';
 const NOW = 10_000;
 const plan = planFrom(['3/1s', '5/1m'], ['4/1s', '9/1h']);
 
-/** Counts of the plan's windows, all of instances that began a tenth of a second ago. */
+/** Counters of the plan's windows with these counts. All instances started 100 ms ago. */
 const started = (...counts: number[]): Float64Array => Float64Array.from(counts.flatMap((count) => [NOW - 100, count]));
 
 function decide(counters: Float64Array, cost: number): Decision {
@@ -27,7 +27,7 @@ describe('evaluate and charge', () => {
     expect(evaluate(plan, started(...counts), 0, 1, NOW)).toBe(by);
   });
 
-  it('S5: evaluating changes nothing', () => {
+  it('S5: evaluate changes nothing', () => {
     for (const cost of [1, 9]) {
       const counters = started(1, 1, 1, 1);
       evaluate(plan, counters, 0, cost, NOW);
@@ -35,7 +35,7 @@ describe('evaluate and charge', () => {
     }
   });
 
-  it('S5: charging reaches every window, and says whether an instance began', () => {
+  it('S5: charge counts in every window, and returns whether an instance was started', () => {
     const counters = started(1, 1, 1, 1);
     expect(charge(plan, counters, 0, 2, NOW)).toBe(false);
     expect(counters).toEqual(started(3, 3, 3, 3));
@@ -44,7 +44,7 @@ describe('evaluate and charge', () => {
     expect([...counters]).toEqual([NOW - 100, 4, NOW - 100, 4, NOW, 1, NOW - 100, 4]);
   });
 
-  it('the plan is checked and charged where its counters stand, and nothing beside them is touched', () => {
+  it('only the counters of the plan are read and written', () => {
     const two = planFrom([], ['5/1s', '9/1h']);
     const counters = Float64Array.of(-7, NOW - 100, 4, NOW - 100, 8, -7);
     expect(evaluate(two, counters, 1, 1, NOW)).toBe(evaluate(two, counters.slice(1), 0, 1, NOW));
@@ -52,14 +52,14 @@ describe('evaluate and charge', () => {
     expect([...counters]).toEqual([-7, NOW - 100, 5, NOW - 100, 9, -7]);
   });
 
-  it('S6: without windows all fits', () => {
+  it('S6: without windows every cost fits', () => {
     expect(evaluate(planFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(FITS);
     expect(charge(planFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(false);
   });
 });
 
 describe('decisions', () => {
-  it('S6, S7: an accepted one shows the last window of the plan, after the charge', () => {
+  it('S6, S7: an accepted decision shows the last window of the plan, after the charge', () => {
     const decision = decide(started(0, 0, 0, 0), 2);
     expect(decision).toMatchObject({
       accepted: true,
@@ -80,13 +80,13 @@ describe('decisions', () => {
     expect(decision.trace.map(({ remaining }) => remaining)).toEqual([1, 3, 2, 7]);
   });
 
-  it('S6: without All methods the last window is the longest of the route', () => {
+  it('S6: without All methods, the last window is the longest of the route', () => {
     const own = planFrom(['3/1s', '5/1m']);
     const counters = Float64Array.of(NOW, 1, NOW, 1);
     expect(new Decision('a', 'r', own, 1, NOW, FITS, counters).shown).toMatchObject({ limit: 'route', max: 5 });
   });
 
-  it('S2, S6: a rejected one shows the window that rejected, and traces none after it', () => {
+  it('S2, S6: a rejected decision shows the window that rejected, and the trace ends with it', () => {
     const decision = decide(started(0, 5, 0, 0), 1);
     expect([decision.accepted, decision.impossible]).toEqual([false, false]);
     expect(decision.shown).toMatchObject({ limit: 'route', max: 5, remaining: 0, resetMs: 59_900 });
@@ -108,12 +108,12 @@ describe('decisions', () => {
     }
   });
 
-  it('S11: a cost above the max of the window that rejects can never fit', () => {
+  it('S11: a cost above the max of the window that rejected can never fit', () => {
     expect(decide(started(0, 0, 0, 0), 4)).toMatchObject({ accepted: false, impossible: true });
     expect(decide(started(1, 0, 0, 0), 3)).toMatchObject({ accepted: false, impossible: false });
   });
 
-  it('S11: rejected without an instance, the whole window is free and its whole duration the reset', () => {
+  it('S11: if the window that rejected has no instance, all of it remains and its reset is its whole duration', () => {
     const { shown } = decide(
       Float64Array.from({ length: 8 }, () => NEVER),
       4,
@@ -128,22 +128,22 @@ describe('decisions', () => {
     });
   });
 
-  it('S13: only an accepted decision can be refunded, and once', () => {
+  it('S13: only an accepted decision can be refunded, and only once', () => {
     const [accepted, rejected] = [decide(started(0, 0, 0, 0), 1), decide(started(3, 0, 0, 0), 1)];
     expect([accepted.takeRefund(), accepted.takeRefund(), rejected.takeRefund()]).toEqual([true, false, false]);
   });
 
-  it('S17: a decision of a store is not degraded', () => {
+  it('S17: a decision made by a store is not degraded', () => {
     expect(decide(started(0, 0, 0, 0), 1).degraded).toBe(false);
   });
 
-  it('S19: each reading is a copy', () => {
+  it('S19: shown and trace are copies', () => {
     const decision = decide(started(0, 0, 0, 0), 1);
     Object.assign(decision.trace[0] as object, { remaining: 99 });
     expect(decision.trace[0]?.remaining).toBe(2);
   });
 
-  it('S19: as JSON it says all that can be read, and nothing of the store', () => {
+  it('S19: as JSON it has all readable fields, and nothing of the store', () => {
     const decision = decide(started(3, 0, 0, 0), 1);
     const { trace, shown } = decision;
     expect(JSON.parse(JSON.stringify(decision))).toEqual({
@@ -164,7 +164,7 @@ describe('window status', () => {
   const status = (max: number, counters: ArrayLike<number>): unknown =>
     windowStatus({ limit: 'route', max, durationMs: 1000 } satisfies PlanWindow, counters, 0, NOW, 0);
 
-  it('S7: remaining is never negative, though the max was lowered below the count (S10)', () => {
+  it('S7: remaining is never negative, even if the max was lowered below the count (S10)', () => {
     expect(status(2, [NOW - 100, 5])).toMatchObject({ remaining: 0, resetMs: 900 });
   });
 
@@ -173,7 +173,7 @@ describe('window status', () => {
     expect(status(2, [NOW - 1000, 1])).toMatchObject({ remaining: 2, resetMs: 0, startedAt: undefined });
   });
 
-  it('S14: peeked without an instance, nothing is to be waited for, max 0 included', () => {
+  it('S14: a peek at a window without an instance has reset 0, even with max 0', () => {
     expect(status(0, [])).toMatchObject({ remaining: 0, resetMs: 0, startedAt: undefined });
     expect(status(0, [NOW, 1])).toMatchObject({ remaining: 0, resetMs: 1000, startedAt: NOW });
   });

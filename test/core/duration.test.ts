@@ -39,7 +39,7 @@ describe('durations', () => {
     '9007199254740992ms',
     '104249992d',
     `${'9'.repeat(400)}d`,
-  ])('S3: %j is no duration, and the error says where and what', (text) => {
+  ])('S3: %j is not a duration, and the error names the place and the value', (text) => {
     expect(() => parseDuration(text, 'limits.allMethods[1]')).toThrow(LimitError);
     expect(() => parseDuration(text, 'limits.allMethods[1]')).toThrow(
       /^limits\.allMethods\[1\]: .*ms, s, m, h, d.*, got "/,
@@ -56,13 +56,13 @@ describe('durations', () => {
     [3_600_000, '1h'],
     [90_000_000, '25h'],
     [172_800_000, '2d'],
-    // Never a valid duration, but an error message may have to name it.
+    // Not a valid duration, but an error message can have to name it.
     [0.5, '0.5ms'],
-  ])('%f ms is written %s', (durationMs, text) => {
+  ])('%f ms is formatted as %s', (durationMs, text) => {
     expect(formatDuration(durationMs)).toBe(text);
   });
 
-  it('S3: what is written reads back to the same value, to the millisecond', () => {
+  it('S3: parsing a formatted duration gives the same value, to the millisecond', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),

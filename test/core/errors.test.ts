@@ -43,7 +43,12 @@ const EACH = [
     code: 'invalid_clock',
     message: 'clock.now() must return integer milliseconds, got 0.5',
   },
-  { error: new StoreFullError(7), name: 'StoreFullError', code: 'store_full', message: /^the store holds 7 keys/ },
+  {
+    error: new StoreFullError(7),
+    name: 'StoreFullError',
+    code: 'store_full',
+    message: /^the store is full with 7 keys/,
+  },
   {
     error: new StoreNotSynchronousError(),
     name: 'StoreNotSynchronousError',
@@ -54,21 +59,21 @@ const EACH = [
 ] as const;
 
 describe('errors', () => {
-  it.each(EACH)('$name says what it is, in a code, a name and a sentence', ({ error, name, code, message }) => {
+  it.each(EACH)('$name has a code, a name and a message', ({ error, name, code, message }) => {
     expect(error).toBeInstanceOf(HeadgateError);
     expect(error).toBeInstanceOf(Error);
     expect(error).toMatchObject({ name, code });
     expect(error.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
   });
 
-  it('are told apart by code', () => {
+  it('are identified by their code', () => {
     for (const { error, code } of EACH) {
       expect(isHeadgateError(error)).toBe(true);
       expect(EACH.filter((other) => isHeadgateError(error, other.code)).map((other) => other.code)).toEqual([code]);
     }
   });
 
-  it('of another copy of the package are errors of ours, too', () => {
+  it('of another copy of the package are recognised as well', () => {
     const other = Object.assign(new Error('elsewhere'), { code: 'closed', [Symbol.for('headgate.error')]: true });
     expect([isHeadgateError(other), isHeadgateError(other, 'closed'), isHeadgateError(other, 'store_full')]).toEqual([
       true,
@@ -77,10 +82,13 @@ describe('errors', () => {
     ]);
   });
 
-  it.each([null, undefined, 5, 'closed', {}, new Error('x'), { code: 'closed' }])('%s is none of ours', (value) => {
-    expect(isHeadgateError(value)).toBe(false);
-    expect(isHeadgateError(value, 'closed')).toBe(false);
-  });
+  it.each([null, undefined, 5, 'closed', {}, new Error('x'), { code: 'closed' }])(
+    '%s is not an error of headgate',
+    (value) => {
+      expect(isHeadgateError(value)).toBe(false);
+      expect(isHeadgateError(value, 'closed')).toBe(false);
+    },
+  );
 
   it('keep their cause', () => {
     const cause = new Error('below');
@@ -101,7 +109,7 @@ describe('errors', () => {
     [Number.NaN, 'NaN'],
     [Symbol('s'), 'Symbol(s)'],
     [true, 'true'],
-  ])('S3: the value is named, briefly and without what it holds (%#)', (value, text) => {
+  ])('S3: the message shows the value, shortened and without the contents of objects (%#)', (value, text) => {
     const error = new OptionError('x', value, 'bad');
     expect(error.message).toBe(`x: bad, got ${text}`);
     expect(error.value).toBe(value);

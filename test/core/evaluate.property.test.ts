@@ -11,7 +11,9 @@ import { expectSame } from '../support/same.ts';
 
 const HISTORIES = 5_000;
 
-/** The least that stands around the pure rule: two numbers for each window, found by its whole identity, never forgotten. */
+/**
+ * The simplest store around the pure rule: two numbers per window, found by all that identifies it, and never deleted.
+ */
 class BareStore implements Subject<Decision> {
   readonly #counters = new Map<string, { account: string; route: string | undefined; pair: Counters }>();
 
@@ -19,7 +21,7 @@ class BareStore implements Subject<Decision> {
 
   consume(account: string, route: string, plan: Plan, cost: number): Decision {
     const pairs = plan.windows.map((window) => this.#pair(account, route, plan, window));
-    // The windows stand behind three numbers that are not theirs.
+    // Three numbers before the windows that belong to other records.
     const counters = Float64Array.of(7, 7, 7, ...pairs.flatMap((pair) => [...pair]));
     const before = counters.slice();
     const now = this.clock.now();
@@ -74,11 +76,11 @@ function live(history: History): void {
 }
 
 describe('evaluate and charge', () => {
-  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, wherever the clock goes`, {
+  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, whatever the clock does`, {
     timeout: 60_000,
   }, () => {
     fc.assert(fc.property(createArbitraries(fc).history, live), { numRuns: HISTORIES });
   });
 
-  it.each(keptHistories())('decide as the model in a kept history: $name', ({ history }) => live(history));
+  it.each(keptHistories())('decide as the model in a recorded history: $name', ({ history }) => live(history));
 });

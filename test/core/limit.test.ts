@@ -3,14 +3,14 @@ import { LimitError } from '../../src/core/errors.ts';
 import { formatWindow, parseLimit, parseWindow } from '../../src/core/limit.ts';
 
 describe('limits', () => {
-  it('S3: windows come out by rising duration, however they were written', () => {
+  it('S3: windows are sorted by duration, in whatever order they were written', () => {
     const day = { max: 5000, durationMs: 86_400_000 };
     const input = ['2/1h', day, '60/1m'];
     expect(parseLimit(input)).toEqual([{ max: 60, durationMs: 60_000 }, { max: 2, durationMs: 3_600_000 }, day]);
     expect(input).toEqual(['2/1h', day, '60/1m']);
   });
 
-  it('S3: any number of windows, none included', () => {
+  it('S3: a limit has any number of windows, even 0', () => {
     expect(parseLimit([])).toEqual([]);
     expect(parseLimit(Array.from({ length: 50 }, (_, i) => ({ max: i, durationMs: 50 - i })))).toHaveLength(50);
   });
@@ -23,19 +23,19 @@ describe('limits', () => {
     expect([Object.isFrozen(limit), Object.isFrozen(limit[0])]).toEqual([true, true]);
   });
 
-  it('S3: two equal durations are refused, with the place and the duration', () => {
+  it('S3: two equal durations are refused; the error names the place and the duration', () => {
     expect(() => parseLimit(['1/1d', '5/60s', '9/1m'], 'limits.routes["POST /x"]')).toThrow(
       /^limits\.routes\["POST \/x"\]: .*distinct durations, got "1m"$/,
     );
   });
 
-  it.each([null, undefined, '60/1m', 5, { max: 1, durationMs: 1 }])('S3: %j is no limit', (input) => {
+  it.each([null, undefined, '60/1m', 5, { max: 1, durationMs: 1 }])('S3: %j is not a limit', (input) => {
     expect(() => parseLimit(input as never, 'limits.allMethods')).toThrow(LimitError);
     expect(() => parseLimit(input as never, 'limits.allMethods')).toThrow(/^limits\.allMethods: a limit is an array/);
   });
 
   it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '5', undefined, null])(
-    'S3: max %s is refused by name and value',
+    'S3: max %s is refused; the error names the place and the value',
     (max) => {
       const attempt = (): unknown =>
         parseLimit(['1/1s', { max: max as number, durationMs: 60_000 }], 'limits.allMethods');
@@ -47,7 +47,7 @@ describe('limits', () => {
   );
 
   it.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '5', undefined])(
-    'S3: durationMs %s is refused by name and value',
+    'S3: durationMs %s is refused; the error has the value',
     (durationMs) => {
       const attempt = (): unknown => parseWindow({ max: 1, durationMs: durationMs as number });
       expect(attempt).toThrow(/^window: durationMs must be a positive integer of milliseconds, got /);
@@ -56,27 +56,27 @@ describe('limits', () => {
   );
 
   it.each(['', '60', '60/', '/1m', '60/1m/1h', '060/1m', '-1/1m', '1.5/1m', '60 / 1m', '60/1\n', '1e3/1s', 'a/1s'])(
-    'S3: %j is no window',
+    'S3: the text %j is not a window',
     (text) => {
       expect(() => parseWindow(text, 'limits.allMethods[0]')).toThrow(LimitError);
       expect(() => parseWindow(text, 'limits.allMethods[0]')).toThrow(/^limits\.allMethods\[0\]: /);
     },
   );
 
-  it('S3: a max beyond the safe integers is refused in text, too', () => {
+  it('S3: a max above the safe integers is refused in a text as well', () => {
     expect(parseWindow('9007199254740991/1s').max).toBe(Number.MAX_SAFE_INTEGER);
     expect(() => parseWindow('9007199254740993/1s')).toThrow(/max must be/);
   });
 
-  it.each([null, undefined, 5, true])('S3: %s is no window', (input) => {
+  it.each([null, undefined, 5, true])('S3: %s is not a window', (input) => {
     expect(() => parseWindow(input as never)).toThrow(/^window: a window is "60\/1m" or/);
   });
 
-  it('S9: max 0 is a window', () => {
+  it('S9: a window can have max 0', () => {
     expect(parseWindow('0/1m')).toEqual({ max: 0, durationMs: 60_000 });
   });
 
-  it('windows are written as they are read', () => {
+  it('formatting a parsed window gives the same text', () => {
     for (const text of ['60/1m', '0/1ms', '5000/1d', '1/90s']) expect(formatWindow(parseWindow(text))).toBe(text);
   });
 });

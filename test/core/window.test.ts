@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../src/core/window.ts';
 
-/** One window behind a foreign number, which nobody may touch. */
+/** One window between two numbers that must not change. */
 function counters(startedAt: number, count: number): Counters {
   return Float64Array.of(-7, startedAt, count, -7);
 }
 
 describe('windows', () => {
-  it('S4: an instance is over at its last millisecond plus one, not before', () => {
+  it('S4: an instance is over one millisecond after its last one, not before', () => {
     expect([99, 100, 149, 150, 151].map((now) => isOver(100, 50, now))).toEqual([false, false, false, true, true]);
   });
 
-  it('S4: without an instance a window is over at any time', () => {
+  it('S4: a window without an instance is over at any time', () => {
     expect([-1e15, 0, 1e15].map((now) => isOver(NEVER, Number.MAX_SAFE_INTEGER, now))).toEqual([true, true, true]);
   });
 
@@ -32,7 +32,7 @@ describe('windows', () => {
     expect(state).toEqual(counters(100, count));
   });
 
-  it('S4: what an instance counted is no matter once it is over', () => {
+  it('S4: the count of an instance does not matter once it is over', () => {
     expect([149, 150].map((now) => fits(counters(100, 5), 1, 5, 50, 5, now))).toEqual([false, true]);
     expect(fits(counters(NEVER, NEVER), 1, 5, 50, 5, 0)).toBe(true);
     expect(fits(counters(NEVER, NEVER), 1, 5, 50, 6, 0)).toBe(false);
@@ -44,14 +44,14 @@ describe('windows', () => {
     expect(state).toEqual(counters(100, 5));
   });
 
-  it('S4: a request when none is active starts one, with nothing left of the last', () => {
+  it('S4: a request starts an instance if none is active, and nothing is left of the last one', () => {
     for (const state of [counters(100, 3), counters(NEVER, NEVER)]) {
       expect(add(state, 1, 50, 2, 150)).toBe(true);
       expect(state).toEqual(counters(150, 2));
     }
   });
 
-  it('S13: a refund takes its cost back, never below zero, and leaves the instance', () => {
+  it('S13: a refund subtracts the cost, never below zero, and the instance stays active', () => {
     const state = counters(100, 3);
     expect(takeBack(state, 1, 50, 100, 2, 149)).toBe(true);
     expect(state).toEqual(counters(100, 1));
@@ -59,7 +59,7 @@ describe('windows', () => {
     expect(state).toEqual(counters(100, 0));
   });
 
-  it('S13: a refund finds neither another instance nor one that is over', () => {
+  it('S13: a refund changes neither another instance nor one that is over', () => {
     const state = counters(100, 3);
     expect(takeBack(state, 1, 50, 99, 2, 120)).toBe(false);
     expect(takeBack(state, 1, 50, 100, 2, 150)).toBe(false);

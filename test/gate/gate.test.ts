@@ -43,17 +43,17 @@ function passage(entry: Entry): Passage {
 }
 
 function problem(entry: Entry): Record<string, unknown> {
-  if (entry.kind !== 'answer') throw new Error('went on');
+  if (entry.kind !== 'answer') throw new Error('the request was let through');
   return { headers: entry.reply.headers, ...JSON.parse(String(entry.reply.body)) };
 }
 
 describe('the stages', () => {
-  it('answers at once where every part does', () => {
+  it('returns without a promise if no resolver and no store returns one', () => {
     const entry = gateOf().gate.enter(REQUEST);
     expect(passage(entry as Entry).headers).toMatchObject({ 'x-ratelimit-remaining': '1' });
   });
 
-  it('waits for any resolver that needs to', async () => {
+  it('waits for asynchronous resolvers', async () => {
     const { gate } = gateOf({
       account: async ({ account }) => account,
       cost: async () => 2,
@@ -62,7 +62,7 @@ describe('the stages', () => {
     expect(passage(await gate.enter(REQUEST)).decision?.cost).toBe(2);
   });
 
-  it('429 is the error object with its fields, and charges nothing (S5, S8)', async () => {
+  it('S5, S8: a 429 has the error object and the rate-limit headers, and charges nothing', async () => {
     const { gate, limiter } = gateOf();
     for (let i = 0; i < 2; i++) passage(await gate.enter(REQUEST));
     expect(problem(await gate.enter(REQUEST, 'req-9'))).toMatchObject({
@@ -79,18 +79,18 @@ describe('the stages', () => {
     expect(await remaining(limiter)).toBe(0);
   });
 
-  it('S11: says of a cost that can never fit that waiting does not help', async () => {
+  it('S11: for a cost that can never fit, the detail says that waiting does not help', async () => {
     expect(problem(await gateOf({ cost: () => 3 }).gate.enter(REQUEST)).detail).toMatch(/waiting does not help/);
   });
 
-  it('lets what has no account or no route pass unlimited', async () => {
+  it('lets a request without account or route pass unlimited', async () => {
     const { gate, events } = gateOf();
     expect(passage(await gate.enter({ route: 'r' })).headers).toEqual({});
     expect(passage(await gate.enter({ account: 'a' })).decision).toBeUndefined();
     expect(events.map((event) => event.type === 'skipped' && event.reason)).toEqual(['not_limited', 'not_limited']);
   });
 
-  it('S12: what a cache will answer never reaches the limiter', async () => {
+  it('S12: a request that a cache will answer never reaches the limiter', async () => {
     const { gate, limiter } = gateOf({ cached: () => true });
     expect(passage(await gate.enter(REQUEST)).headers).toEqual({});
     expect(await remaining(limiter)).toBe(2);
@@ -98,13 +98,13 @@ describe('the stages', () => {
 });
 
 describe('after the handler', () => {
-  it('S12: what a cache answered after all is refunded', async () => {
+  it('S12: a request that a cache answered after all is refunded', async () => {
     const { gate, limiter } = gateOf();
     passage(await gate.enter(REQUEST)).settle({ status: 200, cached: true });
     await expect.poll(() => remaining(limiter)).toBe(2);
   });
 
-  it('S13: abandoning refunds, once, and not after settling', async () => {
+  it('S13: abandon refunds once, and not after settle', async () => {
     const { gate, limiter, events } = gateOf();
     const first = passage(await gate.enter(REQUEST));
     await first.abandon();
@@ -117,29 +117,29 @@ describe('after the handler', () => {
     expect(events.filter((event) => event.type === 'refund')).toHaveLength(1);
   });
 
-  it('S13: what was given back is not shown', async () => {
+  it('S13: a refunded charge is not shown in the headers', async () => {
     const { gate } = gateOf();
-    const given = passage(await gate.enter(REQUEST));
-    await given.abandon();
-    expect(given.settle({ status: 503 })).toEqual({ headers: {}, stripRateLimit: false });
-    // S16: but of a provider's 429 everything comes off, whatever became of the charge.
-    expect(given.settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
+    const abandoned = passage(await gate.enter(REQUEST));
+    await abandoned.abandon();
+    expect(abandoned.settle({ status: 503 })).toEqual({ headers: {}, stripRateLimit: false });
+    // S16: a 429 of the provider loses all rate-limit headers, refunded or not.
+    expect(abandoned.settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
   });
 
-  it("S16: the provider's own 429 carries no field of ours and stays charged", async () => {
+  it('S16: a 429 of the provider carries none of our headers and remains charged', async () => {
     const { gate, limiter, events } = gateOf();
     expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
     expect(await remaining(limiter)).toBe(1);
     expect(events.at(-1)?.type).toBe('provider_rejected');
   });
 
-  it('any other status shows the decision', async () => {
+  it('a response with any other status shows the decision', async () => {
     const settled = passage(await gateOf().gate.enter(REQUEST)).settle({ status: 500 });
     expect(settled).toMatchObject({ stripRateLimit: false, headers: { 'x-ratelimit-limit': '2' } });
   });
 });
 
-describe('what breaks', () => {
+describe('failures', () => {
   const boom = () => {
     throw new Error('boom');
   };
@@ -155,7 +155,7 @@ describe('what breaks', () => {
     ['cost', { cost: () => Promise.reject(new Error('boom')) }],
     ['limits', { cost: () => Number.NaN }],
     ['limits', { account: () => 7 as never }],
-  ] as const)('a bad %s resolver is a 500, named in the event, and charges nothing', async (stage, options) => {
+  ] as const)('a failing %s resolver is a 500, is named in the event, and charges nothing', async (stage, options) => {
     const { gate, limiter, events } = gateOf(options);
     const { detail, ...answer } = problem(await gate.enter(REQUEST));
     expect(answer).toMatchObject({ status: 500, type: 'errors/unexpected_error' });
@@ -164,29 +164,29 @@ describe('what breaks', () => {
     expect(await remaining(limiter)).toBe(2);
   });
 
-  it('what a 500 hides is written to the console where nobody listens, and nowhere else', async () => {
+  it('the error behind a 500 is written to the console only without a listener', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
       await gateOf({ route: boom }).gate.enter(REQUEST);
       expect(written).not.toHaveBeenCalled();
       const { req_id } = problem(await gateOf({ route: boom, onEvent: undefined }).gate.enter(REQUEST));
       expect(format(...(written.mock.calls[0] as [string]))).toMatch(
-        `headgate: route broke (req_id ${req_id}): Error: boom`,
+        `headgate: route failed (req_id ${req_id}): Error: boom`,
       );
     } finally {
       written.mockRestore();
     }
   });
 
-  it('a client writes nothing of its own to the console: no format, and no more than a piece of a value', async () => {
+  it('a client can write neither a format nor a long value to the console', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
       const { gate } = gateOf({ onEvent: undefined, account: () => ['x'.repeat(100_000)] as never });
       await gate.enter(REQUEST, '%c%d');
       const text = format(...(written.mock.calls[0] as [string]));
-      expect(text).toMatch('limits broke (req_id %c%d): SubjectError: account must be a string, got an array');
+      expect(text).toMatch('limits failed (req_id %c%d): SubjectError: account must be a string, got an array');
       expect(text.length).toBeLessThan(3_000);
-      // Nor does an error that cannot be read take the answer away.
+      // An error that cannot be read does not change the answer.
       const unreadable = Object.defineProperty(new Error('boom'), 'stack', {
         get: () => {
           throw new Error('no');
@@ -204,7 +204,7 @@ describe('what breaks', () => {
     }
   });
 
-  it('several at once leave no unhandled rejection', async () => {
+  it('two failing resolvers leave no unhandled rejection', async () => {
     const unhandled: unknown[] = [];
     const listen = (error: unknown) => unhandled.push(error);
     process.on('unhandledRejection', listen);
@@ -232,7 +232,7 @@ describe('what breaks', () => {
     }
   });
 
-  it('a refund that fails is told, not thrown', async () => {
+  it('a failing refund emits an event and does not throw', async () => {
     const store = Object.assign(createMemoryStore(), {
       refund: () => {
         throw new Error('boom');
@@ -245,7 +245,7 @@ describe('what breaks', () => {
 });
 
 describe('events', () => {
-  it('are published on the diagnostics channel as well', async () => {
+  it('are also published on the diagnostics channel', async () => {
     const seen: unknown[] = [];
     const listen = (event: unknown) => seen.push(event);
     subscribe(GATE_CHANNEL, listen);
@@ -257,7 +257,7 @@ describe('events', () => {
     expect(seen).toMatchObject([{ type: 'decision', requestId: 'req-1', decision: { accepted: true } }]);
   });
 
-  it("a listener that throws does not break the request; its error surfaces as the program's own", async () => {
+  it('a listener that throws does not break the request; its error becomes an uncaught exception', async () => {
     const surfaced = new Promise((resolve) => {
       const listeners = process.listeners('uncaughtException');
       process.removeAllListeners('uncaughtException');
@@ -282,15 +282,15 @@ describe('options', () => {
     [{ account: 'acc' }, /account: must be a function/],
     [{ route: undefined }, /route: must be a function/],
     [{ cached: true }, /cached: must be a function/],
-    [{ headers: 'X-RateLimit' }, /headers: must be one of/],
+    [{ headers: 'X-RateLimit' }, /headers: must be a list of/],
     [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
     [{ onEvent: 1 }, /onEvent: must be a function/],
-    [{ idempotancy: 1 }, /idempotancy: is no option/],
-  ])('%j is refused by name', (options, message) => {
+    [{ idempotancy: 1 }, /idempotancy: unknown option/],
+  ])('%j is rejected with the name of the option', (options, message) => {
     expect(() => gateOf(options as never)).toThrow(message);
   });
 
-  it('the media type of RFC 9457 and the IETF fields are options', async () => {
+  it('the media type of RFC 9457 and the IETF headers are options', async () => {
     const { gate } = gateOf({ problemMediaType: 'application/problem+json', headers: 'ietf', cost: () => 3 });
     expect(problem(await gate.enter(REQUEST)).headers).toMatchObject({
       'content-type': 'application/problem+json',
@@ -299,11 +299,11 @@ describe('options', () => {
   });
 });
 
-describe('a route with options of its own', () => {
+describe('a route with its own options', () => {
   const limiter = () => createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });
   const common = { account: () => 'a', route: () => 'general' };
 
-  it('says what it says, and leaves the rest to its gate', async () => {
+  it('replaces the options it gives, and keeps the others of its gate', async () => {
     const own = limiter();
     const gate = createGate<string>({ limiter: own, ...common });
     const entry = await gate
@@ -316,7 +316,7 @@ describe('a route with options of its own', () => {
 
   it('switches idempotency on or off', async () => {
     const idempotency = createIdempotency({ store: createMemoryClaimStore() });
-    const idempotent = () => ({ detail: 'no good key' });
+    const idempotent = () => ({ detail: 'invalid key' });
     const gate = createGate<string>({ limiter: limiter(), ...common });
     expect(await gate.with({ idempotency, idempotent }).enter('r')).toMatchObject({ reply: { status: 422 } });
     expect(await gate.with({ idempotent: false }).enter('r')).toMatchObject({ kind: 'proceed' });
@@ -325,10 +325,10 @@ describe('a route with options of its own', () => {
     expect(await keyed.with({}).enter('r')).toMatchObject({ reply: { status: 422 } });
   });
 
-  it('a fault in them is refused where they are given', () => {
+  it('an invalid option throws when the route is created', () => {
     const gate = createGate<string>({ limiter: limiter(), ...common });
     expect(() => gate.with({ rout: 'x' } as never)).toThrow(/route options.rout/);
-    expect(() => gate.with({ idempotent: () => undefined })).toThrow(/goes with idempotency/);
+    expect(() => gate.with({ idempotent: () => undefined })).toThrow(/idempotent: must be given if idempotency is/);
     expect(() => gate.with({ account: 'a' } as never)).toThrow(/must be a function/);
   });
 });

@@ -11,8 +11,8 @@ import {
   type GateOptions,
   type IdempotencyOptions,
   type IdempotentRequest,
-  type LimitStore,
 } from '../../src/index.ts';
+import type { LimitStore } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { settled } from '../support/fake-timers.ts';
 import { createWorld, type Gateway, type World } from '../support/idempotency.ts';
@@ -24,7 +24,7 @@ interface Request {
   readonly account?: string;
 }
 
-const printOf = ({ body = '{"a":1}', account = 'a' }: Request) =>
+const fingerprintOf = ({ body = '{"a":1}', account = 'a' }: Request) =>
   fingerprint({
     method: 'POST',
     path: '/',
@@ -37,7 +37,7 @@ const printOf = ({ body = '{"a":1}', account = 'a' }: Request) =>
 
 async function keyed(request: Request, more: Partial<IdempotentRequest> = {}): Promise<IdempotentRequest | undefined> {
   const { key, scope = 'app_1' } = request;
-  return key === undefined ? undefined : { scope, key, fingerprint: await printOf(request), ...more };
+  return key === undefined ? undefined : { scope, key, fingerprint: await fingerprintOf(request), ...more };
 }
 
 const gateways: (Gateway & { readonly world: World })[] = [];
@@ -45,7 +45,7 @@ afterEach(async () => {
   for (const { idempotency, line, world } of gateways.splice(0)) {
     line.always = 'ok';
     line.deliver();
-    // Whatever happened, no claim is held on to.
+    // No test may leave a held claim behind.
     expect(idempotency.held).toBe(0);
     const closing = idempotency.close({ timeoutMs: 0 });
     await world.timers.advance(1);
@@ -72,7 +72,7 @@ function gateOf({
   gateways.push({ ...gateway, world });
   const events: GateEvent[] = [];
   const order: string[] = [];
-  const noting = <T>(stage: string, value: T): T => {
+  const record = <T>(stage: string, value: T): T => {
     order.push(stage);
     return value;
   };
@@ -80,10 +80,10 @@ function gateOf({
   const gate = createGate<Request>({
     limiter,
     idempotency: gateway.idempotency,
-    account: ({ account = 'a' }) => noting('account', account),
+    account: ({ account = 'a' }) => record('account', account),
     route: () => 'r',
-    cached: () => noting('cached', false),
-    idempotent: (request) => noting('idempotent', keyed(request)),
+    cached: () => record('cached', false),
+    idempotent: (request) => record('idempotent', keyed(request)),
     onEvent: (event) => events.push(event),
     ...options,
   });
@@ -95,12 +95,12 @@ function gateOf({
 
 function passage(entry: Entry): Passage & { recording: Recording } {
   if (entry.kind !== 'proceed') throw new Error(`answered ${entry.reply.status}: ${entry.reply.body}`);
-  if (entry.recording === undefined) throw new Error('nothing is kept');
+  if (entry.recording === undefined) throw new Error('the passage has no recording');
   return entry as Passage & { recording: Recording };
 }
 
 function answer(entry: Entry) {
-  if (entry.kind !== 'answer') throw new Error('went on');
+  if (entry.kind !== 'answer') throw new Error('the request was let through');
   const { status, headers, body } = entry.reply;
   return { status, headers, text: Buffer.from(body as Uint8Array).toString() };
 }
@@ -117,7 +117,7 @@ const SENT: CapturedResponse = {
   body: Buffer.from('sent'),
 };
 
-/** Enters, and answers as the handler would. */
+/** Enters the gate, and responds like a handler. */
 async function serve(gate: ReturnType<typeof gateOf>['gate'], response = SENT, request = REQUEST) {
   const entered = passage(await gate.enter(request));
   entered.settle({ status: response.status });
@@ -125,7 +125,7 @@ async function serve(gate: ReturnType<typeof gateOf>['gate'], response = SENT, r
 }
 
 describe('the order of the stages', () => {
-  it('idempotency comes before cache and limits; a request without a key simply goes on', async () => {
+  it('idempotency comes before cache and limits; a request without a key continues', async () => {
     const { gate, order, line } = gateOf();
     await serve(gate);
     expect(order).toEqual(['idempotent', 'account', 'cached']);
@@ -134,13 +134,13 @@ describe('the order of the stages', () => {
     expect(unkeyed).toMatchObject({ kind: 'proceed', recording: undefined });
   });
 
-  it('I6: the claim is dispatched only when every stage in front of the handler has said yes', async () => {
+  it('I6: the claim is dispatched only after every stage before the handler has accepted the request', async () => {
     const { gate, line } = gateOf({ allMethods: ['0/1m'] });
     expect(problem(await gate.enter(REQUEST)).status).toBe(429);
     expect(line.sent).toEqual(['begin', 'abandon']);
   });
 
-  it('I1, I13: what cannot be taken is refused before anything is claimed or charged', async () => {
+  it('I1, I13: an invalid key or body is rejected before anything is claimed or charged', async () => {
     const faults: [() => Promise<KeyFault>, number, string][] = [
       [async () => ({ detail: 'two keys' }), 422, 'errors/unprocessable_entity'],
       [() => Promise.reject(new BodyError(413, 'too_large', 'too long')), 413, 'errors/payload_too_large'],
@@ -156,7 +156,7 @@ describe('the order of the stages', () => {
     }
   });
 
-  it("a resolver that breaks is the program's fault: 500, never 503", async () => {
+  it('a failing resolver is a fault of the program: 500, never 503', async () => {
     for (const error of [new Error('boom'), new BodyError(500, 'already_read', 'read')]) {
       for (const idempotent of [
         () => Promise.reject(error),
@@ -172,7 +172,7 @@ describe('the order of the stages', () => {
     }
   });
 
-  it('a claim is given back where a later stage breaks', async () => {
+  it('a claim is released if a later stage fails', async () => {
     const { gate, line } = gateOf({
       gate: {
         route: () => {
@@ -184,21 +184,21 @@ describe('the order of the stages', () => {
     expect(line.sent).toEqual(['begin', 'abandon']);
   });
 
-  it('I2: the account is asked once, before the claim: one that cannot be taken claims nothing', async () => {
-    const refusals: [() => unknown, number, string | undefined][] = [
+  it('I2: the account is resolved once, before the claim; if that fails, nothing is claimed', async () => {
+    const failures: [() => unknown, number, string | undefined][] = [
       [() => Promise.reject(new BodyError(422, 'field_missing', 'no account_id')), 422, undefined],
       [() => Promise.reject(new Error('boom')), 500, 'account'],
       [() => 7, 500, 'account'],
       [() => null, 500, 'account'],
     ];
-    for (const [account, status, stage] of refusals) {
+    for (const [account, status, stage] of failures) {
+      const computed = await fingerprintOf({});
       const idempotent = async (request: Request) => ({
         ...(await keyed(request)),
         scope: 's',
         key: 'k',
-        fingerprint: () => print,
+        fingerprint: () => computed,
       });
-      const print = await printOf({});
       const { gate, line, events } = gateOf({ gate: { account: account as () => string, idempotent } });
       expect(problem(await gate.enter(REQUEST)).status).toBe(status);
       expect([line.sent, events]).toMatchObject([[], stage === undefined ? [] : [{ type: 'failure', stage }]]);
@@ -206,13 +206,13 @@ describe('the order of the stages', () => {
   });
 });
 
-describe('I2: the account is part of the same request', () => {
+describe('I2: the account is part of the fingerprint', () => {
   const byAccount: GateOptions<Request>['idempotent'] = async ({ key = '' }) => {
-    const prints = { a: await printOf({ account: 'a' }), b: await printOf({ account: 'b' }) };
-    return { scope: 's', key, fingerprint: (account) => prints[account as 'a' | 'b'] };
+    const fingerprints = { a: await fingerprintOf({ account: 'a' }), b: await fingerprintOf({ account: 'b' }) };
+    return { scope: 's', key, fingerprint: (account) => fingerprints[account as 'a' | 'b'] };
   };
 
-  it('a fingerprint that is made of what the gate says is the account: one may not have the answer of another', async () => {
+  it('a fingerprint function receives the account: one account cannot get the response of another', async () => {
     const { gate, order, left } = gateOf({ gate: { idempotent: byAccount } });
     await serve(gate);
     expect(order.filter((stage) => stage === 'account')).toHaveLength(1);
@@ -222,11 +222,11 @@ describe('I2: the account is part of the same request', () => {
     expect(await left()).toBe(4);
   });
 
-  it('may be made later, as fingerprint() of headgate/http does', async () => {
+  it('a fingerprint function may be asynchronous, like fingerprint() of headgate/http', async () => {
     const idempotent = ({ key = '' }) => ({
       scope: 's',
       key,
-      fingerprint: (account: string | undefined) => printOf({ account: String(account) }),
+      fingerprint: (account: string | undefined) => fingerprintOf({ account: String(account) }),
     });
     const { gate } = gateOf({ gate: { idempotent } });
     await serve(gate);
@@ -242,16 +242,19 @@ describe('I2: the account is part of the same request', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('boom'))],
-    ['gives nothing', () => undefined],
-    ['gives nonsense', () => ({ value: 7 })],
-  ])('a fingerprint that %s is a fault of the resolver that gave it: nothing is claimed', async (_how, fingerprint) => {
-    const idempotent = async () => ({ scope: 's', key: 'k', fingerprint: fingerprint as never });
-    const { gate, line, events } = gateOf({ gate: { idempotent } });
-    expect(problem(await gate.enter(REQUEST)).status).toBe(500);
-    expect([line.sent, events]).toMatchObject([[], [{ type: 'failure', stage: 'idempotent' }]]);
-  });
+    ['returns undefined', () => undefined],
+    ['returns an invalid value', () => ({ value: 7 })],
+  ])(
+    'a fingerprint function that %s is a failure of the idempotent resolver: nothing is claimed',
+    async (_how, fingerprint) => {
+      const idempotent = async () => ({ scope: 's', key: 'k', fingerprint: fingerprint as never });
+      const { gate, line, events } = gateOf({ gate: { idempotent } });
+      expect(problem(await gate.enter(REQUEST)).status).toBe(500);
+      expect([line.sent, events]).toMatchObject([[], [{ type: 'failure', stage: 'idempotent' }]]);
+    },
+  );
 
-  it('so is a setting that makes no sense', async () => {
+  it('an invalid setting is a failure of the idempotent resolver', async () => {
     const idempotent = async (request: Request) => keyed(request, { waitMs: -1 });
     const { gate, events } = gateOf({ gate: { idempotent } });
     expect(problem(await gate.enter(REQUEST)).status).toBe(500);
@@ -260,7 +263,7 @@ describe('I2: the account is part of the same request', () => {
 });
 
 describe('I4: replays', () => {
-  it('give status, fields and body, marked; are not charged, and carry no limit', async () => {
+  it('have the status, headers and body of the original and a mark; are not charged, and carry no rate-limit headers', async () => {
     const { gate, left, outcomes } = gateOf();
     expect(await serve(gate)).toBeUndefined();
     const replay = answer(await gate.enter(REQUEST));
@@ -273,7 +276,7 @@ describe('I4: replays', () => {
     expect(outcomes()).toEqual(['claimed', 'replayed']);
   });
 
-  it('hold for every status, 5xx too (I6), but the 429 of the provider', async () => {
+  it('I6: every status is replayed, also 5xx, except a 429 of the provider', async () => {
     for (const status of [200, 302, 400, 404, 500, 503]) {
       const { gate } = gateOf();
       await serve(gate, { ...SENT, status });
@@ -281,20 +284,20 @@ describe('I4: replays', () => {
     }
     const { gate, left } = gateOf();
     await serve(gate, { ...SENT, status: 429 });
-    // S16: it was forwarded, so it stays charged.
+    // S16: the request was forwarded, so it remains charged.
     expect(await left()).toBe(4);
     passage(await gate.enter(REQUEST)).abandon();
     await settled();
   });
 
-  it('I6: the classifier is an option', async () => {
+  it('I6: isOutcome decides which statuses are outcomes', async () => {
     const { gate } = gateOf({ gate: { isOutcome: (status) => status < 500 } });
     await serve(gate, { ...SENT, status: 503 });
     await serve(gate, { ...SENT, status: 200 });
     expect(answer(await gate.enter(REQUEST)).status).toBe(200);
   });
 
-  it('never store what is of the moment, the connection or the session; keepsField leaves out more, and never less', async () => {
+  it('headers of the moment, the connection or the session are never stored; keepsField can only exclude more', async () => {
     const fields = [
       'Set-Cookie',
       'a',
@@ -330,7 +333,7 @@ describe('I4: replays', () => {
     });
   });
 
-  it('I7: a body over the bound is not kept, a body of the bound is', async () => {
+  it('I7: a body over maxKeptBytes is not stored, a body of exactly that length is', async () => {
     const { gate, outcomes } = gateOf({ idempotency: { maxKeptBytes: 4 } });
     const other = passage(await gate.enter({ key: 'other' }));
     expect(other.recording.maxBytes).toBe(4);
@@ -341,10 +344,10 @@ describe('I4: replays', () => {
       ['broken', undefined],
     ] as const) {
       await serve(gate, { ...SENT, body }, { key });
-      const refused = problem(await gate.enter({ key }));
-      expect(refused).toMatchObject({ status: 409, type: 'errors/already_used' });
-      expect(refused.detail).toMatch(/completed with status 201/);
-      expect(refused.headers['retry-after']).toBeUndefined();
+      const conflict = problem(await gate.enter({ key }));
+      expect(conflict).toMatchObject({ status: 409, type: 'errors/already_used' });
+      expect(conflict.detail).toMatch(/completed with status 201/);
+      expect(conflict.headers['retry-after']).toBeUndefined();
       expect(outcomes().at(-1)).toBe('not_kept');
     }
     await other.abandon();
@@ -352,19 +355,19 @@ describe('I4: replays', () => {
 });
 
 describe('I2: the key of another request', () => {
-  it('is 409 at once, saying what differs in the words of whoever asks; nothing is charged', async () => {
+  it('is 409 at once; the detail names what differs, using only the new request; nothing is charged', async () => {
     const { gate, left } = gateOf();
     const running = passage(await gate.enter(REQUEST));
-    const refused = problem(await gate.enter({ ...REQUEST, body: '{"a":2}' }));
-    expect(refused).toMatchObject({ status: 409, type: 'errors/already_used' });
-    expect(refused.detail).toMatch(/another request: a differs/);
+    const conflict = problem(await gate.enter({ ...REQUEST, body: '{"a":2}' }));
+    expect(conflict).toMatchObject({ status: 409, type: 'errors/already_used' });
+    expect(conflict.detail).toMatch(/another request: a differs/);
     expect(problem(await gate.enter({ ...REQUEST, account: 'b' })).detail).toMatch(/the account differs/);
     await running.recording.store(SENT);
     expect(problem(await gate.enter({ ...REQUEST, body: '{"a":2}' })).type).toBe('errors/already_used');
     expect(await left()).toBe(4);
   });
 
-  it('of another application is another key', async () => {
+  it('the key of another application is another key', async () => {
     const { gate } = gateOf();
     await serve(gate);
     await serve(gate, SENT, { ...REQUEST, scope: 'app_2', body: '{"a":2}' });
@@ -372,7 +375,7 @@ describe('I2: the key of another request', () => {
 });
 
 describe('I5: while the original runs', () => {
-  it('a duplicate waits, and gets its answer', async () => {
+  it('a duplicate waits, and gets the response of the original', async () => {
     const { gate, left } = gateOf();
     const running = passage(await gate.enter(REQUEST));
     const duplicate = gate.enter(REQUEST);
@@ -382,19 +385,19 @@ describe('I5: while the original runs', () => {
     expect(await left()).toBe(4);
   });
 
-  it('past the bound it is 409 errors/conflict with retry-after', async () => {
+  it('after waitMs it is 409 errors/conflict with retry-after', async () => {
     const { gate, world } = gateOf({ idempotency: { waitMs: 1_000 } });
     const running = passage(await gate.enter(REQUEST));
     const duplicate = gate.enter(REQUEST);
     await settled();
     await world.timers.advance(1_000);
-    const refused = problem(await duplicate);
-    expect(refused).toMatchObject({ status: 409, type: 'errors/conflict', req_id: expect.any(String) });
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    const conflict = problem(await duplicate);
+    expect(conflict).toMatchObject({ status: 409, type: 'errors/conflict', req_id: expect.any(String) });
+    expect(Number(conflict.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     await running.abandon();
   });
 
-  it('one whose client goes waits no longer', async () => {
+  it('a duplicate whose client disconnects stops waiting', async () => {
     const gone = new AbortController();
     const { gate, outcomes } = gateOf({ gate: { idempotent: (request) => keyed(request, { signal: gone.signal }) } });
     const running = passage(await gate.enter(REQUEST));
@@ -407,8 +410,8 @@ describe('I5: while the original runs', () => {
   });
 });
 
-describe('I6: what never began', () => {
-  it('our own 429 gives the key back before it is answered, and the same key works later', async () => {
+describe('I6: requests that never reached the handler', () => {
+  it('our own 429 releases the key before the client gets it, and the same key works later', async () => {
     const { gate, line, world } = gateOf({ allMethods: ['1/1m'] });
     await serve(gate, SENT, { key: 'first' });
     line.sent.length = 0;
@@ -426,7 +429,7 @@ describe('I6: what never began', () => {
     await serve(gate);
   });
 
-  it('an abandoned passage takes charge and claim back, once; its answer is not kept', async () => {
+  it('an abandoned passage refunds the charge and releases the claim, once; its response is not stored', async () => {
     const { gate, left, line } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
     await entered.abandon();
@@ -437,15 +440,15 @@ describe('I6: what never began', () => {
   });
 });
 
-describe('I9, I10: owners that die, stall or lose', () => {
+describe('I9, I10: owners that die, stall or complete second', () => {
   /** Another process that claimed, dispatched and died. */
   async function orphaned(world: World) {
     const dead = world.gateway();
-    const print = await printOf(REQUEST);
+    const { value } = await fingerprintOf(REQUEST);
     const opened = await dead.idempotency.open({
       scope: 'app_1',
       key: 'k',
-      fingerprint: print.value,
+      fingerprint: value,
       dispatch: 'explicit',
     });
     if (opened.kind !== 'claimed') throw new Error(opened.kind);
@@ -458,12 +461,12 @@ describe('I9, I10: owners that die, stall or lose', () => {
     const world = createWorld();
     await orphaned(world);
     const { gate, left, outcomes } = gateOf({ world });
-    const refused = problem(await gate.enter(REQUEST));
-    expect(refused).toMatchObject({ status: 409, type: 'errors/conflict' });
-    expect([refused.headers['retry-after'], await left(), outcomes()]).toEqual([undefined, 5, ['orphan']]);
+    const conflict = problem(await gate.enter(REQUEST));
+    expect(conflict).toMatchObject({ status: 409, type: 'errors/conflict' });
+    expect([conflict.headers['retry-after'], await left(), outcomes()]).toEqual([undefined, 5, ['orphan']]);
   });
 
-  it('reexecute: it goes on, and nothing may be seen before it is kept', async () => {
+  it('reexecute: the retry executes, and the client gets nothing before the outcome is stored', async () => {
     const world = createWorld();
     await orphaned(world);
     const { gate } = gateOf({ world, idempotency: { onOrphan: 'reexecute' } });
@@ -472,7 +475,7 @@ describe('I9, I10: owners that die, stall or lose', () => {
     await entered.recording.store(SENT);
   });
 
-  it('reconcile: what the provider knows is replayed', async () => {
+  it('reconcile: the result that the provider knows is replayed', async () => {
     const world = createWorld();
     await orphaned(world);
     const result = { status: '201', value: '[1,201,["x-id","7"]]\ntsent' };
@@ -484,14 +487,14 @@ describe('I9, I10: owners that die, stall or lose', () => {
     expect(answer(await gate.enter(REQUEST)).text).toBe('sent');
   });
 
-  it('reject holds nothing back whole', async () => {
+  it('reject: the response may be sent before it is stored', async () => {
     const { gate } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
     expect(entered.recording.storeBeforeSending).toBe(false);
     await entered.recording.store(SENT);
   });
 
-  it('P2: the loser is told the winner’s answer, never its own', async () => {
+  it('P2: an owner that completes second returns the first outcome, never its own', async () => {
     const { gate, idempotency } = gateOf({ idempotency: { onOrphan: 'reexecute' } });
     const entered = passage(await gate.enter(REQUEST));
     await idempotency.completeWith({ scope: 'app_1', key: 'k' }, { status: '200', value: '[1,200,[]]\ntwon' });
@@ -499,14 +502,14 @@ describe('I9, I10: owners that die, stall or lose', () => {
     expect([instead?.status, Buffer.from(instead?.body as Uint8Array).toString()]).toEqual([200, 'won']);
   });
 
-  it('a winner without a body is 409 errors/already_used', async () => {
+  it('P2: if the first outcome has no stored body, the second owner returns 409 errors/already_used', async () => {
     const { gate, idempotency } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
     await idempotency.completeWith({ scope: 'app_1', key: 'k' }, { status: '200', value: undefined });
     expect((await entered.recording.store(SENT))?.status).toBe(409);
   });
 
-  it('what stands in the store and is not ours is not replayed', async () => {
+  it('a stored value in an unknown format is not replayed', async () => {
     const { gate, idempotency } = gateOf();
     const entered = passage(await gate.enter(REQUEST));
     await idempotency.completeWith({ scope: 'app_1', key: 'k' }, { status: '200', value: 'garbage' });
@@ -514,18 +517,18 @@ describe('I9, I10: owners that die, stall or lose', () => {
   });
 });
 
-describe('I12: the store is away', () => {
-  it('refuse: 503 without any rate-limit field, nothing charged, told as a failure', async () => {
+describe('I12: the store is unavailable', () => {
+  it('refuse: 503 without rate-limit headers, nothing charged, and a failure event', async () => {
     const { gate, line, left, events } = gateOf();
     line.always = 'lost';
-    const refused = problem(await gate.enter(REQUEST));
-    expect(refused).toMatchObject({ status: 503, type: 'errors/service_unavailable' });
-    expect(Object.keys(refused.headers)).toEqual(['content-type', 'content-length', 'cache-control']);
+    const conflict = problem(await gate.enter(REQUEST));
+    expect(conflict).toMatchObject({ status: 503, type: 'errors/service_unavailable' });
+    expect(Object.keys(conflict.headers)).toEqual(['content-type', 'content-length', 'cache-control']);
     expect(events).toMatchObject([{ type: 'failure', stage: 'idempotency' }]);
     expect(await left()).toBe(5);
   });
 
-  it('lost at dispatch: 503, the charge is taken back, the claim later', async () => {
+  it('unavailable at dispatch: 503, the charge is refunded, and the claim is released later', async () => {
     const { gate, line, left, idempotency, world } = gateOf();
     line.next('dispatch', 'lost', 'lost');
     expect(problem(await gate.enter(REQUEST)).status).toBe(503);
@@ -535,7 +538,7 @@ describe('I12: the store is away', () => {
     await serve(gate);
   });
 
-  it('bypass: it goes on unprotected, marked beside its limits, and nothing is kept', async () => {
+  it('bypass: the request continues without protection, with a mark in its headers, and nothing is stored', async () => {
     const { gate, line, outcomes } = gateOf({ idempotency: { onStoreFailure: 'bypass' } });
     line.always = 'lost';
     const entry = await gate.enter(REQUEST);
@@ -545,12 +548,12 @@ describe('I12: the store is away', () => {
       headers: { 'idempotency-status': 'bypassed', 'x-ratelimit-remaining': '4' },
     });
     expect(outcomes()).toEqual(['bypassed']);
-    // Also where the provider's own 429 takes the limits' fields away (S16).
+    // The mark remains when a 429 of the provider removes the rate-limit headers (S16).
     const settled = entry.kind === 'proceed' ? entry.settle({ status: 429 }) : undefined;
     expect(settled).toEqual({ headers: { 'idempotency-status': 'bypassed' }, stripRateLimit: true });
   });
 
-  it('only after the operation: with reject the own answer stands, otherwise it is 503', async () => {
+  it('unavailable only after the operation: reject sends its own response, reexecute sends 503', async () => {
     for (const [onOrphan, status] of [
       ['reject', undefined],
       ['reexecute', 503],
@@ -567,12 +570,12 @@ describe('I12: the store is away', () => {
 
 describe('options', () => {
   it.each([
-    [{ idempotency: undefined }, /idempotent: goes with idempotency/],
-    [{ idempotent: undefined }, /idempotent: goes with idempotency/],
+    [{ idempotency: undefined }, /idempotent: must be given if idempotency is/],
+    [{ idempotent: undefined }, /idempotent: must be given if idempotency is/],
     [{ idempotency: {} }, /idempotency: must be what createIdempotency/],
     [{ isOutcome: true }, /isOutcome: must be a function/],
     [{ keepsField: ['x'] }, /keepsField: must be a function/],
-  ])('%j is refused by name', (gate, message) => {
+  ])('%j is rejected with the name of the option', (gate, message) => {
     expect(() => gateOf({ gate: gate as never })).toThrow(message);
   });
 });
@@ -580,13 +583,13 @@ describe('options', () => {
 it.each([
   ['a text', 'key'],
   ['a number', 5],
-  ['nothing of the kind', {}],
+  ['an empty object', {}],
   ['null', null],
   ['no scope', { key: 'k', fingerprint: { value: 'f' } }],
-  ['an empty scope, which would be everybody', { scope: '', key: 'k', fingerprint: { value: 'f' } }],
+  ['an empty scope, which all clients would share', { scope: '', key: 'k', fingerprint: { value: 'f' } }],
   ['no fingerprint', { scope: 'a', key: 'k' }],
-])('an idempotent resolver that gives %s is answered 500; nothing is charged or claimed', async (_name, given) => {
-  const { gate, events, left, outcomes } = gateOf({ gate: { idempotent: () => given as never } });
+])('an idempotent resolver that returns %s is a 500; nothing is charged or claimed', async (_name, returned) => {
+  const { gate, events, left, outcomes } = gateOf({ gate: { idempotent: () => returned as never } });
   expect(problem(await gate.enter({}))).toMatchObject({ status: 500, type: 'errors/unexpected_error' });
   expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'idempotent', error: expect.any(TypeError) });
   expect([await left(), outcomes()]).toEqual([5, []]);

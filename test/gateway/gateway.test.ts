@@ -1,4 +1,4 @@
-/** contract.md: config, /healthz, draining; semantics.md: what a request of a limited route shows. */
+/** A whole gateway in this process: config, rate-limit headers, log, and draining. */
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/gateway/config/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
@@ -12,7 +12,7 @@ import { answer, held, startUpstream } from '../support/upstream.ts';
 const CHATS = '/api/v1/chats?account_id=acc_1';
 
 describe('a gateway', () => {
-  it('S6, S8: shows the window on what it forwards, and answers 429 itself once it is used up', async () => {
+  it('S6, S8: shows the window on forwarded requests, and answers 429 itself once the window is full', async () => {
     const upstream = await startUpstream();
     const gateway = await startInProcess(configOf(upstream.url, { limits: { default: { allMethods: ['2/1m'] } } }));
     expect(ratesOf(await gateway.ask('GET', CHATS))).toEqual({
@@ -34,11 +34,11 @@ describe('a gateway', () => {
     );
     expect(decisions).toContain('headgate_upstream_seconds_count{route="GET /api/v1/chats"} 3');
     expect(decisions).toMatch(/^headgate_memory_store_keys 2$/m);
-    // Nine accounts on four limited routes: room for every pair (S18).
+    // Nine accounts on four limited routes, and one shared count per account: room for all of them (S18).
     expect(decisions).toMatch(/^headgate_memory_store_max_keys 45$/m);
   });
 
-  it("config: `headers` chooses the fields; a layer's limit is the provider's", async () => {
+  it('config: `headers` chooses the fields, and the provider layer wins over the default', async () => {
     const upstream = await startUpstream();
     const limits = { default: { allMethods: ['9/1m'] }, providers: { mock: { allMethods: ['5/1m'] } } };
     const ietf = await startInProcess(configOf(upstream.url, { headers: 'ietf', limits }));
@@ -47,13 +47,13 @@ describe('a gateway', () => {
     expect(headers['x-ratelimit-limit']).toBeUndefined();
   });
 
-  it('answers: on an unlimited route the rate-limit headers of the upstream pass', async () => {
+  it("on an unlimited route the upstream's rate-limit headers are passed on", async () => {
     const upstream = await startUpstream(answer({ headers: { 'x-ratelimit-limit': '7', 'retry-after': '3' } }));
     const gateway = await startInProcess(configOf(upstream.url));
     expect(ratesOf(await gateway.ask('GET', '/api/v1/open'))).toMatchObject({ limit: 7, retryAfter: 3 });
   });
 
-  it('log: one line for each request, with its req_id and the decision, and no secret', async () => {
+  it('log: one line per request, with its req_id and the decision, and without secrets', async () => {
     const upstream = await startUpstream();
     const gateway = await startInProcess(configOf(upstream.url, { limits: { default: { allMethods: ['1/1m'] } } }));
     const ids: unknown[] = [];
@@ -72,31 +72,51 @@ describe('a gateway', () => {
     expect(await gateway.metrics()).toContain('headgate_requests_total{route="GET /healthz",status="200"} 1');
   });
 
-  it('config: without `admin` there is no such listener', async () => {
+  it('config: `maxRunMs` bounds the claim of a request that hangs, and no output has the `secret`', async () => {
+    const hold = held(answer());
+    const upstream = await startUpstream(hold.behaviour);
+    const gateway = await startInProcess(
+      configOf(upstream.url, {
+        routes: [{ route: 'POST /api/v1/open', idempotent: { leaseMs: 100, maxRunMs: 50 } }],
+        idempotency: { waitMs: 0, secret: 'hush-hush' },
+      }),
+    );
+    const ask = () => gateway.ask('POST', '/api/v1/open', { 'idempotency-key': 'key-1' }, { body: 'x' });
+    const original = ask();
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    expect((await ask()).headers['retry-after']).toBeDefined();
+    // Once the claim has expired its request is an orphan, and there is nothing to wait for.
+    await eventually(async () => (await ask()).headers['retry-after'] === undefined, 'the orphan');
+    expectProblem(await ask(), 409, 'errors/conflict');
+    hold.release();
+    expect((await original).status).toBe(200);
+    await gateway.stop();
+    expect(upstream.seen).toHaveLength(1);
+    expect(JSON.stringify(gateway.lines()) + (await original).text).not.toContain('hush');
+  });
+
+  it('config: without `admin` no admin listener starts', async () => {
     const gateway = await startInProcess({ ...configOf('http://127.0.0.1:1'), admin: undefined });
     expect(gateway.gateway.adminAddress).toBeUndefined();
     expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
   });
 
-  it.each(['listen', 'admin'])(
-    'a port of `%s` that is taken: ListenError, and nothing is left open',
-    async (section) => {
-      const taken = await listen((_, response) => void response.end());
-      const free = await listen(() => {});
-      await free.close();
-      const other = section === 'listen' ? 'admin' : 'listen';
-      const config = { [section]: { port: taken.port }, [other]: { port: free.port } };
-      const failed = startGateway(checkConfig(config, 'test'), openLog().log);
-      await expect(failed).rejects.toThrow(ListenError);
-      await expect(failed).rejects.toThrow(/in use \(EADDRINUSE\): choose another with (--port|admin\.port)/);
-      await expect(send(free.port, { path: '/' })).rejects.toThrow('ECONNREFUSED');
-      await taken.close();
-    },
-  );
+  it.each(['listen', 'admin'])('a port of `%s` in use: ListenError, and nothing is left open', async (section) => {
+    const taken = await listen((_, response) => void response.end());
+    const free = await listen(() => {});
+    await free.close();
+    const other = section === 'listen' ? 'admin' : 'listen';
+    const config = { [section]: { port: taken.port }, [other]: { port: free.port } };
+    const failed = startGateway(checkConfig(config, 'test'), openLog().log);
+    await expect(failed).rejects.toThrow(ListenError);
+    await expect(failed).rejects.toThrow(/in use \(EADDRINUSE\): choose another with (--port|admin\.port)/);
+    await expect(send(free.port, { path: '/' })).rejects.toThrow('ECONNREFUSED');
+    await taken.close();
+  });
 });
 
 describe('draining', () => {
-  it('running requests finish, their connection ends with them, and nothing new gets in', async () => {
+  it('running requests finish, their connections close, and new requests are refused', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startInProcess(configOf(upstream.url));
@@ -111,7 +131,7 @@ describe('draining', () => {
     expect(kept.replies()).toMatchObject([{ status: 200, text: '{"ok":true}' }]);
   });
 
-  it('/healthz says 503 on a connection that was there before', async () => {
+  it('/healthz answers 503 on a connection that was open before', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startInProcess(configOf(upstream.url));
@@ -142,7 +162,7 @@ describe('draining', () => {
     expect(kept.replies().map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('pipelined requests of a client that has gone hold nobody', async () => {
+  it('pipelined requests of a client that has gone do not delay the shutdown', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startInProcess(configOf(upstream.url, { drainMs: 500 }));
@@ -156,7 +176,7 @@ describe('draining', () => {
     await eventually(() => gateway.lines().length === 2, 'the line of the second', 500);
   });
 
-  it('a request whose head comes while it drains gets the whole 503, and its connection ends', async () => {
+  it('a request that arrives while the gateway drains gets the whole 503, and its connection closes', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startInProcess(configOf(upstream.url));
@@ -177,7 +197,7 @@ describe('draining', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('drainMs is the bound: what hangs is cut off, and counted', async () => {
+  it('requests that hang are cut off after drainMs, and counted', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startInProcess(configOf(upstream.url, { drainMs: 60 }));

@@ -11,34 +11,34 @@ const printable = fc.string({
 describe('I1: the key', () => {
   it('is optional', () => expect(readIdempotencyKey([])).toBeUndefined());
 
-  it('is any 1 to 255 printable ASCII characters, taken as they are', () => {
+  it('is any 1 to 255 printable ASCII characters, unchanged', () => {
     fc.assert(fc.property(printable, (key) => readIdempotencyKey([key]) === key));
     for (const key of ['a', ' ', 'a, b', '"quoted"', 'k'.repeat(255)]) expect(readIdempotencyKey([key])).toBe(key);
   });
 
   it.each([
     ['empty', [''], /empty/],
-    ['256 characters', ['k'.repeat(256)], /has 256 characters; it may have 255/],
+    ['256 characters', ['k'.repeat(256)], /has 256 characters; the maximum is 255/],
     ['given twice', ['a', 'b'], /more than once/],
-    ['given twice alike', ['a', 'a'], /more than once/],
+    ['given twice with the same value', ['a', 'a'], /more than once/],
     ['a control character', ['a\tb'], /printable ASCII/],
-    ['a delete', ['a\x7f'], /printable ASCII/],
+    ['a DEL character', ['a\x7f'], /printable ASCII/],
     ['a line break at its end', ['a\n'], /printable ASCII/],
     ['another script', ['ключ'], /printable ASCII/],
-    ['latin-1', ['é'], /printable ASCII/],
-  ])('with %s is a fault', (_what, values, detail) => {
+    ['a Latin-1 character', ['é'], /printable ASCII/],
+  ])('is refused: %s', (_what, values, detail) => {
     expect(readIdempotencyKey(values)).toEqual({ detail: expect.stringMatching(detail) });
   });
 
-  it('any other string is a fault, whose detail does not repeat it', () => {
+  it('any other string is refused, and the detail does not repeat it', () => {
     const other = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 300 })
       .filter((key) => !/^[\x20-\x7e]{1,255}$/.test(key));
     fc.assert(
       fc.property(other, (key) => {
-        const found = readIdempotencyKey([key]);
-        expect(found).toEqual({ detail: expect.any(String) });
-        if (key.length > 10) expect((found as { detail: string }).detail).not.toContain(key);
+        const fault = readIdempotencyKey([key]);
+        expect(fault).toEqual({ detail: expect.any(String) });
+        if (key.length > 10) expect((fault as { detail: string }).detail).not.toContain(key);
       }),
     );
   });

@@ -4,7 +4,7 @@ import * as node from '../../src/http/platform.ts';
 import * as web from '../../src/http/platform-web.ts';
 
 const text = fc.string({ unit: 'binary' });
-/** With surrogates that stand alone, too. */
+/** Includes lone surrogates. */
 const anyText = fc.oneof(
   text,
   fc.array(fc.nat(0xffff)).map((units) => String.fromCharCode(...units)),
@@ -13,14 +13,14 @@ const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ minLen
 const secret = fc.option(fc.oneof(anyText, fc.uint8Array({ maxLength: 150 })), { nil: undefined });
 const hex = (given: Uint8Array | undefined) => given && Buffer.from(given).toString('hex');
 
-/** The two must agree: a fingerprint or an answer that one runtime keeps may be read in another. */
-describe('the platform of Node and that of the web', () => {
+/** Both must agree, because another runtime may read a fingerprint or a response that one runtime stored. */
+describe('platform.ts and platform-web.ts', () => {
   it('have the same functions', () => {
     const same: typeof node = web;
     expect(Object.keys(same).sort()).toEqual(Object.keys(node).sort());
   });
 
-  it('give the same digest, however the data comes in', () => {
+  it('return the same digest, in whatever pieces the data is passed', () => {
     fc.assert(
       fc.property(secret, fc.array(fc.oneof(anyText, bytes)), (key, pieces) => {
         const [ofNode, ofWeb] = [node.createDigest(key), web.createDigest(key)];
@@ -33,7 +33,7 @@ describe('the platform of Node and that of the web', () => {
     );
   });
 
-  it('give the same digest of a text', () => {
+  it('return the same digest of a text', () => {
     fc.assert(
       fc.property(anyText, secret, (given, key) => {
         expect(web.digestText(given, key)).toBe(node.digestText(given, key));
@@ -42,7 +42,7 @@ describe('the platform of Node and that of the web', () => {
   });
 
   it('find a pattern at the same place', () => {
-    // Of two letters, so that patterns begin often, repeat within themselves, and are found.
+    // Only two letters, so that patterns begin often, repeat within themselves, and are found.
     const letters = (options: object) =>
       fc.array(fc.constantFrom(45, 97), options).map((given) => Uint8Array.from(given));
     const found = new Set<boolean>();
@@ -74,7 +74,7 @@ describe('the platform of Node and that of the web', () => {
     );
   });
 
-  it('take the same text for base64', () => {
+  it('accept the same text as base64', () => {
     const nearly = fc.string({ unit: fc.constantFrom('A', 'b', '9', '+', '/', '=', '-', ' '), maxLength: 8 });
     fc.assert(
       fc.property(nearly, (given) => {

@@ -9,25 +9,25 @@ const response = fc.record({
   body: fc.oneof(
     fc.uint8Array({ maxLength: 300 }),
     text.map((value) => new TextEncoder().encode(value)),
-    // What a decoder may swallow or replace.
+    // Bytes that a decoder may drop or replace.
     fc
       .constantFrom([0xef, 0xbb, 0xbf, 0x61], [0xed, 0xa0, 0x80], [0xc0, 0x80], [0xe2, 0x82], [0x0a, 0x62], [0], [])
       .map((bytes) => Uint8Array.from(bytes)),
   ),
 });
 
-describe('I4: an answer as it is stored', () => {
-  it('any status, fields and bytes come back as they were', () => {
+describe('I4: a stored response', () => {
+  it('is decoded with the status, the fields and the bytes with which it was encoded', () => {
     fc.assert(
-      fc.property(response, (kept) => {
-        const back = decodeResponse(encodeResponse(kept));
-        expect(back).toEqual({ ...kept, body: Uint8Array.from(kept.body) });
+      fc.property(response, (stored) => {
+        const decoded = decodeResponse(encodeResponse(stored));
+        expect(decoded).toEqual({ ...stored, body: Uint8Array.from(stored.body) });
       }),
       { numRuns: 500 },
     );
   });
 
-  it('a body of a MiB, text or bytes, comes back, and text takes no more room than itself', () => {
+  it('may have a body of 1 MiB, of text or of bytes, and text is stored without overhead', () => {
     for (const byte of [0x61, 0xff]) {
       const body = new Uint8Array(1_048_576).fill(byte);
       const value = encodeResponse({ status: 200, fields: [], body });
@@ -36,7 +36,7 @@ describe('I4: an answer as it is stored', () => {
     }
   });
 
-  it('what is not ours is undefined, never an exception or half an answer', () => {
+  it('any other text is decoded as undefined, never as an exception or half a response', () => {
     const garbage = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.json(),
@@ -47,22 +47,22 @@ describe('I4: an answer as it is stored', () => {
 
   it.each([
     ['another version', '[2,200,[]]\ntok'],
-    ['a status that is none', '[1,99,[]]\ntok'],
+    ['a status out of range', '[1,99,[]]\ntok'],
     ['a status that is text', '[1,"200",[]]\ntok'],
     ['half a field', '[1,200,["a"]]\ntok'],
-    ['a field that is no text', '[1,200,["a",1]]\ntok'],
-    ['no coding', '[1,200,[]]\n'],
-    ['an unknown coding', '[1,200,[]]\nxok'],
+    ['a field that is not text', '[1,200,["a",1]]\ntok'],
+    ['no encoding', '[1,200,[]]\n'],
+    ['an unknown encoding', '[1,200,[]]\nxok'],
     ['no body at all', '[1,200,[]]'],
     ['broken base64', '[1,200,[]]\nb%%%'],
     ['an object', '{"0":1,"1":200,"2":[]}\ntok'],
     ['null', 'null\ntok'],
-  ])('%s is undefined', (_what, value) => expect(decodeResponse(value)).toBeUndefined());
+  ])('is undefined with %s', (_what, value) => expect(decodeResponse(value)).toBeUndefined());
 
-  it('cut off or changed anywhere in its head, it is undefined or whole', () => {
+  it('is undefined if it is cut off anywhere in its head', () => {
     fc.assert(
-      fc.property(response, fc.nat(), (kept, at) => {
-        const value = encodeResponse(kept);
+      fc.property(response, fc.nat(), (stored, at) => {
+        const value = encodeResponse(stored);
         const head = value.indexOf('\n');
         expect(decodeResponse(value.slice(0, at % (head + 1)))).toBeUndefined();
       }),
@@ -92,24 +92,24 @@ describe('I4: which fields are stored', () => {
     'Idempotency-Status',
   ];
 
-  it.each(never)('never %s, whatever an option says', (name) => {
+  it.each(never)('never %s, whatever the option returns', (name) => {
     expect(storedFields([name, 'x', 'x-own', '1'], () => true)).toEqual(['x-own', '1']);
     expect(keepsField(name.toLowerCase())).toBe(false);
   });
 
-  it('the others in their order and case, each as often as it came; an option sees names in lower case', () => {
+  it('all others in their order and case, repeated ones too; the option gets names in lower case', () => {
     const seen: string[] = [];
     const fields = ['Content-Type', 'a', 'ETag', 'b', 'X-Own', '1', 'X-Own', '2'];
-    const kept = storedFields(fields, (name) => {
+    const stored = storedFields(fields, (name) => {
       seen.push(name);
       return name !== 'etag';
     });
-    expect(kept).toEqual(['Content-Type', 'a', 'X-Own', '1', 'X-Own', '2']);
+    expect(stored).toEqual(['Content-Type', 'a', 'X-Own', '1', 'X-Own', '2']);
     expect(seen).toEqual(['content-type', 'etag', 'x-own', 'x-own']);
   });
 });
 
-it('I4: what belongs to the connection is never kept, also where the answer names it so itself', () => {
+it('I4: hop-by-hop fields are never stored, also if only the Connection field of the response names them', () => {
   const fields = [
     'Connection',
     'x-hop, close',

@@ -11,11 +11,11 @@ async function claimed(gateway: Gateway, request: Partial<OpenRequest> = {}): Pr
   return opened.claim;
 }
 
-/** An owner whose lease ran out without a word, and another one that has taken the claim over. */
-async function takenOver(world: World, request: Partial<OpenRequest> = {}, wasDispatched = false) {
+/** An owner whose lease expired because its commands were lost, and another owner that took the claim over. */
+async function takenOver(world: World, request: Partial<OpenRequest> = {}, firstDispatches = false) {
   const first = world.gateway();
   const stale = await claimed(first, request);
-  if (wasDispatched) await stale.dispatch();
+  if (firstDispatches) await stale.dispatch();
   first.line.always = 'lost';
   await world.timers.advance(30_000);
   const second = world.gateway();
@@ -25,7 +25,7 @@ async function takenOver(world: World, request: Partial<OpenRequest> = {}, wasDi
 }
 
 describe('a claim', () => {
-  it('is dispatched, settled and replayed', async () => {
+  it('is dispatched, completed and replayed', async () => {
     const world = createWorld();
     const gateway = world.gateway();
     const claim = await claimed(gateway);
@@ -39,7 +39,7 @@ describe('a claim', () => {
     expect(gateway.idempotency.held).toBe(0);
   });
 
-  it('with automatic dispatch is dispatched by the same command', async () => {
+  it('with automatic dispatch, is dispatched by the command that claims it', async () => {
     const gateway = createWorld().gateway();
     const claim = await claimed(gateway, { dispatch: 'automatic' });
     expect(claim.dispatched).toBe(true);
@@ -47,7 +47,7 @@ describe('a claim', () => {
     expect(gateway.line.sent).toEqual(['begin']);
   });
 
-  it('is settled once, and says the same to everybody who asks', async () => {
+  it('is completed once, and every call of complete returns the same result', async () => {
     const gateway = createWorld().gateway();
     const claim = await claimed(gateway);
     await claim.dispatch();
@@ -57,7 +57,7 @@ describe('a claim', () => {
     expect(gateway.line.sent).toEqual(['begin', 'dispatch', 'complete']);
   });
 
-  it('is given back once; nothing is dispatched or kept after that', async () => {
+  it('is released once; nothing is dispatched or stored after that', async () => {
     const { store, gateway } = createWorld();
     const one = gateway();
     const claim = await claimed(one);
@@ -69,14 +69,14 @@ describe('a claim', () => {
     expect(store.inspect(ID)).toMatchObject({ state: 'free' });
   });
 
-  it('dispatches nothing that was asked for after it was given back, in the same breath too', async () => {
+  it('rejects a dispatch after abandon, also if both are called at the same time', async () => {
     const gateway = createWorld().gateway();
     const claim = await claimed(gateway);
     const [released, dispatched] = await Promise.all([claim.abandon(), claim.dispatch()]);
     expect([released.kind, dispatched.kind]).toEqual(['released', 'lost']);
   });
 
-  it('is given back after the reply to a dispatch that is under way', async () => {
+  it('is released only after the reply to a dispatch in flight', async () => {
     const { store, gateway } = createWorld();
     const one = gateway();
     const claim = await claimed(one);
@@ -99,7 +99,7 @@ describe('a claim', () => {
 });
 
 describe('I9: the lease', () => {
-  it('is renewed at a third of it, by one timer, for as long as the claim is open', async () => {
+  it('is renewed after a third of it, by one timer, while the claim is open', async () => {
     const world = createWorld();
     const gateway = world.gateway({ leaseMs: 30_000 });
     const claim = await claimed(gateway);
@@ -116,7 +116,7 @@ describe('I9: the lease', () => {
     expect(world.timers.waiting).toBe(0);
   });
 
-  it('is renewed sooner after a failure, so that two lost renewals do not lose it', async () => {
+  it('is renewed sooner after a failure, so that lost renewals do not lose the claim', async () => {
     const world = createWorld();
     const gateway = world.gateway({ leaseMs: 12_000 });
     await claimed(gateway);
@@ -126,7 +126,7 @@ describe('I9: the lease', () => {
     expect(world.store.inspect(ID)).toMatchObject({ leaseMs: 12_000 });
   });
 
-  it('a stale owner hears of its loss by its next renewal: the signal fires, nothing is dispatched', async () => {
+  it('a stale owner learns of its loss from its next renewal: its signal is aborted and nothing is dispatched', async () => {
     const world = createWorld();
     const { first, stale, owner } = await takenOver(world);
     expect(owner).toMatchObject({ generation: 2, inherited: false });
@@ -143,20 +143,20 @@ describe('I9: the lease', () => {
     expect(await owner.dispatch()).toEqual({ kind: 'ok' });
   });
 
-  it('a stale owner hears of its loss by its dispatch', async () => {
+  it('a stale owner learns of its loss from its dispatch', async () => {
     const { stale } = await takenOver(createWorld());
     expect(await stale.dispatch()).toEqual({ kind: 'lost' });
     expect(stale.signal.aborted).toBe(true);
   });
 
-  it('a stale owner gets the outcome of the new one from its dispatch', async () => {
+  it('a stale owner gets the outcome of the new owner from its dispatch', async () => {
     const { stale, owner } = await takenOver(createWorld());
     await owner.dispatch();
     await owner.complete(KEPT);
     expect(await stale.dispatch()).toEqual({ kind: 'settled', result: KEPT });
   });
 
-  it('a lease that is over, but was not taken, does not matter', async () => {
+  it('an expired lease does not matter if no other owner took the claim', async () => {
     const world = createWorld();
     const gateway = world.gateway();
     const claim = await claimed(gateway);
@@ -167,12 +167,12 @@ describe('I9: the lease', () => {
     expect(claim.signal.aborted).toBe(false);
   });
 
-  it('under reject, a loss after dispatch changes nothing: the outcome is kept', async () => {
+  it('reject: a loss after dispatch changes nothing, and the outcome is stored', async () => {
     const world = createWorld();
     const gateway = world.gateway({ retentionMs: 40_000 });
     const claim = await claimed(gateway);
     await claim.dispatch();
-    // The store forgets: all that is left is what the owner knows.
+    // The record expires in the store; only the owner still knows the claim.
     gateway.line.next('extend', 'lost');
     gateway.line.always = 'lost';
     await world.timers.advance(50_000);
@@ -184,7 +184,7 @@ describe('I9: the lease', () => {
     expect(world.timers.waiting).toBe(0);
   });
 
-  it('under reexecute, an owner that was taken over after dispatch is told, and may still settle', async () => {
+  it('reexecute: an owner that lost its claim after dispatch is notified, and may still complete', async () => {
     const world = createWorld();
     const { first, stale, owner } = await takenOver(world, { onOrphan: 'reexecute' }, true);
     expect(owner).toMatchObject({ generation: 2, inherited: true, dispatched: false });
@@ -196,7 +196,7 @@ describe('I9: the lease', () => {
     expect(await owner.dispatch()).toEqual({ kind: 'lost' });
   });
 
-  it('under reexecute, an owner that cannot renew for a whole lease is told', async () => {
+  it('reexecute: an owner that cannot renew for a whole lease is notified', async () => {
     const world = createWorld();
     const gateway = world.gateway();
     const claim = await claimed(gateway, { onOrphan: 'reexecute' });
@@ -209,15 +209,15 @@ describe('I9: the lease', () => {
   });
 });
 
-describe('I10: whose outcome counts', () => {
-  it('a stale owner that has dispatched settles a claim that is open again', async () => {
+describe('I10: which outcome counts', () => {
+  it('a stale owner that has dispatched can complete a claim that another owner has taken over', async () => {
     const world = createWorld();
     const { stale, owner } = await takenOver(world, { onOrphan: 'reexecute' }, true);
     expect(await stale.complete(KEPT)).toEqual({ kind: 'kept' });
     expect(await owner.dispatch()).toEqual({ kind: 'settled', result: KEPT });
   });
 
-  it('the second outcome is superseded by the first', async () => {
+  it('the first outcome supersedes the second', async () => {
     const world = createWorld();
     const { stale, owner, first } = await takenOver(world, { onOrphan: 'reexecute' }, true);
     await owner.dispatch();
@@ -226,7 +226,7 @@ describe('I10: whose outcome counts', () => {
     expect(first.events).toContainEqual({ ...ID, type: 'superseded' });
   });
 
-  it('a stale owner cannot give a claim back that was taken over', async () => {
+  it('a stale owner cannot release a claim that was taken over', async () => {
     const world = createWorld();
     const { stale, owner } = await takenOver(world);
     expect(await stale.abandon()).toEqual({ kind: 'lost' });

@@ -3,15 +3,15 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { fingerprintOf } from '../../src/idempotency/fingerprint.ts';
 
-describe('I3: the fingerprint of a request that is no HTTP request', () => {
-  it('is SHA-256 over text and bytes as they are', () => {
+describe('I3: the fingerprint of a request to run()', () => {
+  it('is the SHA-256 of text and bytes as they are', () => {
     const hex = createHash('sha256').update('grüße').digest('hex');
     expect(fingerprintOf('grüße')).toBe(`run1-bytes-${hex}`);
     expect(fingerprintOf(new TextEncoder().encode('grüße'))).toBe(`run1-bytes-${hex}`);
     expect(fingerprintOf(new TextEncoder().encode('_grüße').subarray(1))).toBe(`run1-bytes-${hex}`);
   });
 
-  it('does not mind the order of properties, nor those that are undefined', () => {
+  it('ignores the order of properties, and properties that are undefined', () => {
     const same = [
       { a: 1, b: { c: [1, 2], d: null } },
       { b: { d: null, c: [1, 2] }, a: 1, e: undefined },
@@ -19,7 +19,7 @@ describe('I3: the fingerprint of a request that is no HTTP request', () => {
     expect(new Set(same.map(fingerprintOf)).size).toBe(1);
   });
 
-  it('tells everything else apart', () => {
+  it('differs for all other different values', () => {
     const all = [
       '',
       '{}',
@@ -41,7 +41,7 @@ describe('I3: the fingerprint of a request that is no HTTP request', () => {
     expect(new Set(all.map(fingerprintOf)).size).toBe(all.length);
   });
 
-  it('is that of the JSON, for what says itself how it is written', () => {
+  it('uses toJSON() of a value that has one', () => {
     expect(fingerprintOf({ at: new Date(0) })).toBe(fingerprintOf({ at: '1970-01-01T00:00:00.000Z' }));
   });
 
@@ -53,17 +53,17 @@ describe('I3: the fingerprint of a request that is no HTTP request', () => {
     [{ a: { b: () => 1 } }, 'request.a.b'],
     [10n, 'request'],
     [new FormData(), 'request'],
-  ])('refuses what JSON would merge with something else: %s', (request, option) => {
+  ])('rejects a value that JSON would drop or write like another value: %s', (request, option) => {
     expect(() => fingerprintOf(request)).toThrow(expect.objectContaining({ code: 'invalid_option', option }));
   });
 
-  it('refuses what has no end', () => {
+  it('rejects a circular value', () => {
     const circle: { self?: unknown } = {};
     circle.self = circle;
     expect(() => fingerprintOf(circle)).toThrow(expect.objectContaining({ code: 'invalid_option' }));
   });
 
-  it('property: equal exactly where the JSON means the same', () => {
+  it('property: equal if and only if the JSON values are equal', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
         const text = (value: unknown) => JSON.stringify(value);
@@ -75,13 +75,13 @@ describe('I3: the fingerprint of a request that is no HTTP request', () => {
     );
   });
 
-  describe('where there is no node:crypto', () => {
+  describe('without node:crypto', () => {
     afterEach(() => {
       vi.restoreAllMocks();
       vi.resetModules();
     });
 
-    it('is the same, by Web Crypto', async () => {
+    it('is the same, computed with Web Crypto', async () => {
       vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
       vi.resetModules();
       const elsewhere = await import('../../src/idempotency/fingerprint.ts');

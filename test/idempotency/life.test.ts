@@ -7,24 +7,25 @@ import { createOperation, createWorld, ID } from '../support/idempotency.ts';
 const id = { scope: '', key: 'k' };
 
 describe('an operator', () => {
-  async function dead(options: Partial<IdempotencyOptions> = {}) {
+  /** A gateway whose owner of `id` has died, and another gateway on the same store. */
+  async function afterDeath(options: Partial<IdempotencyOptions> = {}) {
     const world = createWorld();
-    const gone = world.gateway(options);
-    void gone.idempotency.run('k', 'r', () => new Promise<string>(() => {}));
+    const dead = world.gateway(options);
+    void dead.idempotency.run('k', 'r', () => new Promise<string>(() => {}));
     await settled();
-    gone.line.always = 'hung';
+    dead.line.always = 'hung';
     await world.timers.advance(20_000);
     return { world, ...world.gateway(options) };
   }
 
-  it('sees what stands under a key', async () => {
-    const { idempotency } = await dead();
+  it('inspects the claim of a key', async () => {
+    const { idempotency } = await afterDeath();
     expect(await idempotency.inspect(id)).toMatchObject({ state: 'in_progress', dispatched: true, leaseMs: 10_000 });
     expect(await idempotency.inspect(ID)).toBeUndefined();
   });
 
-  it('gives an orphan back, but not under its owner, unless by force', async () => {
-    const { idempotency, world } = await dead();
+  it('releases an orphan, but not before its lease expires', async () => {
+    const { idempotency, world } = await afterDeath();
     expect(await idempotency.release(id)).toBe('in_progress');
     await world.timers.advance(10_000);
     expect(await idempotency.run('k', 'r', () => 'x')).toMatchObject({ reason: 'orphan' });
@@ -34,7 +35,7 @@ describe('an operator', () => {
     expect(await idempotency.release(ID)).toBe('absent');
   });
 
-  it('by force, also while the lease runs: the owner is told by its next command', async () => {
+  it('with force, releases before the lease expires: the owner learns it from its next command', async () => {
     const world = createWorld();
     const { idempotency } = world.gateway();
     const opened = await idempotency.open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
@@ -43,8 +44,8 @@ describe('an operator', () => {
     expect(await idempotency.release(id, { force: true })).toBe('absent');
   });
 
-  it('gives a claim back whose mark was inherited, too', async () => {
-    const { idempotency, world } = await dead({ onOrphan: 'reexecute' });
+  it('releases a claim with an inherited dispatch mark', async () => {
+    const { idempotency, world } = await afterDeath({ onOrphan: 'reexecute' });
     await world.timers.advance(10_000);
     const options = { dispatch: 'explicit' } as const;
     await idempotency.run('k', 'r', () => Promise.reject(new Error('429')), options).catch(() => {});
@@ -56,8 +57,8 @@ describe('an operator', () => {
     expect(again).toMatchObject({ reason: 'mismatch' });
   });
 
-  it('settles an orphan with its outcome, for those who wait too', async () => {
-    const { idempotency } = await dead();
+  it('completes an orphan with its outcome, also for waiting duplicates', async () => {
+    const { idempotency } = await afterDeath();
     const waiting = idempotency.run('k', 'r', () => expect.unreachable());
     await settled();
     expect(await idempotency.complete(id, { id: 'mail_1' })).toBe('completed');
@@ -66,7 +67,7 @@ describe('an operator', () => {
     expect(await idempotency.complete(ID, 'x')).toBe('absent');
   });
 
-  it('settles what the gate has claimed with what the gate keeps', async () => {
+  it('completes a claim of the gate with a result in the format of the gate', async () => {
     const { idempotency } = createWorld().gateway();
     await idempotency.open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
     await idempotency.completeWith(id, { status: '202', value: 'x' });
@@ -75,8 +76,8 @@ describe('an operator', () => {
   });
 });
 
-describe('the end', () => {
-  it('lets what runs finish, then closes the store', async () => {
+describe('close and idle', () => {
+  it('close lets running operations finish, then closes the store', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway();
     const operation = createOperation<number>();
@@ -95,7 +96,7 @@ describe('the end', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('waits for nobody longer than timeoutMs, and leaves no timer', async () => {
+  it('close waits at most timeoutMs, and leaves no timer', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway();
     const operation = createOperation<number>();
@@ -115,7 +116,7 @@ describe('the end', () => {
     expect([timers.waiting, idempotency.pending]).toEqual([0, 0]);
   });
 
-  it('ends all waiting', async () => {
+  it('close ends all waiting', async () => {
     const { gateway } = createWorld();
     const [here, there] = [gateway(), gateway()];
     const operation = createOperation<number>();
@@ -127,7 +128,7 @@ describe('the end', () => {
     operation.end(1);
   });
 
-  it('idle: nothing is held, and nothing left to acknowledge', async () => {
+  it('idle resolves when no claim is held and no command is pending', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway();
     await idempotency.idle();
@@ -163,7 +164,7 @@ describe('createIdempotency', () => {
     [{ store, onEvent: 'log' }, 'onEvent'],
     [{ store, reconcile: true }, 'reconcile'],
     [{ store, lease: 1 }, 'options.lease'],
-  ])('refuses %j', (options, option) => {
+  ])('rejects %j', (options, option) => {
     expect(() => createIdempotency(options as never)).toThrow(expect.objectContaining({ option }));
   });
 
@@ -184,12 +185,12 @@ describe('createIdempotency', () => {
     [{ ...id, fingerprint: 'f' }, 'invalid_option'],
     [{ ...id, fingerprint: 'f', dispatch: 'explicit', wait: 1 }, 'invalid_option'],
     [{ ...id, fingerprint: 'f', dispatch: 'explicit', onOrphan: 'reconcile' }, 'invalid_option'],
-  ])('open refuses %j', async (request, code) => {
+  ])('open rejects %j', async (request, code) => {
     const { idempotency } = createWorld().gateway();
     await expect(idempotency.open(request as never)).rejects.toMatchObject({ code });
   });
 
-  it("a listener's fault is not the request's", async () => {
+  it('an error of a listener does not break the request', async () => {
     const faults: (() => void)[] = [];
     vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((fault) => faults.push(fault));
     try {
@@ -205,9 +206,9 @@ describe('createIdempotency', () => {
     expect(faults[0]).toThrow('listener');
   });
 
-  it('works with the time of the platform', async () => {
+  it('works with the timers of the platform', async () => {
     const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 300, waitMs: 5_000 });
-    // Longer than a lease, which is renewed; and a lease is longer than a busy machine stands still.
+    // Longer than the lease, so it must be renewed. The lease is longer than the pauses of a busy machine.
     const slow = () => new Promise<number>((resolve) => setTimeout(resolve, 500, 7));
     const results = await Promise.all([idempotency.run('k', 'r', slow), idempotency.run('k', 'r', slow)]);
     expect(results.map(({ kind }) => kind).sort()).toEqual(['executed', 'replayed']);

@@ -5,7 +5,7 @@ import { createOperation, createWorld, type World } from '../support/idempotency
 
 const id = { scope: '', key: 'k' };
 
-/** A world in which an owner died after dispatch. */
+/** A world in which the owner of `id` has died after dispatch. */
 async function orphaned(options: RunOptions<string>): Promise<World> {
   const world = createWorld();
   const dead = world.gateway();
@@ -17,7 +17,7 @@ async function orphaned(options: RunOptions<string>): Promise<World> {
 }
 
 describe('I9: an owner that died after dispatch', () => {
-  it('reject: nobody executes any more, and nobody waits', async () => {
+  it('reject: a retry is refused at once, and does not execute', async () => {
     const world = await orphaned({});
     const { idempotency, events } = world.gateway();
     const before = world.timers.now();
@@ -26,22 +26,22 @@ describe('I9: an owner that died after dispatch', () => {
     expect(events).toContainEqual({ ...id, type: 'refused', reason: 'orphan' });
   });
 
-  it('reexecute: a retry executes, told that it is not the first', async () => {
+  it('reexecute: a retry executes, and its context says that an earlier owner dispatched', async () => {
     const world = await orphaned({ onOrphan: 'reexecute' });
     const { idempotency, line, events } = world.gateway({ onOrphan: 'reexecute' });
-    let told: unknown;
+    let context: unknown;
     const result = await idempotency.run('k', 'r', ({ inherited, generation }) => {
-      told = { inherited, generation };
+      context = { inherited, generation };
       return 'again';
     });
     expect(result).toEqual({ kind: 'executed', value: 'again', kept: true });
-    expect(told).toEqual({ inherited: true, generation: 2 });
-    // An inherited claim is dispatched explicitly, always.
+    expect(context).toEqual({ inherited: true, generation: 2 });
+    // An inherited claim is always dispatched explicitly.
     expect(line.sent).toEqual(['begin', 'dispatch', 'complete']);
     expect(events).toContainEqual({ ...id, type: 'claimed', inherited: true });
   });
 
-  it('a release of a takeover makes it an orphan again', async () => {
+  it('a release by an owner that took the claim over makes it an orphan again', async () => {
     const world = await orphaned({ onOrphan: 'reexecute' });
     const { idempotency } = world.gateway();
     const options = { onOrphan: 'reexecute', dispatch: 'explicit' } as const;
@@ -51,7 +51,7 @@ describe('I9: an owner that died after dispatch', () => {
     expect(await idempotency.run('k', 'r', () => 'x', options)).toMatchObject({ kind: 'executed' });
   });
 
-  it('one process that runs all policies never gives a claim away that was dispatched under reject', async () => {
+  it('a retry with reexecute never takes over the claim of a living owner that dispatched with reject', async () => {
     const world = createWorld();
     const alive = world.gateway();
     const run = alive.idempotency.run('k', 'r', () => new Promise<string>(() => {}));
@@ -63,7 +63,7 @@ describe('I9: an owner that died after dispatch', () => {
 });
 
 describe('I9: reconcile', () => {
-  const asking = async (answer: () => Reconciled<string> | Promise<Reconciled<string>>) => {
+  const orphanWithCallback = async (answer: () => Reconciled<string> | Promise<Reconciled<string>>) => {
     const world = await orphaned({ onOrphan: 'reconcile' });
     const gateway = world.gateway({ onOrphan: 'reconcile', reconcile: () => answer() });
     let runs = 0;
@@ -71,8 +71,8 @@ describe('I9: reconcile', () => {
     return { world, gateway, run, runs: () => runs };
   };
 
-  it('done: everybody gets what the callback knows, and nothing is sent', async () => {
-    const { run, runs, gateway } = await asking(() => ({ done: true, result: 'sent' }));
+  it('done: every retry gets the result of the callback, and no operation runs', async () => {
+    const { run, runs, gateway } = await orphanWithCallback(() => ({ done: true, result: 'sent' }));
     expect(await run()).toEqual({ kind: 'replayed', value: 'sent' });
     expect(await run()).toEqual({ kind: 'replayed', value: 'sent' });
     expect(runs()).toBe(0);
@@ -80,8 +80,8 @@ describe('I9: reconcile', () => {
     expect(gateway.events).toContainEqual({ ...id, type: 'reconciled', answer: 'done' });
   });
 
-  it('not done: goes on with an explicit dispatch', async () => {
-    const { run, gateway } = await asking(() => ({ done: false }));
+  it('not done: the retry executes, with an explicit dispatch', async () => {
+    const { run, gateway } = await orphanWithCallback(() => ({ done: false }));
     expect(await run()).toEqual({ kind: 'executed', value: 'run 1', kept: true });
     expect(gateway.line.sent).toEqual(['begin', 'dispatch', 'complete']);
   });
@@ -89,11 +89,11 @@ describe('I9: reconcile', () => {
   it.each([
     ['unknown', () => 'unknown' as const],
     ['a callback that throws', () => Promise.reject(new Error('the provider is away'))],
-    ['no answer', () => undefined as never],
-    ['no clear answer', () => ({}) as never],
-    ['a done that is not true', () => ({ done: 'yes' }) as never],
-  ])('%s: nothing is sent, the lease runs out, and the next retry asks again', async (_, answer) => {
-    const { run, runs, gateway, world } = await asking(answer);
+    ['a callback that returns nothing', () => undefined as never],
+    ['an answer without done', () => ({}) as never],
+    ['a done that is not a boolean', () => ({ done: 'yes' }) as never],
+  ])('%s: no operation runs, the lease expires, and the next retry asks again', async (_, answer) => {
+    const { run, runs, gateway, world } = await orphanWithCallback(answer);
     expect(await run()).toEqual({ kind: 'refused', reason: 'orphan' });
     expect(gateway.line.sent).toEqual(['begin']);
     expect([gateway.idempotency.held, world.timers.waiting]).toEqual([0, 0]);
@@ -104,9 +104,9 @@ describe('I9: reconcile', () => {
     expect(runs()).toBe(0);
   });
 
-  it('asks under a lease that it renews', async () => {
+  it('renews the lease while it asks', async () => {
     let answer: (answer: Reconciled<string>) => void = () => {};
-    const { run, world } = await asking(() => new Promise((resolve) => (answer = resolve)));
+    const { run, world } = await orphanWithCallback(() => new Promise((resolve) => (answer = resolve)));
     const result = run();
     await world.timers.advance(100_000);
     const another = world.gateway({ waitMs: 0, onOrphan: 'reconcile', reconcile: () => ({ done: false }) });
@@ -117,9 +117,9 @@ describe('I9: reconcile', () => {
     expect(await result).toEqual({ kind: 'replayed', value: 'sent' });
   });
 
-  it('what was taken over while it was asked is not executed', async () => {
+  it('does not execute a claim that was taken over while it asked', async () => {
     let answer: (answer: Reconciled<string>) => void = () => {};
-    const { run, world, gateway } = await asking(() => new Promise((resolve) => (answer = resolve)));
+    const { run, world, gateway } = await orphanWithCallback(() => new Promise((resolve) => (answer = resolve)));
     const result = run();
     await settled();
     gateway.line.always = 'lost';
@@ -132,7 +132,7 @@ describe('I9: reconcile', () => {
     expect(await result).toEqual({ kind: 'refused', reason: 'lost' });
   });
 
-  it('I10: the original comes first after all: its outcome counts, not what the callback said', async () => {
+  it('I10: if the original completes first, its outcome counts, not the answer of the callback', async () => {
     const world = createWorld();
     const options = { onOrphan: 'reconcile', reconcile: () => ({ done: true, result: 'theirs' }) } as const;
     const [slow, asking] = [world.gateway(options), world.gateway(options)];
@@ -151,29 +151,29 @@ describe('I9: reconcile', () => {
     expect(await retry).toEqual({ kind: 'replayed', value: 'mine' });
   });
 
-  it('P2: what it knows is not told before it is kept', async () => {
-    const { run, gateway, world } = await asking(() => ({ done: true, result: 'sent' }));
+  it('P2: does not return the result of the callback before it is stored', async () => {
+    const { run, gateway, world } = await orphanWithCallback(() => ({ done: true, result: 'sent' }));
     gateway.line.next('complete', 'lost');
     expect(await run()).toMatchObject({ kind: 'unavailable' });
     await world.timers.advance(1_000);
     expect(await run()).toEqual({ kind: 'replayed', value: 'sent' });
   });
 
-  it('under open, brings what is kept as it is', async () => {
+  it('open: the callback returns the result in its stored form', async () => {
     const world = await orphaned({ onOrphan: 'reconcile' });
     const view = world.store.inspect(id);
     const { idempotency } = world.gateway({ onOrphan: 'reconcile' });
-    let asked: unknown;
+    let received: unknown;
     const opened = await idempotency.open({
       ...id,
       fingerprint: view?.fingerprint ?? '',
       dispatch: 'explicit',
       reconcile: (about) => {
-        asked = { ...about, signal: about.signal.aborted };
+        received = { ...about, signal: about.signal.aborted };
         return { done: true, result: { status: '201', value: 'x' } };
       },
     });
     expect(opened).toEqual({ kind: 'replay', result: { status: '201', value: 'x' } });
-    expect(asked).toEqual({ ...id, fingerprint: view?.fingerprint, generation: 2, signal: false });
+    expect(received).toEqual({ ...id, fingerprint: view?.fingerprint, generation: 2, signal: false });
   });
 });

@@ -8,7 +8,7 @@ const id = { scope: '', key: 'k' };
 const EXPLICIT = { dispatch: 'explicit' } as const;
 const never = () => expect.unreachable();
 
-describe('I12: the store is away', () => {
+describe('I12: the store is unavailable', () => {
   it('refuse: nothing is executed', async () => {
     const { idempotency, line, events } = createWorld().gateway();
     line.always = 'lost';
@@ -16,7 +16,7 @@ describe('I12: the store is away', () => {
     expect(events).toContainEqual({ ...id, type: 'unavailable', command: 'begin', error: expect.any(LineError) });
   });
 
-  it('bypass: executes without protection, and says so', async () => {
+  it('bypass: executes without protection, and reports it', async () => {
     const { idempotency, line, events } = createWorld().gateway({ onStoreFailure: 'bypass' });
     line.always = 'lost';
     const run = () =>
@@ -31,20 +31,20 @@ describe('I12: the store is away', () => {
     expect(events).toContainEqual({ ...id, type: 'bypassed', error: expect.any(LineError) });
   });
 
-  it('bypass: what fails is thrown', async () => {
+  it('bypass: an error of the operation is thrown', async () => {
     const { idempotency, line } = createWorld().gateway({ onStoreFailure: 'bypass' });
     line.always = 'lost';
     await expect(idempotency.run('k', 'r', () => Promise.reject(new Error('x')))).rejects.toThrow('x');
   });
 
-  it('bypass does not hold for a dispatch without a reply: the claim may be marked', async () => {
+  it('bypass does not apply to a dispatch without a reply, because the dispatch may be recorded', async () => {
     const { idempotency, line } = createWorld().gateway({ onStoreFailure: 'bypass' });
     line.next('dispatch', 'lost', 'unheard');
     const result = await idempotency.run('k', 'r', async ({ dispatch }) => dispatch(), EXPLICIT);
     expect(result).toMatchObject({ kind: 'unavailable' });
   });
 
-  it('a full store did nothing: it is not asked twice, and nothing is given back', async () => {
+  it('a full store has done nothing: no command is repeated, and nothing is released', async () => {
     const { store, timers, gateway } = createWorld();
     const { idempotency, line } = gateway();
     line.begin = () => {
@@ -61,16 +61,19 @@ describe('I12: the store is away', () => {
 });
 
 describe('no reply to begin', () => {
-  it.each(['lost', 'unheard'] as const)('%s once: again with the same token, and nobody notices', async (fate) => {
-    const { store, gateway } = createWorld();
-    const { idempotency, line } = gateway();
-    line.next('begin', fate);
-    expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'executed', kept: true });
-    expect(line.sent).toEqual(['begin', 'begin', 'complete']);
-    expect(store.inspect(id)).toMatchObject({ generation: 1 });
-  });
+  it.each(['lost', 'unheard'] as const)(
+    '%s once: the command is repeated with the same token, and the caller notices nothing',
+    async (fate) => {
+      const { store, gateway } = createWorld();
+      const { idempotency, line } = gateway();
+      line.next('begin', fate);
+      expect(await idempotency.run('k', 'r', () => 1)).toMatchObject({ kind: 'executed', kept: true });
+      expect(line.sent).toEqual(['begin', 'begin', 'complete']);
+      expect(store.inspect(id)).toMatchObject({ generation: 1 });
+    },
+  );
 
-  it('late once, then heard: nobody notices either', async () => {
+  it('late once: the command is repeated, and the caller notices nothing', async () => {
     const { timers, store, gateway } = createWorld();
     const { idempotency, line } = gateway();
     line.begin = (...args) => {
@@ -81,7 +84,7 @@ describe('no reply to begin', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('late twice: nothing was done, and nothing is to be given back', async () => {
+  it('late twice: the store has done nothing, so nothing is released', async () => {
     const { idempotency, line } = createWorld().gateway();
     line.begin = () => {
       line.sent.push('begin');
@@ -91,7 +94,7 @@ describe('no reply to begin', () => {
     expect(line.sent).toEqual(['begin', 'begin']);
   });
 
-  it('W_NO_BACKGROUND_RELEASE: the claim that was made is given back in the background until acknowledged', async () => {
+  it('W_NO_BACKGROUND_RELEASE: a claim that was made is released in the background until that is acknowledged', async () => {
     const { timers, store, gateway } = createWorld();
     const { idempotency, line, events } = gateway();
     line.next('begin', 'unheard', 'lost');
@@ -110,7 +113,7 @@ describe('no reply to begin', () => {
 });
 
 describe('no reply to dispatch', () => {
-  it('once: again with the same token', async () => {
+  it('once: the command is repeated with the same token', async () => {
     const { idempotency, line } = createWorld().gateway();
     line.next('dispatch', 'unheard');
     const result = await idempotency.run('k', 'r', async ({ dispatch }) => dispatch(), EXPLICIT);
@@ -119,7 +122,7 @@ describe('no reply to dispatch', () => {
   });
 
   it.each(['lost', 'unheard', 'late'] as const)(
-    'W_EFFECT_WITHOUT_REPLY: %s twice, there is no effect, and the key is free again',
+    'W_EFFECT_WITHOUT_REPLY: %s twice, the effect does not happen, and the key is free again',
     async (fate) => {
       const { timers, store, gateway } = createWorld();
       const { idempotency, line } = gateway();
@@ -142,14 +145,14 @@ describe('no reply to dispatch', () => {
     },
   );
 
-  it('an operation that goes on all the same is not believed', async () => {
+  it('the result of an operation that ignores the failed dispatch does not count', async () => {
     const { idempotency, line } = createWorld().gateway();
     line.next('dispatch', 'lost', 'lost');
     const result = await idempotency.run('k', 'r', ({ dispatch }) => dispatch().catch(() => 'sent'), EXPLICIT);
     expect(result).toMatchObject({ kind: 'unavailable' });
   });
 
-  it('an answer that comes after the lease is no answer: it is asked for again', async () => {
+  it('a reply that arrives after the lease does not count: dispatch is repeated', async () => {
     const { timers, store, gateway } = createWorld();
     const { idempotency, line } = gateway({ leaseMs: 1_000, onOrphan: 'reexecute' });
     line.next('dispatch', 'hung', 'ok');
@@ -171,7 +174,7 @@ describe('no reply to dispatch', () => {
     expect([effects, store.inspect(id)?.state]).toEqual([1, 'completed']);
   });
 
-  it('a claim whose mark was heard too late is asked for again, where it could have been taken over', async () => {
+  it('a claim whose reply arrived after its lease is dispatched again if it may have been taken over', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway({ leaseMs: 1_000, onOrphan: 'reexecute' });
     line.next('begin', 'unheard', 'hung');
@@ -185,7 +188,7 @@ describe('no reply to dispatch', () => {
 
 describe('I12: the store fails after the operation', () => {
   it.each(['lost', 'unheard', 'late'] as const)(
-    'W_NO_BACKGROUND_SETTLE: %s, the caller gets its value, and it is kept in the background',
+    'W_NO_BACKGROUND_SETTLE: %s, the caller gets its value, which is stored in the background',
     async (fate) => {
       const { timers, store, gateway } = createWorld();
       const { idempotency, line } = gateway();
@@ -202,7 +205,7 @@ describe('I12: the store fails after the operation', () => {
     },
   );
 
-  it('goes on for as long as the record could be kept, and no longer', async () => {
+  it('retries for as long as the record could be stored, and no longer', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line, events } = gateway({ retentionMs: 3_600_000 });
     line.next('begin', 'ok');
@@ -216,7 +219,7 @@ describe('I12: the store fails after the operation', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('wakes those who wait for it, when it is kept at last', async () => {
+  it('wakes waiting duplicates when the outcome is finally stored', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway();
     const operation = createOperation<number>();
@@ -230,7 +233,7 @@ describe('I12: the store fails after the operation', () => {
     expect(await duplicate).toEqual({ kind: 'replayed', value: 7 });
   });
 
-  it.each(['reexecute', 'reconcile'] as const)('%s: the caller is told to try again', async (onOrphan) => {
+  it.each(['reexecute', 'reconcile'] as const)('%s: the caller is asked to retry', async (onOrphan) => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway({ onOrphan, reconcile: () => 'unknown' });
     line.next('complete', 'unheard');
@@ -239,7 +242,7 @@ describe('I12: the store fails after the operation', () => {
     expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'replayed', value: 1 });
   });
 
-  it('a release goes on in the background too', async () => {
+  it('a release is retried in the background too', async () => {
     const { timers, store, gateway } = createWorld();
     const { idempotency, line } = gateway();
     line.next('abandon', 'lost', 'lost');
@@ -253,7 +256,7 @@ describe('I12: the store fails after the operation', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('a release that does not matter any more is given up', async () => {
+  it('a release that has no effect any more is given up', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway({ leaseMs: 10_000 });
     line.always = 'lost';
@@ -263,7 +266,7 @@ describe('I12: the store fails after the operation', () => {
     expect([idempotency.pending, timers.waiting]).toEqual([0, 0]);
   });
 
-  it('what waits is bounded: past it outcomes are kept without their values', async () => {
+  it('waiting values are limited: above the limit, outcomes are stored without their values', async () => {
     const { timers, gateway } = createWorld(1_073_741_824);
     const { idempotency, line } = gateway({ maxKeptBytes: 100 * 1_048_576 });
     const large = 'x'.repeat(40 * 1_048_576);
@@ -276,8 +279,8 @@ describe('I12: the store fails after the operation', () => {
   });
 });
 
-describe('P2: one result for all', () => {
-  it('W_LOSER_ANSWERS_ITS_OWN: who comes second answers with the first', async () => {
+describe('P2: one result for every caller', () => {
+  it('W_LOSER_ANSWERS_ITS_OWN: the owner that completes second returns the first outcome', async () => {
     const world = createWorld();
     const [slow, fast] = [world.gateway(), world.gateway()];
     const options = { onOrphan: 'reexecute' } as const;
@@ -292,7 +295,7 @@ describe('P2: one result for all', () => {
     expect(await stale).toEqual({ kind: 'replayed', value: 'second' });
   });
 
-  it('and so does who fails', async () => {
+  it('an owner that fails second returns the first outcome', async () => {
     const world = createWorld();
     const [slow, fast] = [world.gateway(), world.gateway()];
     const options = { onOrphan: 'reexecute' } as const;
@@ -308,9 +311,9 @@ describe('P2: one result for all', () => {
   });
 
   it.each([
-    ['goes on to dispatch', async (dispatch: () => Promise<void>) => dispatch().then(() => 'first')],
-    ['fails before it', async () => Promise.reject(new Error('x'))],
-  ])('and so does who was taken over before dispatch and %s', async (_, go) => {
+    ['then dispatches', async (dispatch: () => Promise<void>) => dispatch().then(() => 'first')],
+    ['then fails', async () => Promise.reject(new Error('x'))],
+  ])('an owner that lost its claim before dispatch and %s returns the first outcome', async (_, finish) => {
     const world = createWorld();
     const [slow, fast] = [world.gateway(), world.gateway()];
     const pause = createOperation<void>();
@@ -319,7 +322,7 @@ describe('P2: one result for all', () => {
       'r',
       async ({ dispatch }) => {
         await pause.run();
-        return go(dispatch);
+        return finish(dispatch);
       },
       EXPLICIT,
     );
@@ -333,7 +336,7 @@ describe('P2: one result for all', () => {
     expect([slow.idempotency.held, world.timers.waiting]).toEqual([0, 0]);
   });
 
-  it('nothing is kept of who lost its claim before dispatch', async () => {
+  it('the outcome of an owner that lost its claim before dispatch is not stored', async () => {
     const world = createWorld();
     const [slow, fast] = [world.gateway(), world.gateway()];
     const pause = createOperation<string>();
@@ -351,7 +354,7 @@ describe('P2: one result for all', () => {
     expect(await owner).toMatchObject({ kind: 'executed', value: 'second', kept: true });
   });
 
-  it('an operation that stops because it was taken over leaves the outcome to the new owner', async () => {
+  it('an operation that stops because its claim was taken over leaves the outcome to the new owner', async () => {
     const world = createWorld();
     const [slow, fast] = [world.gateway(), world.gateway()];
     const options = { onOrphan: 'reexecute' } as const;
@@ -376,7 +379,7 @@ describe('P2: one result for all', () => {
 });
 
 describe('W_RELEASE_ON_DISCONNECT', () => {
-  it('I11: sent, client gone: its retry gets the outcome', async () => {
+  it('I11: the client disconnects after the request was sent: its retry gets the outcome', async () => {
     const { idempotency, line } = createWorld().gateway();
     const operation = createOperation<string>();
     const client = new AbortController();

@@ -5,7 +5,7 @@ import { createOperation, createWorld, type World } from '../support/idempotency
 const id = { scope: '', key: 'k' };
 const HOUR_MS = 3_600_000;
 
-/** A world in which an operation, whose process lives, has come to no end. */
+/** A world in which an operation does not finish, although its process is alive. */
 async function stuck(options: RunOptions<string> = {}) {
   const world = createWorld();
   const gateway = world.gateway();
@@ -27,8 +27,8 @@ async function stuck(options: RunOptions<string> = {}) {
 const retryOf = (world: World, options: RunOptions<string> = {}) =>
   world.gateway().idempotency.run('k', 'r', () => 'again', { waitMs: 0, ...options });
 
-describe('I9: an operation that never comes to an end', () => {
-  it('keeps its key for maxRunMs, an hour by default; then it is an orphan, and the event says so', async () => {
+describe('I9: an operation that never finishes', () => {
+  it('holds its key for maxRunMs, one hour by default; then it is an orphan and an event reports it', async () => {
     const { world, gateway, isAborted } = await stuck();
     await world.timers.advance(HOUR_MS - 1);
     expect(await retryOf(world)).toMatchObject({ reason: 'in_progress' });
@@ -44,7 +44,7 @@ describe('I9: an operation that never comes to an end', () => {
     await gateway.idempotency.idle();
   });
 
-  it('is over at the latest maxRunMs and one lease after its begin, whatever the two are', async () => {
+  it('becomes an orphan at most maxRunMs and one lease after its begin, for any values of the two', async () => {
     for (const [maxRunMs, leaseMs] of [
       [1, 30_000],
       [10_000, 3_000],
@@ -64,7 +64,7 @@ describe('I9: an operation that never comes to an end', () => {
     expect(await retryOf(world, { onOrphan: 'reexecute' })).toMatchObject({ kind: 'executed', value: 'again' });
   });
 
-  it('I10: should it end after all, its outcome counts', async () => {
+  it('I10: if it finishes later, its outcome counts', async () => {
     const { world, operation, run } = await stuck({ maxRunMs: 60_000 });
     await world.timers.advance(90_000);
     operation.end('late');
@@ -72,7 +72,7 @@ describe('I9: an operation that never comes to an end', () => {
     expect(await retryOf(world)).toEqual({ kind: 'replayed', value: 'late' });
   });
 
-  it('I10: unless another came first, which its caller gets', async () => {
+  it('I10: if another outcome was stored first, its caller gets that one', async () => {
     const { world, operation, run } = await stuck({ maxRunMs: 60_000, onOrphan: 'reexecute' });
     await world.timers.advance(90_000);
     await retryOf(world, { onOrphan: 'reexecute' });
@@ -80,7 +80,7 @@ describe('I9: an operation that never comes to an end', () => {
     expect(await run).toEqual({ kind: 'replayed', value: 'again' });
   });
 
-  it('one that has not asked for dispatch has lost its key: a retry executes, and it must not', async () => {
+  it('an owner that has not dispatched loses its key: a retry executes, and the owner must not', async () => {
     const world = createWorld();
     const gateway = world.gateway({ maxRunMs: 60_000 });
     const opened = await gateway.idempotency.open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
@@ -91,7 +91,7 @@ describe('I9: an operation that never comes to an end', () => {
     expect(opened.kind === 'claimed' && (await opened.claim.dispatch())).toEqual({ kind: 'lost' });
   });
 
-  it.each([0, 86_400_001, 1.5])('maxRunMs: %s is refused', async (maxRunMs) => {
+  it.each([0, 86_400_001, 1.5])('rejects maxRunMs %s', async (maxRunMs) => {
     await expect(
       createWorld()
         .gateway()

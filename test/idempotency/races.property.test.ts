@@ -6,16 +6,16 @@ import { type End, play, stories } from '../support/owners.ts';
 const RUNS = Number(process.env.RACES ?? 300);
 const TIMEOUT_MS = 60_000 + RUNS * 200;
 
-const property = (policy: OnOrphan, holds: (end: End) => void): Promise<void> =>
+const property = (policy: OnOrphan, check: (end: End) => void): Promise<void> =>
   fc.assert(
-    fc.asyncProperty(stories, async (told) => holds(await play(told, policy))),
+    fc.asyncProperty(stories, async (owners) => check(await play(owners, policy))),
     { numRuns: RUNS },
   );
 
-/** What holds under every policy. */
+/** Holds for every policy. */
 function nothingIsStuck({ alive, retry }: End): void {
   for (const owner of [...alive, retry]) {
-    // P4: everybody got an answer, and nothing goes on.
+    // P4: every owner got an answer, and nothing is still running.
     expect(owner.result ?? owner.thrown).toBeDefined();
     expect([owner.idempotency.held, owner.idempotency.pending, owner.time.waiting]).toEqual([0, 0, 0]);
   }
@@ -37,7 +37,7 @@ function oneRequest({ owners, effects, retry }: End): void {
 const reasonOf = ({ result }: End['retry']): string | undefined =>
   result?.kind === 'refused' ? result.reason : undefined;
 
-describe('up to four owners, on a line that loses, delays and repeats, some of which stall or die', {
+describe('up to four owners on a connection that loses, delays and repeats commands; some owners stall or die', {
   timeout: TIMEOUT_MS,
 }, () => {
   it('reject: P1 at most one effect, P2 one result, P3 one request, P4 nothing stuck', async () => {
@@ -46,13 +46,13 @@ describe('up to four owners, on a line that loses, delays and repeats, some of w
       oneResult(end);
       oneRequest(end);
       nothingIsStuck(end);
-      // An orphan needs the death of an owner.
+      // Only the death of an owner makes an orphan.
       if (reasonOf(end.retry) === 'orphan') expect(end.alive.length).toBeLessThan(end.owners.length);
       else if (reasonOf(end.retry) !== 'mismatch') expect(end.retry.outcome).toBeDefined();
     });
   });
 
-  it('reexecute: P2, P3, P4; nobody is refused as an orphan', async () => {
+  it('reexecute: P2, P3, P4; no request is refused as an orphan', async () => {
     await property('reexecute', (end) => {
       oneResult(end);
       oneRequest(end);
@@ -61,7 +61,7 @@ describe('up to four owners, on a line that loses, delays and repeats, some of w
     });
   });
 
-  it('reconcile, with a downstream that fences: P1, P2, P3, P4', async () => {
+  it('reconcile, with a provider that checks fencing tokens: P1, P2, P3, P4', async () => {
     await property('reconcile', (end) => {
       expect(end.effects.length).toBeLessThanOrEqual(1);
       oneResult(end);

@@ -15,9 +15,9 @@ function gateway(): { readonly store: RedisClaimStore; readonly idempotency: Ide
 }
 
 describe('on Redis', () => {
-  it('a first call takes two round trips, a replay one, a first call with explicit dispatch three', async () => {
+  it('a first call takes two round trips, a replay takes one, a first call with explicit dispatch takes three', async () => {
     const { store, idempotency } = gateway();
-    // The first one of all has no time of the server's to go by.
+    // The very first call must learn the time of the server.
     await idempotency.run('reference', 'r', () => 1);
     expect(store.stats().calls).toBe(3);
     const trips = async (call: () => Promise<unknown>): Promise<number> => {
@@ -32,7 +32,7 @@ describe('on Redis', () => {
     await idempotency.close();
   });
 
-  it('I5: 50 duplicates at two gateways: one execution, one result for all', async () => {
+  it('I5: 50 duplicates at two gateways: one execution, one result for every caller', async () => {
     const gateways = [gateway().idempotency, gateway().idempotency];
     let runs = 0;
     const send = async () => {

@@ -7,7 +7,7 @@ const mail = { to: 'a@example.com', text: 'hello' };
 const another = { ...mail, text: 'good bye' };
 
 describe('run', () => {
-  it('executes once, and replays what came of it', async () => {
+  it('executes once, and replays the outcome', async () => {
     const { idempotency, events } = createWorld().gateway();
     const send = async () => ({ id: 'mail_1' });
     expect(await idempotency.run('k', mail, send)).toEqual({ kind: 'executed', value: { id: 'mail_1' }, kept: true });
@@ -18,7 +18,7 @@ describe('run', () => {
   });
 
   it.each([['text'], [42], [null], [undefined], [''], [[1, { a: 2 }]], [false]])(
-    'replays %j as it was',
+    'replays %j unchanged',
     async (value) => {
       const { idempotency } = createWorld().gateway();
       expect(await idempotency.run('k', '', () => value)).toMatchObject({ kind: 'executed', value });
@@ -26,7 +26,7 @@ describe('run', () => {
     },
   );
 
-  it('keeps values as the caller wants them kept', async () => {
+  it('stores values with the serializer of the caller', async () => {
     const { idempotency } = createWorld().gateway();
     const codec = { serialize: (date: Date) => date.toISOString(), deserialize: (text: string) => new Date(text) };
     const date = new Date(86_400_000);
@@ -35,7 +35,7 @@ describe('run', () => {
     expect(replayed).toEqual({ kind: 'replayed', value: date });
   });
 
-  it('I2: refuses another request under the same key at once, also while the original runs', async () => {
+  it('I2: refuses another request with the same key at once, also while the original runs', async () => {
     const { idempotency, events } = createWorld().gateway();
     const { run, end } = createOperation<string>();
     const original = idempotency.run('k', mail, run);
@@ -75,8 +75,8 @@ describe('run', () => {
   });
 });
 
-describe('I6: what is kept', () => {
-  it('nothing of what is no operation: its key may be used', async () => {
+describe('I6: what is stored', () => {
+  it('rejects an operation that is not a function, and the key stays unused', async () => {
     const { idempotency } = createWorld().gateway();
     await expect(idempotency.run('k', mail, 'send' as never)).rejects.toThrow(
       /operation: must be a function, got "send"/,
@@ -84,7 +84,7 @@ describe('I6: what is kept', () => {
     expect(await idempotency.run('k', mail, () => 7)).toMatchObject({ kind: 'executed', value: 7 });
   });
 
-  it('keeps a failure after dispatch, and never runs it again', async () => {
+  it('stores a failure after dispatch, and never executes it again', async () => {
     const { idempotency } = createWorld().gateway();
     const error = new RangeError('the provider broke');
     const run = () => idempotency.run('k', mail, () => Promise.reject(error));
@@ -97,14 +97,14 @@ describe('I6: what is kept', () => {
     });
   });
 
-  it('keeps what was thrown that is no error', async () => {
+  it('stores a thrown value that is not an Error', async () => {
     const { idempotency } = createWorld().gateway();
     const run = () => idempotency.run('k', mail, () => Promise.reject('no'));
     await run();
     expect(await run()).toMatchObject({ error: { failure: 'string', message: 'no' } });
   });
 
-  it('releases what the operation knows not to have happened, and throws its error', async () => {
+  it('releases the key of an operation that is known not to have happened, and throws its error', async () => {
     const { idempotency, events } = createWorld().gateway();
     const refused = new Error('ECONNREFUSED');
     const run = idempotency.run('k', mail, () => Promise.reject(notExecuted(refused)));
@@ -113,7 +113,7 @@ describe('I6: what is kept', () => {
     expect(await idempotency.run('k', mail, () => 1)).toMatchObject({ kind: 'executed', value: 1 });
   });
 
-  it('releases what the operation gives back, with its value', async () => {
+  it('releases the key of an operation that called abandon, and returns its value', async () => {
     const { idempotency } = createWorld().gateway();
     const result = await idempotency.run('k', mail, ({ abandon }) => {
       abandon();
@@ -125,7 +125,7 @@ describe('I6: what is kept', () => {
     expect(await idempotency.run('k', mail, () => 200)).toMatchObject({ kind: 'executed', value: 200 });
   });
 
-  it('dispatches nothing after the operation gave its key back', async () => {
+  it('rejects dispatch after the operation called abandon', async () => {
     const { idempotency } = createWorld().gateway();
     const run = idempotency.run('k', mail, async ({ abandon, dispatch }) => {
       abandon();
@@ -136,7 +136,7 @@ describe('I6: what is kept', () => {
 });
 
 describe('I6: explicit dispatch', () => {
-  it('releases and throws what fails before it', async () => {
+  it('before dispatch, a failure releases the key and is thrown', async () => {
     const { idempotency, line } = createWorld().gateway();
     const error = new Error('invalid address');
     const options = { dispatch: 'explicit' } as const;
@@ -145,7 +145,7 @@ describe('I6: explicit dispatch', () => {
     expect(await idempotency.run('k', mail, () => 1, options)).toMatchObject({ kind: 'executed' });
   });
 
-  it('keeps what fails after it', async () => {
+  it('after dispatch, a failure is stored', async () => {
     const { idempotency, line } = createWorld().gateway();
     const send = async ({ dispatch }: { dispatch: () => Promise<void> }) => {
       await dispatch();
@@ -157,7 +157,7 @@ describe('I6: explicit dispatch', () => {
     expect(line.sent).toEqual(['begin', 'dispatch', 'complete', 'begin']);
   });
 
-  it('asks for dispatch once', async () => {
+  it('sends the dispatch command once', async () => {
     const { idempotency, line } = createWorld().gateway();
     const send = async ({ dispatch }: { dispatch: () => Promise<void> }) => {
       await Promise.all([dispatch(), dispatch()]);
@@ -167,7 +167,7 @@ describe('I6: explicit dispatch', () => {
     expect(line.sent).toEqual(['begin', 'dispatch', 'complete']);
   });
 
-  it('keeps the value of an operation that forgot it: its effect may have happened', async () => {
+  it('stores the value of an operation that did not call dispatch, because its effect may have happened', async () => {
     const { idempotency } = createWorld().gateway();
     const run = () => idempotency.run('k', mail, () => 1, { dispatch: 'explicit' });
     expect(await run()).toMatchObject({ kind: 'executed' });
@@ -175,14 +175,14 @@ describe('I6: explicit dispatch', () => {
   });
 });
 
-describe('I7: too large to keep', () => {
+describe('I7: too large to store', () => {
   const run = (value: unknown, maxKeptBytes: number) => {
     const { idempotency, events } = createWorld().gateway({ maxKeptBytes });
     const once = () => idempotency.run('k', mail, () => value);
     return { once, events };
   };
 
-  it('W_TOO_LARGE_IS_RELEASED: it is never run again', async () => {
+  it('W_TOO_LARGE_IS_RELEASED: it is never executed again', async () => {
     const { once, events } = run('x'.repeat(99), 100);
     expect(await once()).toMatchObject({ kind: 'executed', value: 'x'.repeat(99), kept: true });
     expect(await once()).toEqual({ kind: 'refused', reason: 'not_kept', status: 'ok' });
@@ -194,43 +194,43 @@ describe('I7: too large to keep', () => {
     ['é'.repeat(49), 'replayed'],
     ['é'.repeat(50), 'refused'],
     ['漢'.repeat(33), 'refused'],
-  ])('counts bytes of UTF-8: %s', async (value, kind) => {
+  ])('the limit counts UTF-8 bytes: %s', async (value, kind) => {
     const { once } = run(value, 100);
     await once();
     expect(await once()).toMatchObject({ kind });
   });
 
-  it('keeps what cannot be serialized without its value', async () => {
+  it('stores an outcome that cannot be serialized without its value', async () => {
     const { once } = run({ big: 1n }, 100);
     expect(await once()).toMatchObject({ kind: 'executed' });
     expect(await once()).toEqual({ kind: 'refused', reason: 'not_kept', status: 'ok' });
   });
 });
 
-describe('faults of the caller', () => {
+describe('invalid arguments', () => {
   it.each([
     [{ key: 'k' }, 'scope'],
     [{ scope: 's', key: 7 }, 'key'],
-  ])('refuses %j', async (id, field) => {
+  ])('rejects %j', async (id, field) => {
     const { idempotency } = createWorld().gateway();
     await expect(idempotency.run(id as never, '', () => 1)).rejects.toMatchObject({ code: 'invalid_subject', field });
   });
 
-  it('refuses an empty key, an unknown option, a bad option', async () => {
+  it('rejects an empty key, an unknown option and an invalid option', async () => {
     const { idempotency } = createWorld().gateway();
-    const refused = async (key: string, options: object, option: string) =>
+    const expectRejected = async (key: string, options: object, option: string) =>
       expect(await idempotency.run(key, '', () => 1, options).catch((error) => error)).toMatchObject({
         code: 'invalid_option',
         option,
       });
-    await refused('', {}, 'key');
-    await refused('k', { wait: 1 }, 'options.wait');
-    await refused('k', { waitMs: -1 }, 'waitMs');
-    await refused('k', { dispatch: 'never' }, 'dispatch');
-    await refused('k', { onOrphan: 'reconcile' }, 'reconcile');
+    await expectRejected('', {}, 'key');
+    await expectRejected('k', { wait: 1 }, 'options.wait');
+    await expectRejected('k', { waitMs: -1 }, 'waitMs');
+    await expectRejected('k', { dispatch: 'never' }, 'dispatch');
+    await expectRejected('k', { onOrphan: 'reconcile' }, 'reconcile');
   });
 
-  it('claims nothing for a request that has no fingerprint', async () => {
+  it('claims nothing for a request without a fingerprint', async () => {
     const { idempotency, line } = createWorld().gateway();
     const error = await idempotency.run('k', new Map(), () => 1).catch((fault) => fault);
     expect(isHeadgateError(error, 'invalid_option')).toBe(true);

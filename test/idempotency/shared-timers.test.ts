@@ -13,16 +13,16 @@ function create() {
 }
 
 describe('SharedTimers', () => {
-  it('calls each at its time, once', async () => {
+  it('makes each call once, at its time', async () => {
     const { timers, shared } = create();
     const start = timers.now();
     const called: [string, number][] = [];
-    const note = (name: string) => () => void called.push([name, timers.now() - start]);
-    shared.after(100, note('a'));
+    const record = (name: string) => () => void called.push([name, timers.now() - start]);
+    shared.after(100, record('a'));
     await timers.advance(30);
-    shared.after(100, note('b'));
-    shared.after(10, note('c'));
-    shared.after(100, note('d'));
+    shared.after(100, record('b'));
+    shared.after(10, record('c'));
+    shared.after(100, record('d'));
     await timers.advance(1_000);
     expect(called).toEqual([
       ['c', 40],
@@ -33,7 +33,7 @@ describe('SharedTimers', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('does not call what was cancelled, however often, and wherever it stands', async () => {
+  it('does not make cancelled calls, at any position in the queue, even if cancelled twice', async () => {
     const { timers, shared } = create();
     const called: number[] = [];
     const cancel = [0, 1, 2, 3].map((i) => shared.after(100, () => void called.push(i)));
@@ -46,7 +46,7 @@ describe('SharedTimers', () => {
     expect(called).toEqual([1, 4]);
   });
 
-  it('sets one timer for thousands that are cancelled', async () => {
+  it('sets one timer for thousands of cancelled calls', async () => {
     const { timers, shared, timersSet } = create();
     for (let i = 0; i < 5_000; i++) {
       shared.after(100, () => {})();
@@ -57,7 +57,7 @@ describe('SharedTimers', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('what is called may wait again, and cancel what is due with it', async () => {
+  it('a call may add another call, and cancel one that is due at the same time', async () => {
     const { timers, shared } = create();
     const start = timers.now();
     const called: [string, number][] = [];

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { settled } from '../support/fake-timers.ts';
 import { createOperation, createWorld } from '../support/idempotency.ts';
 
-describe('I5: duplicates in flight', () => {
-  it('50 at once: one execution, one result for all', async () => {
+describe('I5: duplicates of a running request', () => {
+  it('50 at once: one execution, one result for every caller', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, line } = gateway();
     const operation = createOperation<string>();
@@ -14,12 +14,12 @@ describe('I5: duplicates in flight', () => {
     expect(operation.runs).toBe(1);
     expect(results.filter(({ kind }) => kind === 'executed')).toHaveLength(1);
     expect(results.every((result) => 'value' in result && result.value === 'm1')).toBe(true);
-    // One look at the original, one to hear from then on, one when it was over.
+    // Each duplicate looks when it arrives, after it has joined the waiters, and when the original has completed.
     expect(line.sent.filter((name) => name === 'begin').length).toBeLessThanOrEqual(1 + 49 * 3);
     expect(timers.waiting).toBe(0);
   });
 
-  it('wakes at once where the original is in the same process', async () => {
+  it('is woken at once if the original is in the same process', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency, events } = gateway();
     const operation = createOperation<number>();
@@ -36,7 +36,7 @@ describe('I5: duplicates in flight', () => {
     expect(events).toContainEqual({ scope: '', key: 'k', type: 'waited', waitedMs: 3_000 });
   });
 
-  it('looks again and again where it is in another, with growing pauses', async () => {
+  it('polls with growing pauses if the original is in another process', async () => {
     const { timers, gateway } = createWorld();
     const [here, there] = [gateway(), gateway()];
     const operation = createOperation<number>();
@@ -52,7 +52,7 @@ describe('I5: duplicates in flight', () => {
     expect(operation.runs).toBe(1);
   });
 
-  it('refuses after waitMs, saying when to try again', async () => {
+  it('is refused after waitMs, with the time to retry', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency } = gateway({ waitMs: 2_000 });
     const operation = createOperation<number>();
@@ -70,7 +70,7 @@ describe('I5: duplicates in flight', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('waitMs 0 refuses at once', async () => {
+  it('with waitMs 0, is refused at once', async () => {
     const { gateway } = createWorld();
     const { idempotency, line, events } = gateway({ waitMs: 0 });
     const operation = createOperation<number>();
@@ -81,7 +81,7 @@ describe('I5: duplicates in flight', () => {
     operation.end(1);
   });
 
-  it('a duplicate takes over and executes when the original is released', async () => {
+  it('executes when the original releases the key', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency } = gateway();
     const end = createOperation<void>();
@@ -100,7 +100,7 @@ describe('I5: duplicates in flight', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('I9: takes over as soon as the lease of a dead owner is over', async () => {
+  it('I9: takes over when the lease of a dead owner expires', async () => {
     const { timers, store, gateway } = createWorld();
     const { idempotency } = gateway({ waitMs: 10_000 });
     const dead = gateway();
@@ -116,7 +116,7 @@ describe('I5: duplicates in flight', () => {
     expect(await waiting).toMatchObject({ kind: 'claimed', claim: { generation: 2, inherited: false } });
   });
 
-  it('the caller can stop waiting', async () => {
+  it('stops waiting when the signal of its caller is aborted', async () => {
     const { timers, gateway } = createWorld();
     const { idempotency } = gateway();
     const operation = createOperation<number>();
@@ -134,7 +134,7 @@ describe('I5: duplicates in flight', () => {
     expect(timers.waiting).toBe(0);
   });
 
-  it('what a caller that is gone has claimed is given back', async () => {
+  it('releases the claim of a caller that stopped waiting', async () => {
     const { timers, store, gateway } = createWorld();
     const { idempotency, line } = gateway();
     line.next('begin', 'hung');
@@ -151,7 +151,7 @@ describe('I5: duplicates in flight', () => {
     expect([idempotency.held, idempotency.pending, timers.waiting]).toEqual([0, 0, 0]);
   });
 
-  it('I11: a caller that is gone does not end the operation', async () => {
+  it('I11: an aborted signal does not end the operation', async () => {
     const { idempotency } = createWorld().gateway();
     const operation = createOperation<number>();
     const caller = new AbortController();

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
-import { createLimiter, createPlan, isHeadgateError, type LimiterOptions, recommendedLimits } from '../../src/index.ts';
+import { createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
+import { recommendedLimits } from '../../src/limits/recommended.ts';
+import { createPlan } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
@@ -11,8 +13,8 @@ function limiterOf(limits: LimiterOptions['limits']) {
   return { clock, limiter: createLimiter({ store: createMemoryStore({ clock }), limits }) };
 }
 
-describe('the face', () => {
-  it('decides, shows and traces as documented', async () => {
+describe('the limiter', () => {
+  it('returns a decision with the shown window and the trace, as documented', async () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m', '5000/1d'], routes: { [EMAILS]: ['10/1m', '200/1d'] } });
     const decision = await limiter.consume({ account: 'acc_1', route: EMAILS });
     expect(decision.accepted).toBe(true);
@@ -33,7 +35,7 @@ describe('the face', () => {
     expect(JSON.parse(JSON.stringify(decision))).toMatchObject({ accepted: true, shown: { max: 5000 }, cost: 1 });
   });
 
-  it('S6: a route without a limit of its own shows All methods, and without any limit nothing', async () => {
+  it('S6: a route without its own limit shows the limit for all routes; without any limit, nothing is shown', async () => {
     const { limiter } = limiterOf({ routes: { [EMAILS]: ['1/1m'] } });
     expect((await limiter.consume({ account: 'a', route: EMAILS })).shown?.limit).toBe('route');
     const unlimited = await limiter.consume({ account: 'a', route: 'GET /other' });
@@ -49,7 +51,7 @@ describe('the face', () => {
     expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(true);
   });
 
-  it('S14: peek changes nothing, reset forgets', async () => {
+  it('S14: peek changes nothing, reset deletes counters', async () => {
     const { limiter } = limiterOf({ allMethods: ['2/1m'] });
     await limiter.consume({ account: 'a', route: 'r' });
     for (let i = 0; i < 3; i++) expect((await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining).toBe(1);
@@ -69,7 +71,7 @@ describe('layers', () => {
       .limiter.plan(subject)
       .windows.map((window) => window.max);
 
-  it('takes the most specific limit, per limit name', () => {
+  it('uses the most specific layer, per limit', () => {
     expect(maxes({ account: 'x', route: EMAILS })).toEqual([10, 60]);
     expect(maxes({ account: 'x', route: 'GET /' })).toEqual([60]);
     expect(maxes({ account: 'x', route: EMAILS, provider: 'linkedin' })).toEqual([10, 30]);
@@ -77,22 +79,22 @@ describe('layers', () => {
     expect(maxes({ account: 'acc_1', route: 'GET /', provider: 'unheard-of' })).toEqual([60]);
   });
 
-  it('reads [] as "no such limit here"', () => {
+  it('[] removes a limit', () => {
     expect(maxes({ account: 'x', route: EMAILS, provider: 'free' })).toEqual([]);
   });
 
-  it('takes names such as __proto__ for what they are', () => {
+  it('treats names such as __proto__ as ordinary names', () => {
     expect(maxes({ account: 'constructor', route: '__proto__', provider: 'toString' })).toEqual([60]);
   });
 
-  it.each([undefined, null, 5, []])('what a function of the subject gives by mistake is named: %j', (given) => {
-    const { limiter } = limiterOf(() => given as never);
+  it.each([undefined, null, 5, []])('rejects %j from a limits function, and names the function', (returned) => {
+    const { limiter } = limiterOf(() => returned as never);
     expect(() => limiter.plan({ account: 'a', route: EMAILS })).toThrow(
-      /^limits\(subject\): must .*allMethods, routes/,
+      /^limits\(subject\): must .*allMethods(,| or) routes/,
     );
   });
 
-  it('may be a function of the subject, whose sets are read once', () => {
+  it('may be a function of the subject; each returned object is parsed once', () => {
     const free = { allMethods: ['1/1m'] };
     const paid = { allMethods: ['9/1m'] };
     const { limiter } = limiterOf(({ account }) => (account.startsWith('free') ? free : paid));
@@ -101,7 +103,7 @@ describe('layers', () => {
     expect(limiter.plan({ account: 'free_1', route: 'r' })).toBe(limiter.plan({ account: 'free_2', route: 'q' }));
   });
 
-  it('ships recommendations for the eight providers', () => {
+  it('there are recommendations for the eight providers', () => {
     expect(Object.keys(recommendedLimits).sort()).toEqual(
       ['google', 'imap', 'instagram', 'linkedin', 'mock', 'outlook', 'telegram', 'whatsapp'].sort(),
     );
@@ -111,7 +113,7 @@ describe('layers', () => {
 });
 
 describe('S10: adjusting', () => {
-  it('holds at once, for the active window too, and goes back to the recommendation', async () => {
+  it('has an immediate effect, also for the active window, and can be undone', async () => {
     const { limiter } = limiterOf({ providers: recommendedLimits });
     const request = { account: 'a', route: 'GET /', provider: 'linkedin' };
     for (let i = 0; i < 5; i++) await limiter.consume(request);
@@ -122,7 +124,7 @@ describe('S10: adjusting', () => {
     expect((await limiter.peek(request))[0]).toMatchObject({ max: 20, remaining: 15 });
   });
 
-  it('leaves the scope where it was', () => {
+  it('does not change the scope', () => {
     const { limiter } = limiterOf({ allMethods: { windows: ['3/1m'], scope: 'account' } });
     limiter.adjust({ account: 'a' }, ['4/1m']);
     const accepted = Array.from(
@@ -133,7 +135,7 @@ describe('S10: adjusting', () => {
     expect(limiter.plan({ account: 'a', route: 'r' }).allMethodsScope).toBe('account');
   });
 
-  it('adjusts one account, one route, the default; and takes each back', () => {
+  it('adjusts one account, one route or the default, and undoes each', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
     const max = (account: string, route = 'r') => limiter.plan({ account, route }).windows.map((window) => window.max);
     limiter.adjust({ account: 'a' }, ['5/1m']);
@@ -147,17 +149,17 @@ describe('S10: adjusting', () => {
     expect(max('b')).toEqual([60]);
   });
 
-  it('refuses what makes no sense, with its place, and changes nothing', () => {
+  it('rejects an invalid adjustment with its place, and changes nothing', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
-    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/one layer at a time/);
+    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/not both/);
     expect(() => limiter.adjust({ account: 'a' }, ['1/1m', '2/60s'])).toThrow(/accounts\["a"\]\.allMethods.*distinct/);
-    expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: is no option/);
-    expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/is a function here/);
+    expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: unknown option/);
+    expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/limits is a function/);
     expect(limiter.plan({ account: 'a', route: 'r' }).windows[0]?.max).toBe(60);
   });
 });
 
-describe('bad input', () => {
+describe('invalid input', () => {
   it.each([
     [{ allMethods: ['60'] }, /limits\.allMethods\[0\]: a window is max\/duration.*"60"/],
     [{ allMethods: ['60/1w'] }, /limits\.allMethods\[0\]: a duration/],
@@ -165,26 +167,26 @@ describe('bad input', () => {
     [{ routes: { x: ['1/1m', '2/1m'] } }, /limits\.routes\["x"\]: two windows.*"1m"/],
     [{ allMethods: null }, /limits\.allMethods: must be an array of windows/],
     [{ routes: [] }, /limits\.routes: must be a plain object/],
-    [{ rutes: {} }, /limits\.rutes: is no option/],
-    [{ default: {}, provider: {} }, /limits\.provider: is no option/],
+    [{ rutes: {} }, /limits\.rutes: unknown option/],
+    [{ default: {}, provider: {} }, /limits\.provider: unknown option/],
     [{ accounts: { a: { allMethods: 5 } } }, /limits\.accounts\["a"\]\.allMethods: must be an array/],
     [{ accounts: 7 }, /limits\.accounts: must be a plain object/],
     [{ allMethods: { windows: ['1/1m'], scope: 'world' } }, /limits\.allMethods\.scope: must be/],
-    [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: is no option/],
+    [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: unknown option/],
     [null, /limits: must be an object or a function/],
     [new Map([['allMethods', ['1/1m']]]), /limits: must be an object or a function/],
     [Promise.resolve({ allMethods: ['0/1m'] }), /limits: must be an object or a function/],
     [{ accounts: new Map() }, /limits\.accounts: must be a plain object/],
     [{ default: 7 }, /limits\.default: must be a plain object/],
-  ])('S3: %j names itself and its place', (limits, message) => {
+  ])('S3: the error for %j contains the value and its place', (limits, message) => {
     expect(() => limiterOf(limits as never)).toThrow(message);
   });
 
-  it('names a bad option of createLimiter', () => {
+  it('names an invalid option of createLimiter', () => {
     const store = createMemoryStore();
     expect(() => createLimiter({ store: {} as LimitStore, limits: {} })).toThrow(/store: must have consume/);
-    expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: is no option/);
-    expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: is no option/);
+    expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: unknown option/);
+    expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: unknown option/);
     expect(() => limiterOf((async () => ({})) as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(
       /limits\(subject\)/,
     );
@@ -192,7 +194,7 @@ describe('bad input', () => {
   });
 
   it.each([Number.NaN, 0, -1, 1.5, 2 ** 53, Number.POSITIVE_INFINITY, '1', null])(
-    'S11: refuses a cost of %s and charges nothing',
+    'S11: rejects a cost of %s and charges nothing',
     async (cost) => {
       const { limiter } = limiterOf({ allMethods: ['3/1m'] });
       const consumed = limiter.consume({ account: 'a', route: 'r', cost: cost as number });
@@ -201,19 +203,21 @@ describe('bad input', () => {
     },
   );
 
-  it.each([undefined, 7, null, {}])('refuses an account or route of %s', async (bad) => {
+  it.each([undefined, 7, null, {}])('rejects an account or route of %s', async (invalid) => {
     const { limiter } = limiterOf({ allMethods: ['3/1m'] });
-    await expect(limiter.consume({ account: bad as string, route: 'r' })).rejects.toThrow(/account must be a string/);
-    await expect(limiter.consume({ account: 'a', route: bad as string })).rejects.toThrow(/route must be a string/);
-    expect(() => limiter.consumeSync({ account: bad as string, route: 'r' })).toThrow(/account must be a string/);
-    await expect(limiter.reset({ account: bad as string })).rejects.toThrow(/account must be a string/);
-    if (bad === undefined) return;
-    await expect(limiter.consume({ account: 'a', route: 'r', provider: bad as string })).rejects.toThrow(
+    await expect(limiter.consume({ account: invalid as string, route: 'r' })).rejects.toThrow(
+      /account must be a string/,
+    );
+    await expect(limiter.consume({ account: 'a', route: invalid as string })).rejects.toThrow(/route must be a string/);
+    expect(() => limiter.consumeSync({ account: invalid as string, route: 'r' })).toThrow(/account must be a string/);
+    await expect(limiter.reset({ account: invalid as string })).rejects.toThrow(/account must be a string/);
+    if (invalid === undefined) return;
+    await expect(limiter.consume({ account: 'a', route: 'r', provider: invalid as string })).rejects.toThrow(
       /provider must be/,
     );
   });
 
-  it('says what to use where a store answers later', async () => {
+  it('consumeSync on an asynchronous store throws, and names consume', async () => {
     const store = createMemoryStore();
     const later: LimitStore = {
       synchronous: false,
@@ -223,11 +227,11 @@ describe('bad input', () => {
       reset: async (target) => store.reset(target),
     };
     const limiter = createLimiter({ store: later, limits: { allMethods: ['1/1m'] } });
-    expect(() => limiter.consumeSync({ account: 'a', route: 'r' })).toThrow(/use consume/);
+    expect(() => limiter.consumeSync({ account: 'a', route: 'r' })).toThrow(/call consume/);
     expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(true);
   });
 
-  it('rejects calls after close, which closes the store once', async () => {
+  it('close closes the store once, and later calls reject', async () => {
     let closed = 0;
     const store = Object.assign(createMemoryStore(), { close: () => void closed++ });
     const limiter = createLimiter({ store, limits: { allMethods: ['1/1m'] } });
@@ -240,7 +244,7 @@ describe('bad input', () => {
 });
 
 describe('S1: scope', () => {
-  it('counts each route by itself, and with scope account once for all', async () => {
+  it('each route has its own counter by default; with scope account, all routes share one', async () => {
     const consume = async (limits: LimiterOptions['limits']) => {
       const { limiter } = limiterOf(limits);
       const accepted = [];
@@ -252,6 +256,6 @@ describe('S1: scope', () => {
   });
 });
 
-it('createPlan is there for stores of your own', () => {
+it('exports createPlan for authors of stores', () => {
   expect(createPlan([], []).windows).toEqual([]);
 });

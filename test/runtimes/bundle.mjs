@@ -5,7 +5,7 @@ import { build } from 'esbuild';
 const HERE = import.meta.dirname;
 const ROOT = resolve(HERE, '../..');
 
-/** A worker has no files to import: it comes as one, made as its users' tools make theirs. */
+/** A worker cannot import files, so it is bundled into one file, as the tools of its users do. */
 const AS_WORKER = {
   platform: 'neutral',
   conditions: ['workerd', 'worker', 'browser'],
@@ -17,7 +17,7 @@ const AS_FILES = { platform: 'node', packages: 'external' };
 const IN_PROCESS = `const report = await runCases(GAPS);
 console.log('\\n@@report ' + JSON.stringify(report));
 process.exit(0);`;
-/** Bun sends a request on a connection that its server has just closed, and does not try again. */
+/** Bun may send a request on a connection that the server has just closed, and does not retry it. */
 const ONCE_PER_CONNECTION = 'const send = fetch; globalThis.fetch = (request) => send(request, { keepalive: false });';
 const IN_WORKER = `import { answer } from './servers/workerd.ts';
 let isRunning = false;
@@ -30,8 +30,9 @@ export default {
 };`;
 
 /**
- * Writes a suite as one file that runs in runtimes of a kind. What it imports of `src` comes from the package that lies in `folder`.
- * @returns the file
+ * Bundles a suite into one file for a kind of runtime. Its imports from `src` are replaced by imports from the package
+ * in `folder`.
+ * @returns the path of the file
  */
 export async function bundleSuite(suite, { kind, gaps, folder }) {
   const outfile = join(folder, `${kind}-${suite.file.replace(/\W+/g, '-')}.mjs`);
@@ -50,19 +51,19 @@ ${isWorker ? IN_WORKER : IN_PROCESS}`,
     bundle: true,
     format: 'esm',
     logLevel: 'error',
-    plugins: [standIns(kind, folder)],
+    plugins: [replacements(kind, folder)],
     ...(isWorker ? AS_WORKER : AS_FILES),
   });
   return outfile;
 }
 
-/** The package in place of its sources, our runner in place of vitest, the runtime's own server in place of Node's. */
-function standIns(kind, folder) {
+/** Replaces the sources by the package, vitest by `runner.ts`, and Node's server by the runtime's own. */
+function replacements(kind, folder) {
   return {
-    name: 'stand-ins',
+    name: 'replacements',
     setup(build) {
       build.onResolve({ filter: /^vitest$/ }, () => ({ path: join(HERE, 'runner.ts') }));
-      // The package's own manifest says that nothing has side effects; a test is nothing else.
+      // The package's manifest says that no file has side effects, but a test consists of them.
       build.onResolve({ filter: /\.test\.ts$/ }, ({ path, resolveDir }) => ({
         path: resolve(resolveDir, path),
         sideEffects: true,
@@ -76,7 +77,7 @@ function standIns(kind, folder) {
           ? build.resolve(name, { kind: 'import-statement', resolveDir: folder })
           : { path: name, external: true };
       });
-      // A static import of Node's would stop the worker.
+      // A static import of a Node module would stop the worker.
       build.onResolve({ filter: /^node:|^[a-z_]+$/ }, ({ path }) =>
         kind === 'workerd' && isBuiltin(path) ? { path, external: true } : undefined,
       );
@@ -84,7 +85,7 @@ function standIns(kind, folder) {
   };
 }
 
-/** The entry of the package that has the names of a file in `src`. */
+/** The entry of the package that exports the names of a file in `src`. */
 function publicName(file) {
   const [room, name = ''] = file.replace(/\.ts$/, '').split('/');
   if (room === 'index') return 'headgate';

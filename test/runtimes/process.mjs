@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 
-/** Most of what a process printed that an error shows, in characters. */
+/** Most characters of a process's output that an error shows. */
 const SHOWN = 2_000;
 
 /**
- * Starts a program. It does not outlive the signal.
- * @returns what it has printed, its exit code, and a wait for something that it prints
+ * Starts a program, which is killed when the signal is aborted.
+ * @returns its output so far, a promise of its exit code, and a function that waits for some output
  */
 export function start(command, args, { cwd, signal }) {
   const env = { ...process.env, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' };
@@ -13,8 +13,8 @@ export function start(command, args, { cwd, signal }) {
   let text = '';
   const waiting = new Set();
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (piece) => {
-      text += piece;
+    stream.setEncoding('utf8').on('data', (chunk) => {
+      text += chunk;
       for (const look of waiting) look();
     });
   }
@@ -32,10 +32,10 @@ export function start(command, args, { cwd, signal }) {
     printed: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {
-          const found = pattern.exec(text);
-          if (found === null) return;
+          const match = pattern.exec(text);
+          if (match === null) return;
           waiting.delete(look);
-          resolve(found);
+          resolve(match);
         };
         waiting.add(look);
         look();

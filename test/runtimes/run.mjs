@@ -1,6 +1,7 @@
 /**
- * Tries the packed package in every runtime: `npm run test:runtimes`, or `node test/runtimes/run.mjs bun workerd -- fetch` for some of it.
- * Prints a table of cases passed, failed and left out, and ends with 1 where one failed. Needs Linux on x64, whose runtimes it installs.
+ * Tests the packed package in every runtime: `npm run test:runtimes`. To run some of them:
+ * `node test/runtimes/run.mjs bun workerd -- fetch`. It prints a table of cases passed, failed and left out, and exits
+ * with 1 if a case failed. It needs Linux on x64, and installs the runtimes.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -9,32 +10,37 @@ import { run } from './process.mjs';
 import { RUNTIMES } from './runtimes.mjs';
 import { GAPS, SUITES } from './suites.mjs';
 
-/** For one suite in one runtime. Each takes a few seconds. */
+/** Time limit of one suite in one runtime. Each takes a few seconds. */
 const DEADLINE_MS = 120_000;
 const INSTALL_MS = 600_000;
 
 const HERE = import.meta.dirname;
 const ROOT = resolve(HERE, '../..');
-/** Where a user's program would stand: the package in `node_modules` beside it, everything else further up. */
+/**
+ * A folder like that of a user's program: the package is in its `node_modules`, everything else is in those further up.
+ */
 const PLACE = join(HERE, '.run');
 
-if (process.platform !== 'linux' || process.arch !== 'x64') throw new Error('the runtimes are those of Linux on x64');
-const [named, wanted] = choices(process.argv.slice(2));
+if (process.platform !== 'linux' || process.arch !== 'x64')
+  throw new Error('the runtimes can be installed only on Linux on x64');
+const [runtimes, suiteWords] = choices(process.argv.slice(2));
 await install();
 await pack();
 const rows = [];
 /** Reason → suite → runtimes. */
 const notes = {};
 let failures = 0;
-for (const suite of SUITES.filter(({ name }) => wanted === undefined || wanted.some((word) => name.includes(word)))) {
+for (const suite of SUITES.filter(
+  ({ name }) => suiteWords === undefined || suiteWords.some((word) => name.includes(word)),
+)) {
   const cells = [];
-  for (const runtime of named) cells.push(await tried(suite, runtime));
+  for (const runtime of runtimes) cells.push(await runCell(suite, runtime));
   rows.push([suite.name, ...cells]);
 }
 print();
 process.exitCode = failures > 0 ? 1 : 0;
 
-/** Runtimes and suites by words of their names; all without any. */
+/** Chooses runtimes and suites by words of their names; without words, all of them. */
 function choices(words) {
   const end = words.indexOf('--');
   const [before, after] = end < 0 ? [words, undefined] : [words.slice(0, end), words.slice(end + 1)];
@@ -52,14 +58,14 @@ async function pack() {
   const installed = join(PLACE, 'node_modules/headgate');
   rmSync(PLACE, { recursive: true, force: true });
   mkdirSync(installed, { recursive: true });
-  // Its `prepack` builds.
+  // The script `prepack` builds the package.
   await run('npm', ['pack', '--silent', '--pack-destination', PLACE], { cwd: ROOT, signal });
   const [archive] = readdirSync(PLACE).filter((name) => name.endsWith('.tgz'));
   await run('tar', ['-xzf', join(PLACE, archive), '--strip-components=1', '-C', installed], { cwd: PLACE, signal });
 }
 
-/** The cell of a suite in a runtime. */
-async function tried(suite, { name, kind, run: runIn }) {
+/** Runs a suite in a runtime, and returns its cell of the table. */
+async function runCell(suite, { name, kind, run: runIn }) {
   if (!suite.kinds.includes(kind)) {
     note(suite.why, suite.name, name);
     return '–';
@@ -89,11 +95,11 @@ async function reportOf(suite, kind, runIn) {
 }
 
 function print() {
-  const table = [['passed/failed/left out', ...named.map(({ name }) => name)], ...rows];
+  const table = [['passed/failed/left out', ...runtimes.map(({ name }) => name)], ...rows];
   const widths = table[0].map((_, column) => Math.max(...table.map((row) => row[column].length)));
   for (const row of table) console.log(row.map((cell, column) => cell.padEnd(widths[column])).join('  '));
   for (const [reason, suites] of Object.entries(notes)) {
-    const where = Object.entries(suites).map(([suite, runtimes]) => `${suite} (${[...runtimes].join(', ')})`);
-    console.log(`\nleft out, since ${reason}:\n  ${where.join('\n  ')}`);
+    const where = Object.entries(suites).map(([suite, names]) => `${suite} (${[...names].join(', ')})`);
+    console.log(`\nleft out, because ${reason}:\n  ${where.join('\n  ')}`);
   }
 }

@@ -11,7 +11,10 @@ const node = (version) => ({
   run: (file, signal) => inProcess(installed(`node-${version}/bin/node`), [file], signal),
 });
 
-/** Where suites run. `run` gives the report of a bundled suite, and rejects where there is none. `kind` chooses its server. */
+/**
+ * The runtimes. `run` returns the report of a bundled suite, and rejects if there is no report. `kind` chooses the
+ * server.
+ */
 export const RUNTIMES = [
   node(20),
   node(22),
@@ -31,7 +34,7 @@ export const RUNTIMES = [
   { name: 'workerd', kind: 'workerd', run: inWorker },
 ];
 
-/** In front of a report, whatever else a suite prints. */
+/** The marker of the report in the output of a suite. */
 const REPORT = /^@@report (.*)$/m;
 
 async function inProcess(command, args, signal) {
@@ -42,7 +45,10 @@ async function inProcess(command, args, signal) {
   return JSON.parse(report);
 }
 
-/** Without `nodejs_compat`: nothing of Node's is there. `SELF` is the worker itself, so that each request comes in from outside. */
+/**
+ * `nodejs_compat` is off, so Node's modules are missing. `SELF` is the worker itself, so that each request comes from
+ * outside.
+ */
 const CONFIG = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "suite", worker = .worker)],
@@ -68,7 +74,7 @@ async function inWorker(file, signal) {
   try {
     const [, port] = await workerd.printed(/"event":"listen","socket":"http","port":(\d+)/);
     const response = await fetch(`http://127.0.0.1:${port}/`, { signal });
-    if (!response.ok) throw new Error(`answers ${response.status}: ${await response.text()}${workerd.output()}`);
+    if (!response.ok) throw new Error(`responded ${response.status}: ${await response.text()}${workerd.output()}`);
     return await response.json();
   } finally {
     stop.abort();

@@ -1,9 +1,12 @@
-/** What runs where. A suite is a file of tests as vitest runs it, or one of `suites/`, which only use what every runtime has. */
+/**
+ * Which suites run in which runtimes. A suite is a vitest file, or a file of `suites/`, which uses only what every
+ * runtime has.
+ */
 
 const NODE_SERVERS = ['node', 'bun', 'deno'];
 const EVERYWHERE = [...NODE_SERVERS, 'workerd'];
-const IS_NODES = 'it is mounted on a server of Node';
-const IS_HTTP2 = "it asks by Node's client of HTTP/2, which Deno ends the process of, and workerd does not have";
+const IS_NODES = 'it needs a Node server';
+const IS_HTTP2 = "it uses Node's HTTP/2 client, which ends the process in Deno, and which workerd does not have";
 
 export const SUITES = [
   { name: 'direct calls', file: 'suites/direct.ts', kinds: EVERYWHERE },
@@ -14,11 +17,11 @@ export const SUITES = [
     name: 'h3',
     file: 'suites/h3.ts',
     kinds: ['bun', 'deno', 'workerd'],
-    why: 'on Node it is mounted on a server of Node',
+    why: 'in Node it needs a Node server',
   },
   adapter('elysia', 'elysia', NODE_SERVERS, 'it compiles its routes from strings, which workerd does not allow'),
   adapter('h3 on node:http', 'h3', NODE_SERVERS, IS_NODES),
-  adapter('node:http, connect', 'node-suite', NODE_SERVERS, IS_NODES),
+  adapter('node:http, connect', 'node/suite', NODE_SERVERS, IS_NODES),
   adapter('express 4, 5', 'express', NODE_SERVERS, IS_NODES),
   adapter('fastify', 'fastify', NODE_SERVERS, IS_NODES),
   adapter('koa', 'koa', NODE_SERVERS, IS_NODES),
@@ -28,17 +31,20 @@ export const SUITES = [
   adapter('nest on fastify over HTTP/2', 'nest-http2', ['node', 'bun'], IS_HTTP2),
 ];
 
-/** Cases that do not hold in a runtime, by kind and suite, each with the reason. They are run all the same: one that holds after all is a fault. */
+/**
+ * Cases that fail in a runtime, by kind and suite, each with the reason. They are run too: a gap that passes is an
+ * error.
+ */
 export const GAPS = {
   deno: {
     'h3 on node:http': {
-      'I7: an answer that breaks off breaks off for its client, and is not executed again':
-        "h3 ends it behind Deno's node:http as if it were whole; h3 on Deno.serve does not",
+      'I7: a response breaks off: its client sees that, and the request is not executed again':
+        "h3 on Deno's node:http ends the response as if it were complete; h3 on Deno.serve does not",
     },
   },
 };
 
-/** @param why it is left out elsewhere */
+/** @param why the reason to leave it out of the other runtimes */
 function adapter(name, file, kinds, why) {
   return { name, file: `../adapters/${file}.test.ts`, kinds, why };
 }

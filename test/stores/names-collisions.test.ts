@@ -6,7 +6,7 @@ import { planFrom } from '../support/plan.ts';
 
 const LONG = 'x'.repeat(65_536);
 
-/** Among all pairs of these are ('a:b', 'c') and ('a', 'b:c'), and so for each separator. */
+/** The pairs of these names include ('a:b', 'c') and ('a', 'b:c'), and the same for other separators. */
 const NAMES = [
   '',
   ' ',
@@ -46,7 +46,7 @@ const NAMES = [
 const PAIRS = NAMES.flatMap((account) => NAMES.map((route) => ({ account, route })));
 
 describe('names in the memory store', () => {
-  it('S1: each pair of unlikely names has a counter of its own', () => {
+  it('S1: each pair of unusual names has its own counter', () => {
     const plan = planFrom(['5000/1m']);
     const store = createMemoryStore({ clock: createFakeClock(), maxKeys: 10_000 });
     for (const [i, { account, route }] of PAIRS.entries()) store.consume(account, route, plan, i + 1);
@@ -56,7 +56,7 @@ describe('names in the memory store', () => {
     expect(store.stats().keys).toBe(PAIRS.length);
   });
 
-  it('S1: no route is mistaken for the counter that all routes of an account share', () => {
+  it('S1: no route has the name of the counter that all routes of an account share', () => {
     const plan = planFrom(['5000/1m'], ['1000000/1m'], 'account');
     const store = createMemoryStore({ clock: createFakeClock(), maxKeys: 10_000 });
     for (const [i, { account, route }] of PAIRS.entries()) store.consume(account, route, plan, i + 1);
@@ -69,7 +69,7 @@ describe('names in the memory store', () => {
     }
   });
 
-  it('S1: nor where that route counts All methods by itself, or is reset', () => {
+  it('S1: the same if that route counts All methods by itself, or is reset', () => {
     const [shared, apart] = [planFrom([], ['9/1m'], 'account'), planFrom([], ['9/1m'])];
     for (const route of NAMES) {
       const store = createMemoryStore({ clock: createFakeClock(), maxKeys: 16 });
@@ -81,7 +81,7 @@ describe('names in the memory store', () => {
     }
   });
 
-  it('S14: a reset of one pair, of one account or of one route reaches no other', () => {
+  it('S14: resetting a pair, an account or a route does not reset others', () => {
     const plan = planFrom(['1/1m']);
     for (const target of [
       { account: '__proto__', route: 'constructor' },
@@ -103,7 +103,7 @@ describe('names in the memory store', () => {
     }
   });
 
-  it('S1: any two different pairs of strings are different counters', () => {
+  it('S1: two different pairs of strings always have different counters', () => {
     const name = fc.string({ unit: 'binary', maxLength: 8 });
     const plan = planFrom(['2/1m'], ['9/1h'], 'account');
     fc.assert(
@@ -129,7 +129,7 @@ describe('names in the memory store', () => {
     const expected = routes.map((_, i) => 1000 - (i + 1));
     expect(left()).toEqual(expected);
 
-    // One from the middle goes and comes back; the others keep their place.
+    // One in the middle is reset and used again. The others do not change.
     store.reset({ account: 'a', route: routes[3] });
     expect(left()).toEqual(expected.with(3, 1000));
     store.consume('a', routes[3] as string, plan, 7);

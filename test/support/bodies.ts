@@ -1,17 +1,18 @@
 import fc from 'fast-check';
 import { createFingerprinter, type Fingerprint, type RequestHead } from '../../src/http/fingerprint/fingerprint.ts';
 
-/** A part of a multipart body, as it is written. */
+/** A part of a multipart body before it is encoded. */
 export interface WrittenPart {
-  /** Lines, without their line breaks. */
+  /** Header lines without their line breaks. */
   readonly headers: readonly (string | Uint8Array)[];
   readonly content: Uint8Array | string;
 }
 
+/** The input of {@link multipart}. */
 export interface Written {
   readonly boundary: string;
   readonly parts: readonly WrittenPart[];
-  /** With its line break. */
+  /** Includes its line break. */
   readonly preamble?: string;
   readonly epilogue?: string;
 }
@@ -42,7 +43,7 @@ export const file = (
   content,
 });
 
-/** The bytes in chunks of the given lengths, over and over. */
+/** Cuts the bytes into chunks of the given lengths; the list of lengths is repeated. */
 export function* inChunks(bytes: Uint8Array, lengths: readonly number[] = [65_536]): Generator<Uint8Array> {
   for (let at = 0, i = 0; at < bytes.length; i++) {
     const length = lengths[i % lengths.length] as number;
@@ -51,8 +52,8 @@ export function* inChunks(bytes: Uint8Array, lengths: readonly number[] = [65_53
   }
 }
 
-/** Of a body in one piece or in chunks. */
-export function printOf(
+/** Makes the fingerprint of a request with this body, passed in one piece or in chunks of `lengths`. */
+export function makeFingerprint(
   body: Uint8Array | string,
   contentType: string | undefined,
   {
@@ -78,18 +79,18 @@ export function printOf(
 
 export const multipartType = (boundary: string): string => `multipart/form-data; boundary=${boundary}`;
 
-/** Lengths of chunks: often tiny, so that every seam falls everywhere. */
+/** Lengths of chunks; often tiny, so that a cut can fall on every byte. */
 export const chunkLengths = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 });
 
 const BOUNDARY_CHARACTERS = "0123456789abcXYZ'()+_,-./:=?".split('');
+/** Valid boundaries, in quotes. */
 export const boundaries = fc
   .string({ unit: fc.constantFrom(...BOUNDARY_CHARACTERS), minLength: 1, maxLength: 70 })
   .map((boundary) => `"${boundary}"`);
 
-/** Without quotes. */
-export const bare = (boundary: string): string => boundary.slice(1, -1);
+export const unquoted = (boundary: string): string => boundary.slice(1, -1);
 
-/** Content that looks like structure. */
+/** Content that looks like the structure of a multipart body. */
 export const contents = (boundary: string): fc.Arbitrary<Uint8Array> => {
   const fragments = [
     '\r',

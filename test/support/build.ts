@@ -6,14 +6,14 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Where the build says how it ended: see `built.ts`. */
+    /** The file with the result of the build: see `built.ts`. */
     build: { readonly result: string };
   }
 }
 
 /**
- * Builds the package once: the process and the packed files are tested as they are shipped. Tests of other projects run in the
- * meantime; those that need the build wait for it in `built.ts`.
+ * Builds the package once, because the process and the package are tested as they are published. Tests of other
+ * projects run in the meantime; those that need the build wait for it in `built.ts`.
  */
 export function setup(project: TestProject): () => Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-build-'));

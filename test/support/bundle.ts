@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
-/** Bundles a TypeScript file of `test/support`, all that it imports included, so that a child process can run it. */
+/** Bundles a TypeScript file of `test/support` with all its imports, so that a child process can run it. */
 export async function bundle(file: string): Promise<string> {
   const outfile = join(mkdtempSync(join(tmpdir(), 'headgate-bundle-')), 'main.cjs');
   await build({

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A certificate for 127.0.0.1 that is its own authority, made anew: no key stands in the repository, and none expires there. */
+/**
+ * A new self-signed certificate for 127.0.0.1. The repository then contains no key, and no certificate that expires.
+ */
 export interface Certificate {
   readonly certFile: string;
   readonly keyFile: string;
@@ -46,7 +48,7 @@ export function createCertificate(): Certificate {
   return { certFile, keyFile, cert, key, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** ASN.1 as it stands in a certificate: tag, length, content. */
+/** Encodes ASN.1 in DER, as in a certificate: tag, length, content. */
 function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;

@@ -7,9 +7,9 @@ const ID = { scope: 'app', key: 'k' };
 const LEASE_MS = 1_000;
 const COMMON = { fingerprint: 'f', retentionMs: 86_400_000 };
 
-/** How one attempt goes, if nothing is in its way. */
+/** What one attempt does, if the store grants it the claim. */
 export interface Fate {
-  /** Where it dies, or gives the key back. */
+  /** How it ends: it completes, dies at some point, or releases the key. */
   readonly ends:
     | 'done'
     | 'dead before dispatch'
@@ -17,10 +17,10 @@ export interface Fate {
     | 'dead after the effect'
     | 'own 429'
     | 'refused by the provider';
-  /** Asks for the mark with the claim. */
+  /** Dispatches with the same command that claims. */
   readonly fused: boolean;
   readonly extends: boolean;
-  /** Commands of which a second copy is under way, and arrives when it likes. */
+  /** Commands that are sent a second time; the copy may arrive at any time. */
   readonly twice: readonly ('begin' | 'extend' | 'dispatch' | 'complete' | 'abandon')[];
 }
 
@@ -46,15 +46,15 @@ export const fate: fc.Arbitrary<Fate> = fc.record({
   ]),
 });
 
-/** What happened in the world, whatever the store says of it. */
+/** What really happened, independent of the store's records. */
 export interface Witness {
   /** Attempts that had the effect. */
   readonly effects: string[];
-  /** Results that clients were given. */
+  /** Results that clients got. */
   readonly answers: KeptResult[];
 }
 
-/** A few attempts at one key, and a clock that ends leases in between: everything in the order that the scheduler likes. */
+/** A few attempts at one key, and a clock that ends leases meanwhile. The scheduler chooses the order of everything. */
 export class Attempts {
   readonly witness: Witness = { effects: [], answers: [] };
 
@@ -65,16 +65,16 @@ export class Attempts {
     readonly onOrphan: OnOrphan,
   ) {}
 
-  /** Lets them all live, and the lease run out `lapses` times. */
+  /** Runs all attempts, and advances the clock by one lease `lapses` times. */
   async run(fates: readonly Fate[], lapses: number): Promise<void> {
     const attempts = fates.map((each, i) => this.#attempt(`t${i}`, each));
     const time = Array.from({ length: lapses }, () => this.#soon('lapse', () => this.clock.advance(LEASE_MS)));
     await this.scheduler.waitFor(Promise.all([...attempts, ...time]));
-    // Copies that are still under way.
+    // Waits for copies that have not arrived.
     await this.scheduler.waitIdle();
   }
 
-  /** One more retry, when all is quiet. */
+  /** One more retry, after everything has ended. */
   async retry(onOrphan = this.onOrphan): Promise<{ readonly kind: string; readonly result?: KeptResult }> {
     this.clock.advance(LEASE_MS);
     const command = { ...COMMON, token: 'last', leaseMs: LEASE_MS, onOrphan, dispatch: false };
@@ -88,16 +88,16 @@ export class Attempts {
       return this.#soon(`${token} ${name}`, command);
     };
 
-    const begun = await send('begin', () =>
+    const claim = await send('begin', () =>
       this.store.begin(ID, { ...common, leaseMs: LEASE_MS, onOrphan: this.onOrphan, dispatch: fused }),
     );
-    if (begun.kind === 'settled') this.witness.answers.push(begun.result);
-    if (begun.kind !== 'claimed') return;
-    const { generation } = begun;
-    const held = { ...common, leaseMs: LEASE_MS, generation };
+    if (claim.kind === 'settled') this.witness.answers.push(claim.result);
+    if (claim.kind !== 'claimed') return;
+    const { generation } = claim;
+    const ownerCommand = { ...common, leaseMs: LEASE_MS, generation };
     if (ends === 'dead before dispatch') return;
     if (renews) {
-      const renewed = await send('extend', () => this.store.extend(ID, held));
+      const renewed = await send('extend', () => this.store.extend(ID, ownerCommand));
       if (renewed.kind === 'settled') this.witness.answers.push(renewed.result);
       if (renewed.kind !== 'ok') return;
     }
@@ -105,8 +105,8 @@ export class Attempts {
       await send('abandon', () => this.store.abandon(ID, { ...common, generation }));
       return;
     }
-    if (!begun.dispatched) {
-      const marked = await send('dispatch', () => this.store.dispatch(ID, held));
+    if (!claim.dispatched) {
+      const marked = await send('dispatch', () => this.store.dispatch(ID, ownerCommand));
       if (marked.kind === 'settled') this.witness.answers.push(marked.result);
       if (marked.kind !== 'ok') return;
     }
@@ -115,14 +115,14 @@ export class Attempts {
       await send('abandon', () => this.store.abandon(ID, { ...common, generation }));
       return;
     }
-    // Any time may pass between dispatch and effect.
-    await this.#soon(`${token} has the effect`, () => this.witness.effects.push(token));
+    // Any time may pass between the dispatch and the effect.
+    await this.#soon(`${token} causes the effect`, () => this.witness.effects.push(token));
     if (ends === 'dead after the effect') return;
     const result = { status: '200', value: token };
-    const kept = await send('complete', () => this.store.complete(ID, { ...common, result }));
-    // With no store loss an outcome is never lost.
-    if (kept.kind === 'lost') throw new Error(`${token}'s outcome was lost`);
-    this.witness.answers.push(kept.kind === 'superseded' ? kept.result : result);
+    const completed = await send('complete', () => this.store.complete(ID, { ...common, result }));
+    // A store that loses no data never loses an outcome.
+    if (completed.kind === 'lost') throw new Error(`${token}'s outcome was lost`);
+    this.witness.answers.push(completed.kind === 'superseded' ? completed.result : result);
   }
 
   #soon<T>(label: string, run: () => T | Promise<T>): Promise<T> {

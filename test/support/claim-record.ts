@@ -1,6 +1,6 @@
 import type { ClaimRecord } from '../../src/core/claim.ts';
 
-/** A claim that attempt `a` holds for the request `f` at `now`: its lease runs, nothing is dispatched. */
+/** A claim that attempt `a` holds for the request `f` at `now`. Its lease has not expired, and it is not dispatched. */
 export function runningClaim(now: number): ClaimRecord {
   return {
     state: 'in_progress',

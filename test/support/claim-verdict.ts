@@ -1,7 +1,10 @@
 import { expect } from 'vitest';
 import type { Attempts } from './claim-attempts.ts';
 
-/** At most one effect where orphans are rejected (I9), one result for all (I10), and no key that is stuck. */
+/**
+ * Checks that there is at most one effect if orphans are rejected (I9), one result for all (I10), and that the key is
+ * not stuck.
+ */
 export async function judgeRace(attempts: Attempts): Promise<void> {
   const { effects, answers } = attempts.witness;
   if (attempts.onOrphan === 'reject') expect(effects.length).toBeLessThanOrEqual(1);

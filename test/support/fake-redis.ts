@@ -1,14 +1,17 @@
 import { createServer, type Socket } from 'node:net';
 import { afterFile } from './after-file.ts';
 
-/** What a fake server says to a command, as it stands on the wire; undefined: what a healthy one would. */
+/** The reply of a fake server to a command, in the bytes of the protocol. Undefined means the usual reply. */
 export type Says = (command: readonly string[]) => string | undefined;
 
 export const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 
 const HANDSHAKE = '# Server\r\nredis_version:7.4.0\r\nloading:0\r\n';
 
-/** A server that speaks just enough of Redis to be connected to, and says what no healthy one would. */
+/**
+ * Starts a server that implements only the Redis handshake, and otherwise sends the replies of the test. Returns its
+ * port.
+ */
 export async function startFakeRedis(says: Says): Promise<number> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -18,10 +21,10 @@ export async function startFakeRedis(says: Says): Promise<number> {
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1');
       for (;;) {
-        const found = takeCommand(received);
-        if (found === undefined) return;
-        received = received.slice(found.length);
-        socket.write(says(found.command) ?? usual(found.command));
+        const parsed = takeCommand(received);
+        if (parsed === undefined) return;
+        received = received.slice(parsed.length);
+        socket.write(says(parsed.command) ?? usual(parsed.command));
       }
     });
   });

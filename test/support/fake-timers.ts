@@ -1,4 +1,4 @@
-import type { Timers } from '../../src/idempotency/idempotency.ts';
+import type { Timers } from '../../src/idempotency/timers.ts';
 
 interface Call {
   readonly at: number;
@@ -6,13 +6,13 @@ interface Call {
   readonly call: () => void;
 }
 
-/** Time that moves only when it is told to, and calls back on its way. */
+/** A clock and timers that move only when a test moves them. */
 export interface FakeTimers extends Timers {
-  /** Calls that have not come, and were not cancelled. */
+  /** Number of timers that have not fired, and were not cancelled. */
   readonly waiting: number;
-  /** Moves by `ms`, and lets everything that comes due run to its end. */
+  /** Moves by `ms`, and fires every timer that becomes due, each to its end. */
   advance(ms: number): Promise<void>;
-  /** Moves to the next call, if there is one. */
+  /** Moves to the next timer and fires it. Resolves to false if there is none. */
   step(): Promise<boolean>;
 }
 
@@ -54,7 +54,7 @@ export function createFakeTimers(start = 1_000_000): FakeTimers {
   };
 }
 
-/** Everything that waits for nothing but its turn has had it. */
+/** Waits until every promise that can settle now has settled. */
 export async function settled(): Promise<void> {
   await turn();
   await turn();

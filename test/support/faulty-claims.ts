@@ -3,20 +3,21 @@ import type { ClaimStore } from '../../src/core/ports.ts';
 export type CommandName = 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon' | 'inspect';
 
 /**
- * What becomes of a command: `lost` on its way; `unheard`, carried out, but its reply lost; `late`, given up by its sender, carried out when it
- * is delivered; `hung` until it is delivered.
+ * What happens to a command. `lost`: it never arrives. `unheard`: it is executed, but its reply is lost. `late`: its
+ * sender gives up, and it is executed when the test calls `deliver`. `hung`: its sender waits until the test calls
+ * `deliver`.
  */
-export type Fate = 'ok' | 'lost' | 'unheard' | 'late' | 'hung';
+export type Delivery = 'ok' | 'lost' | 'unheard' | 'late' | 'hung';
 
-/** A claim store behind a bad line. */
+/** A claim store behind an unreliable connection. */
 export interface FaultyClaims extends ClaimStore {
   /** Every command that was sent, in order. */
   readonly sent: CommandName[];
-  /** What becomes of the next commands of that name; `ok` when none is left. */
-  next(command: CommandName, ...fates: Fate[]): void;
-  /** What becomes of all commands that have no fate of their own. */
-  always: Fate;
-  /** Carries out what is late or hung. */
+  /** What happens to the next commands of that name; the commands after them follow `always`. */
+  next(command: CommandName, ...deliveries: Delivery[]): void;
+  /** What happens to all commands for which `next` says nothing. */
+  always: Delivery;
+  /** Executes the commands that are late or hung. */
   deliver(): void;
   closed: boolean;
 }
@@ -24,18 +25,18 @@ export interface FaultyClaims extends ClaimStore {
 export class LineError extends Error {}
 
 export function createFaultyClaims(store: ClaimStore): FaultyClaims {
-  const fates = new Map<CommandName, Fate[]>();
-  const held: (() => void)[] = [];
+  const deliveries = new Map<CommandName, Delivery[]>();
+  const undelivered: (() => void)[] = [];
   const faulty = {
     synchronous: false,
     sent: [] as CommandName[],
-    always: 'ok' as Fate,
+    always: 'ok' as Delivery,
     closed: false,
-    next(command: CommandName, ...next: Fate[]) {
-      fates.set(command, [...(fates.get(command) ?? []), ...next]);
+    next(command: CommandName, ...next: Delivery[]) {
+      deliveries.set(command, [...(deliveries.get(command) ?? []), ...next]);
     },
     deliver() {
-      for (const carryOut of held.splice(0)) carryOut();
+      for (const execute of undelivered.splice(0)) execute();
     },
     close() {
       faulty.closed = true;
@@ -45,20 +46,20 @@ export function createFaultyClaims(store: ClaimStore): FaultyClaims {
     (name: CommandName) =>
     async (...args: unknown[]): Promise<unknown> => {
       faulty.sent.push(name);
-      const carryOut = () => (store[name] as (...args: unknown[]) => unknown)(...args);
-      switch (fates.get(name)?.shift() ?? faulty.always) {
+      const execute = () => (store[name] as (...args: unknown[]) => unknown)(...args);
+      switch (deliveries.get(name)?.shift() ?? faulty.always) {
         case 'ok':
-          return carryOut();
+          return execute();
         case 'lost':
           throw new LineError(`${name} was lost`);
         case 'unheard':
-          await carryOut();
+          await execute();
           throw new LineError(`${name} was not heard`);
         case 'late':
-          held.push(carryOut);
+          undelivered.push(execute);
           throw new LineError(`${name} is late`);
         case 'hung':
-          return new Promise((resolve) => held.push(() => resolve(carryOut())));
+          return new Promise((resolve) => undelivered.push(() => resolve(execute())));
       }
     };
   const commands = Object.fromEntries(

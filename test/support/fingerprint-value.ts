@@ -1,8 +1,8 @@
 import type { IdempotentRequest } from '../../src/index.ts';
 
-/** What makes two requests the same, for this account; of what `idempotentRequest` of an adapter found. */
-export async function fingerprintValue(found: unknown, account = 'a'): Promise<string> {
-  const { fingerprint } = (found ?? {}) as Partial<IdempotentRequest>;
-  if (fingerprint === undefined) throw new Error('no key, or a fault');
+/** The fingerprint for this account, of the result of an adapter's `idempotentRequest`. */
+export async function fingerprintValue(request: unknown, account = 'a'): Promise<string> {
+  const { fingerprint } = (request ?? {}) as Partial<IdempotentRequest>;
+  if (fingerprint === undefined) throw new Error('the request has no key, or a malformed one');
   return (typeof fingerprint === 'function' ? await fingerprint(account) : fingerprint).value;
 }

@@ -12,7 +12,7 @@ import { type Ask, eventually, type Reply, send } from './raw-http.ts';
 
 export const HEADGATE = fileURLToPath(new URL('../../dist/headgate.cjs', import.meta.url));
 
-/** The token of the key that `configOf` gives to application `app_1`. */
+/** The token of the key of application `app_1` in `configOf`. */
 export const TOKEN = 'hg_test_token_0123456789abcdef';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -25,7 +25,7 @@ export interface Exit {
 export interface Output extends Exit {
   readonly stdout: string;
   readonly stderr: string;
-  /** Both, for what may stand on either. */
+  /** Both together, for text that may be on either. */
   readonly all: string;
 }
 
@@ -35,12 +35,12 @@ export interface Gateway {
   readonly process: ChildProcess;
   readonly exited: Promise<Exit>;
   output(): string;
-  /** The lines of the log that are JSON. */
+  /** The lines of the output that are JSON. */
   log(): Record<string, unknown>[];
-  /** A request with the standard key; `headers` may replace it, `'x-api-key': undefined` leaves it out. */
+  /** Sends a request with the standard key. `headers` may replace the key; `'x-api-key': undefined` leaves it out. */
   ask(method: string, path: string, headers?: OutgoingHttpHeaders, more?: Partial<Ask>): Promise<Reply>;
   signal(signal: NodeJS.Signals): void;
-  /** SIGTERM, then its exit; SIGKILL after ten seconds. */
+  /** Sends SIGTERM and waits for the exit; sends SIGKILL after ten seconds. */
   stop(): Promise<Exit>;
 }
 
@@ -79,7 +79,9 @@ export function writeConfig(config: Config | string): string {
   return file;
 }
 
-/** A whole config around what the test is about: one key, application `app_1`, accounts `acc_1` to `acc_9` of provider `mock`. */
+/**
+ * A complete config, with `rest` over it: one key, application `app_1`, accounts `acc_1` to `acc_9` of provider `mock`.
+ */
 export function configOf(upstream: string, rest: Config = {}): Config {
   return {
     upstream,
@@ -98,7 +100,7 @@ export function configOf(upstream: string, rest: Config = {}): Config {
   };
 }
 
-/** A port that nothing holds, below the range that the system gives out by itself. */
+/** A free port, below the range from which the system assigns ports. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 12_000 + Math.floor(Math.random() * 18_000);
@@ -137,7 +139,7 @@ function spawnHeadgate(args: readonly string[], cwd: string, env: NodeJS.Process
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Runs the command to its end; killed (code null) where it has none within ten seconds. */
+/** Runs the command to its end. After ten seconds it is killed; its code is then null. */
 export async function runHeadgate(args: readonly string[], cwd = scratchFolder()): Promise<Output> {
   const { child, exited, stdout, stderr } = spawnHeadgate(args, cwd);
   const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
@@ -146,7 +148,10 @@ export async function runHeadgate(args: readonly string[], cwd = scratchFolder()
   return { ...exit, stdout: stdout(), stderr: stderr(), all: `${stdout()}\n${stderr()}` };
 }
 
-/** `serve` on free ports, ready: /healthz has answered. The config's own ports stand where it names them; `env` goes over this process's own. */
+/**
+ * Runs `serve` on free ports, unless the config names others, and waits until /healthz responds.
+ * @param env is added to the environment of this process
+ */
 export async function startGateway(
   config: Config,
   flags: readonly string[] = [],
@@ -165,7 +170,7 @@ export async function startGateway(
   }
 }
 
-/** `serve` with these flags alone; `port` is where it should listen. */
+/** Runs `serve` with only these flags, and waits until /healthz responds on `port`. */
 export async function serve(
   flags: readonly string[],
   port: number,
@@ -174,12 +179,12 @@ export async function serve(
 ): Promise<Gateway> {
   const { child, exited, stdout, stderr } = spawnHeadgate(['serve', ...flags], scratchFolder(), env);
   const output = () => `${stdout()}\n${stderr()}`;
-  let gone: Exit | undefined;
+  let ended: Exit | undefined;
   void exited.then((exit) => {
-    gone = exit;
+    ended = exit;
   });
   await eventually(async () => {
-    if (gone !== undefined) throw new Error(`It ended with ${gone.code ?? gone.signal} at start:\n${output()}`);
+    if (ended !== undefined) throw new Error(`It ended with ${ended.code ?? ended.signal} at start:\n${output()}`);
     return send(port, { path: '/healthz' }).then(
       (reply) => reply.status === 200,
       () => false,
@@ -193,7 +198,7 @@ export async function serve(
     output,
     log: () => output().split('\n').flatMap(parseLine),
     ask: (method, path, headers = {}, more = {}) =>
-      send(port, { method, path, headers: definedOf({ 'x-api-key': TOKEN, ...headers }), ...more }),
+      send(port, { method, path, headers: withoutUndefined({ 'x-api-key': TOKEN, ...headers }), ...more }),
     signal: (signal) => void child.kill(signal),
     stop: async () => {
       child.kill('SIGTERM');
@@ -205,7 +210,7 @@ export async function serve(
   };
 }
 
-function definedOf(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
+function withoutUndefined(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
 }
 
@@ -220,7 +225,7 @@ function parseLine(line: string): Record<string, unknown>[] {
 
 type Fields = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Holds that this is the error object, whole, with this status and type, and yields it. */
+/** Expects a complete error object with this status and type, and returns it. */
 export function expectProblem(
   reply: { readonly status: number; readonly headers: Fields; readonly text: string },
   status: number,
@@ -243,7 +248,7 @@ export function expectProblem(
   return problem;
 }
 
-/** The rate-limit headers as numbers, undefined where there is none. */
+/** The rate-limit headers as numbers; undefined for a missing header. */
 export function ratesOf(reply: { readonly headers: Fields }) {
   const number = (name: string) => (reply.headers[name] === undefined ? undefined : Number(reply.headers[name]));
   return {
@@ -254,5 +259,5 @@ export function ratesOf(reply: { readonly headers: Fields }) {
   };
 }
 
-/** What `ratesOf` yields where there is no such header at all. */
+/** The result of `ratesOf` for a response without any of these headers. */
 export const NO_RATES = { limit: undefined, remaining: undefined, reset: undefined, retryAfter: undefined };

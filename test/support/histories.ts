@@ -8,7 +8,7 @@ import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts
 import { createModel, type ModelDecision } from '../../src/testing/model.ts';
 import { planFrom } from './plan.ts';
 
-/** What of a decision the model also has. */
+/** The part of a decision that the model has too. */
 export interface Outcome {
   readonly accepted: boolean;
   readonly shown: WindowStatus | undefined;
@@ -16,7 +16,7 @@ export interface Outcome {
   readonly impossible: boolean;
 }
 
-/** What can live through a history beside the model. */
+/** What is compared with the model. */
 export interface Subject<D extends Outcome = Outcome> {
   consume(account: string, route: string, plan: Plan, cost: number): D;
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
@@ -27,18 +27,18 @@ export interface Subject<D extends Outcome = Outcome> {
 export interface ReplayOptions<D extends Outcome> {
   readonly create: (clock: FakeClock) => Subject<D>;
   /**
-   * Whether the subject still knows an instance that was over when the clock steps back into its life. A bounded store has swept it by
-   * then and may: there the clock steps back no further than to the last end that it has passed.
+   * Whether the subject still knows an instance that was over when the clock steps back into its time. A bounded store
+   * may have removed it. For such a store, the clock never steps back past the end of an instance.
    */
   readonly remembersWhatIsOver: boolean;
-  /** Called with each pair of answers; throws where they differ. */
+  /** Called with each pair of results. Must throw if they differ. */
   readonly compare: (actual: unknown, expected: unknown, step: string) => void;
 }
 
 const ACCOUNTS = ['a', 'b'];
 const ROUTES = ['r', 's'];
 
-/** Lets the subject and the model live through the same history, and compares all that they say. Returns the world as it is then. */
+/** Runs the same history on the subject and on the model, and compares all results. Returns the final state. */
 export function replay<D extends Outcome>(history: History, options: ReplayOptions<D>): World<D> {
   const world = new World(history, options);
   for (const [step, command] of history.commands.entries())
@@ -89,7 +89,7 @@ export class World<D extends Outcome> {
         this.clock.advance(command.ms);
         break;
       case 'edge':
-        this.#goToEdge(command.account, command.route, command.pick, command.offset);
+        this.#moveToEdge(command.account, command.route, command.pick, command.offset);
         break;
       case 'step-back':
         this.#stepBackTo(this.clock.now() - command.ms);
@@ -125,7 +125,7 @@ export class World<D extends Outcome> {
     this.#options.compare(this.subject.refund(actual), this.model.refund(expected), step);
   }
 
-  #goToEdge(account: string, route: string, pick: number, offset: number): void {
+  #moveToEdge(account: string, route: string, pick: number, offset: number): void {
     const windows = this.model.peek(account, route, this.planOf(route));
     if (windows.length === 0) return;
     const { durationMs, startedAt = this.clock.now() } = at(windows, pick);
@@ -138,7 +138,10 @@ export class World<D extends Outcome> {
   }
 }
 
-/** The kept histories, in the order in which they were found. Times are short and names speak: they are read by people. */
+/**
+ * The saved histories, in the order in which they were found. Their times are short, and their names say what they
+ * test.
+ */
 export function keptHistories(): { readonly name: string; readonly history: History }[] {
   const file = new URL('../regressions.json', import.meta.url);
   const kept = JSON.parse(readFileSync(file, 'utf8')) as readonly KeptHistory[];

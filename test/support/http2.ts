@@ -10,7 +10,7 @@ import { Readable } from 'node:stream';
 
 export interface Http2Server {
   readonly port: number;
-  /** Asks over one connection of HTTP/2 that all share. */
+  /** Sends all requests over one HTTP/2 connection. */
   fetch(request: Request): Promise<Response>;
   close(): Promise<void>;
 }
@@ -22,7 +22,8 @@ interface Listening {
 }
 
 /**
- * A real server of HTTP/2 on a free port of loopback: in the clear, or, with a certificate, over TLS, for clients of HTTP/1.1 too.
+ * Starts a real HTTP/2 server on a free port of 127.0.0.1. With a certificate it uses TLS, and also accepts HTTP/1.1
+ * clients.
  */
 export async function listenHttp2(
   listener: (request: never, response: never) => unknown,
@@ -36,8 +37,8 @@ export async function listenHttp2(
 }
 
 /**
- * A client of a server, to be called before that listens, and again when it does.
- * @param ca the certificate to trust, where the server speaks TLS
+ * Prepares a client of a server. Call it before the server listens, and call the result when the server listens.
+ * @param ca the certificate to trust, if the server uses TLS
  */
 export function http2Client(server: Listening, ca?: string): () => Http2Server {
   const sessions = new Set<ServerHttp2Session>();
@@ -67,7 +68,7 @@ async function fetchOver(client: ClientHttp2Session, request: Request): Promise<
     { endStream: !hasBody, signal: request.signal },
   );
   const responding = new Promise<[Headers, number]>((resolve, reject) => {
-    stream.on('error', reject).on('close', () => reject(new Error(`closed, with the code ${stream.rstCode}`)));
+    stream.on('error', reject).on('close', () => reject(new Error(`closed with code ${stream.rstCode}`)));
     stream.on('response', (fields) => {
       const headers = new Headers();
       for (const [name, value] of Object.entries(fields)) {

@@ -8,14 +8,14 @@ import { createMemoryClaimStore, type MemoryClaimStore } from '../../src/stores/
 import { createFakeTimers, type FakeTimers } from './fake-timers.ts';
 import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';
 
-/** A gateway of its own, on the store of all. */
+/** One gateway process; all of them share one store. */
 export interface Gateway {
   readonly idempotency: Idempotency;
   readonly line: FaultyClaims;
   readonly events: IdempotencyEvent[];
 }
 
-/** Some gateways in one world of one time. */
+/** Several gateways with one store and one clock. */
 export interface World {
   readonly timers: FakeTimers;
   readonly store: MemoryClaimStore;
@@ -44,7 +44,7 @@ export function createWorld(maxBytes = 64 * 1_048_576): World {
   };
 }
 
-/** An operation that ends when it is told to. */
+/** An operation that ends when the test calls `end` or `fail`. */
 export function createOperation<T>(): {
   readonly run: () => Promise<T>;
   readonly runs: number;

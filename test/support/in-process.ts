@@ -10,23 +10,23 @@ import { afterFile } from './after-file.ts';
 import { TOKEN } from './gateway.ts';
 import { type Ask, type Reply, send } from './raw-http.ts';
 
-/** A log in a file. */
+/** A log that writes to a file. */
 export interface LogFile {
   readonly log: Log;
-  /** Every whole line so far; lines are written a little later than they are logged. */
+  /** Every complete line so far. Lines are written a little later than they are logged. */
   lines(): Record<string, unknown>[];
 }
 
-/** A gateway in this very process, where coverage sees it. */
+/** A gateway in the process of the test, so that its coverage is measured. */
 export interface InProcess {
   readonly gateway: Gateway;
   readonly port: number;
   readonly adminPort: number;
   lines(): Record<string, unknown>[];
-  /** A request with the standard key; `'x-api-key': undefined` leaves it out. */
+  /** Sends a request with the standard key; `'x-api-key': undefined` leaves it out. */
   ask(method: string, path: string, headers?: OutgoingHttpHeaders, more?: Partial<Ask>): Promise<Reply>;
   metrics(): Promise<string>;
-  /** Stops it, once; how many requests were cut off. */
+  /** Stops the gateway once. Returns how many requests were cut off. */
   stop(): Promise<number>;
 }
 
@@ -47,7 +47,10 @@ export function openLog(): LogFile {
   return { log, lines };
 }
 
-/** On free ports, whatever the config says of them; without an admin listener where it says `admin: undefined`. */
+/**
+ * Starts a gateway on free ports, unless the config names others. `admin: undefined` starts it without an admin
+ * listener.
+ */
 export async function startInProcess(config: Record<string, unknown>): Promise<InProcess> {
   const anyPort = { host: '127.0.0.1', port: 0 };
   const { log, lines } = openLog();
@@ -74,7 +77,7 @@ export async function startInProcess(config: Record<string, unknown>): Promise<I
   };
 }
 
-/** Takes connections and never says a word: with `https://` in front of it, a handshake that has no end. */
+/** A server that accepts connections and sends nothing. With `https://`, the TLS handshake never ends. */
 export async function startMute(): Promise<{ readonly port: number; connections(): number; close(): Promise<void> }> {
   let count = 0;
   const sockets = new Set<{ destroy(): void }>();

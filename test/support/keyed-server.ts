@@ -20,14 +20,14 @@ import { type Listening, listen } from './listen.ts';
 import { type Reply, send } from './raw-http.ts';
 
 export interface KeyedServer extends Listening {
-  /** The claim store, behind a line that can be made bad. */
+  /** The claim store, behind a connection that a test can make unreliable. */
   readonly line: FaultyClaims;
   readonly idempotency: Idempotency;
   readonly limiter: Limiter;
   readonly events: GateEvent[];
   /** How often the handler ran. */
   readonly runs: number;
-  /** POSTs with the key `k` of the account `a` unless told otherwise. */
+  /** Sends a POST with the key `k` and the account `a`, unless `headers` has others. */
   post(path?: string, headers?: OutgoingHttpHeaders, body?: string | Buffer, signal?: AbortSignal): Promise<Reply>;
 }
 
@@ -36,11 +36,11 @@ export interface KeyedServerOptions {
   readonly allMethods?: string[];
   readonly gate?: Partial<GateOptions<IncomingMessage>>;
   readonly inConnect?: boolean;
-  /** Of HTTP/2; nothing is asked of `server` then. */
+  /** Serves HTTP/2. `server` is missing then. */
   readonly http2?: boolean;
 }
 
-/** {@link serveKeyed} for the tests of a file; `open` are those of the test that runs, which are closed behind it. */
+/** {@link serveKeyed} for the tests of a file. `open` are the servers of the current test; they are closed after it. */
 export function keyedServers(): { readonly serve: typeof serveKeyed; readonly open: readonly KeyedServer[] } {
   const open: KeyedServer[] = [];
   afterEach(async () => {
@@ -56,7 +56,7 @@ export function keyedServers(): { readonly serve: typeof serveKeyed; readonly op
   };
 }
 
-/** A real server with a gate that knows idempotency keys in front of a handler. */
+/** Starts a real server with a handler behind a gate that supports idempotency keys. */
 export async function serveKeyed(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   {
@@ -108,7 +108,7 @@ export async function serveKeyed(
       if (over2 === undefined) return send(listening.port, { method: 'POST', path, headers: all, body });
       const url = `http://127.0.0.1:${over2.port}${path}`;
       const init = { method: 'POST', headers: all as Record<string, string>, body, ...(signal && { signal }) };
-      return over2.fetch(new Request(url, init)).then(replyOf);
+      return over2.fetch(new Request(url, init)).then(toReply);
     },
     async close() {
       await listening.close();
@@ -118,7 +118,7 @@ export async function serveKeyed(
   };
 }
 
-async function replyOf(response: Response): Promise<Reply> {
+async function toReply(response: Response): Promise<Reply> {
   const body = await response.arrayBuffer().catch(() => undefined);
   const bytes = Buffer.from(body ?? new ArrayBuffer(0));
   const headers = Object.fromEntries(response.headers);

@@ -11,16 +11,16 @@ import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFaultyClaims } from './faulty-claims.ts';
 
-/** What a web handler may give back. */
-type Given = Response | undefined;
-type Handler = (request: Request, ...rest: unknown[]) => Given | Promise<Given>;
+/** A web handler may return undefined. */
+type Result = Response | undefined;
+type Handler = (request: Request, ...rest: unknown[]) => Result | Promise<Result>;
 
 export interface KeyedWebOptions {
   readonly settings?: SettingsInput;
   readonly gate?: Partial<GateOptions<Request>>;
 }
 
-/** A gate that knows idempotency keys in front of a handler of web requests, without a server. */
+/** A handler of web requests behind a gate that supports idempotency keys, without a server. */
 export function keyedWeb(handler: Handler, { settings = {}, gate: gateOptions }: KeyedWebOptions = {}) {
   const line = createFaultyClaims(createMemoryClaimStore());
   const idempotency = createIdempotency({ store: line, ...settings });
@@ -49,11 +49,11 @@ export function keyedWeb(handler: Handler, { settings = {}, gate: gateOptions }:
       return runs;
     },
     remaining: async () => (await limiter.peek({ account: 'a', route: 'POST' }))[0]?.remaining,
-    /** POSTs with the key `k` unless told otherwise. */
+    /** Sends a POST with the key `k`, unless `init` has another one. */
     async post(init: RequestInit = {}, ...rest: unknown[]): Promise<Response> {
       return (await fetch(postOf(init), ...rest)) as Response;
     },
-    /** Of the retry: what it got. */
+    /** Sends the same request again, and returns what is compared of the response. */
     async retry(init: RequestInit = {}): Promise<{ status: number; replayed: string | null; text: string }> {
       const response = (await fetch(postOf(init))) as Response;
       const replayed = response.headers.get('idempotency-replayed');

@@ -5,7 +5,7 @@ import { type Config, configOf, type Gateway, sha256, TOKEN } from './gateway.ts
 import { eventually, type Reply, rawRequest } from './raw-http.ts';
 import type { Seen, Upstream } from './upstream.ts';
 
-/** Passes through to the upstream, and is no part of what makes two requests the same: there it tells whose call it is. */
+/** A header that is forwarded to the upstream, where it identifies the call. It is not part of the fingerprint. */
 const MARK = 'x-test-key';
 
 /** Token of the second application. */
@@ -13,7 +13,9 @@ export const OTHER_TOKEN = 'hg_other_token_0123456789abcdef';
 
 export const freshKey = (): string => `key-${randomUUID()}`;
 
-/** A config whose routes are idempotent: the account stands in the query, in a header, in the body, or nowhere. */
+/**
+ * A config with idempotent routes. They read the account from the query, from a header, from the body, or have none.
+ */
 export function keyedConfig(upstream: string, rest: Config = {}): Config {
   return configOf(upstream, {
     keys: [
@@ -46,10 +48,10 @@ export function keyedConfig(upstream: string, rest: Config = {}): Config {
 
 export interface Mail {
   readonly method?: string;
-  /** Default: the route without an account. */
+  /** @default {@link OPEN}, the route without an account */
   readonly path?: string;
   readonly body?: string | Buffer;
-  /** Default: JSON. */
+  /** @default 'application/json' */
   readonly type?: string | undefined;
   readonly token?: string;
   readonly headers?: OutgoingHttpHeaders;
@@ -59,7 +61,7 @@ export const OPEN = '/api/v1/open';
 export const MESSAGES = '/api/v1/messages?account_id=acc_1';
 export const BODY = '{"to":"ann@example.com","subject":"Hello"}';
 
-/** A request with this idempotency key. */
+/** Sends a request with this idempotency key. */
 export function post(gateway: Gateway, key: string, mail: Mail = {}): Promise<Reply> {
   const { method = 'POST', path = OPEN, body = BODY, token = TOKEN, headers = {} } = mail;
   const type = 'type' in mail ? mail.type : 'application/json';
@@ -67,7 +69,7 @@ export function post(gateway: Gateway, key: string, mail: Mail = {}): Promise<Re
   return gateway.ask(method, path, all, { body });
 }
 
-/** The same in one chunk a piece, without a length. */
+/** As {@link post}, but without a Content-Length: one chunk per piece. */
 export function postChunked(gateway: Gateway, key: string, pieces: readonly (string | Buffer)[], mail: Mail = {}) {
   const { path = OPEN, token = TOKEN, type = 'application/json', headers = {} } = mail;
   const all = { 'idempotency-key': key, [MARK]: key, 'content-type': type, 'x-api-key': token, ...headers };
@@ -93,7 +95,7 @@ export function postChunked(gateway: Gateway, key: string, pieces: readonly (str
   });
 }
 
-/** The bytes of a request with this key, for a connection of the test's own. */
+/** The bytes of a request with this key, for a raw connection. */
 export const rawPost = (key: string, path = OPEN, headers: Record<string, string> = {}, body = BODY): string =>
   rawRequest(
     'POST',
@@ -102,11 +104,11 @@ export const rawPost = (key: string, path = OPEN, headers: Record<string, string
     body,
   );
 
-/** What reached the upstream with this key, oldest first. */
+/** The requests with this key that reached the upstream, oldest first. */
 export const callsOf = (upstream: Upstream, key: string): Seen[] =>
   upstream.seen.filter(({ headers }) => headers[MARK] === key);
 
-/** Waits until the upstream has the request's head. */
+/** Waits until the head of the request has reached the upstream. */
 export const reached = (upstream: Upstream, key: string, times = 1): Promise<true> =>
   eventually(() => callsOf(upstream, key).length >= times, `call ${times} of ${key} at the upstream`, 15_000);
 
@@ -114,7 +116,7 @@ export const reached = (upstream: Upstream, key: string, times = 1): Promise<tru
 const OWN =
   /^(date|set-cookie|connection|keep-alive|transfer-encoding|content-length|retry-after|x-request-id)$|ratelimit/;
 
-/** Names and values of what every replay has too, as they came. */
+/** The names and values of the fields that every replay must have too. */
 export function lasting({ rawHeaders }: Reply): [string, string][] {
   const fields = rawHeaders.flatMap((name, i) =>
     i % 2 === 0 ? [[name.toLowerCase(), rawHeaders[i + 1] as string] as [string, string]] : [],
@@ -122,13 +124,13 @@ export function lasting({ rawHeaders }: Reply): [string, string][] {
   return fields.filter(([name]) => !OWN.test(name) && name !== 'idempotency-replayed');
 }
 
-/** Holds that this is the original's own answer. */
+/** Expects the original response, not a replay. */
 export function expectOriginal(reply: Pick<Reply, 'status' | 'headers' | 'text'>, status = 200): void {
   expect({ status: reply.status, text: reply.text }).toMatchObject({ status });
   expect(reply.headers['idempotency-replayed']).toBeUndefined();
 }
 
-/** Holds that it is a replay of the original: its status, its fields, its body byte for byte, and nothing of this moment (I4). */
+/** Expects a replay of the original: the same status, fields and body, and no fields that belong to one moment (I4). */
 export function expectReplay(reply: Reply, original: Reply): void {
   expect({ status: reply.status, text: reply.text }).toEqual({ status: original.status, text: original.text });
   expect(reply.body.equals(original.body)).toBe(true);
@@ -137,7 +139,7 @@ export function expectReplay(reply: Reply, original: Reply): void {
   expect(Object.keys(reply.headers).filter((name) => /ratelimit|^retry-after$|^set-cookie$/.test(name))).toEqual([]);
 }
 
-/** Asks with the key again until the answer is neither a 409 `errors/conflict` nor a 503: what is in the way is over. */
+/** Sends the request again until the response is neither a 409 `errors/conflict` nor a 503. */
 export function settled(gateway: Gateway, key: string, mail: Mail = {}, withinMs = 20_000): Promise<Reply> {
   return eventually(
     async () => {

@@ -3,8 +3,8 @@ import type { SuiteServer } from '../../src/testing/index.ts';
 import { http2Client } from './http2.ts';
 
 /**
- * An application of Fastify on a free port of loopback, over the version of HTTP that it was made for.
- * @param ca its certificate, where it speaks TLS
+ * Starts a Fastify application on a free port of 127.0.0.1, over the HTTP version for which it was created.
+ * @param ca its certificate, if it uses TLS
  */
 export async function listenFastify(app: FastifyInstance, ca?: string): Promise<SuiteServer> {
   const client = app.initialConfig.http2 ? http2Client(app.server, ca) : undefined;

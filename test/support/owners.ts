@@ -12,27 +12,30 @@ import {
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createFakeTimers, type FakeTimers } from './fake-timers.ts';
 
-/** How long a command travels, there and back, and whether it or its reply is lost. What is not heard in time is given up. */
+/**
+ * How long a command and its reply travel, and whether one of them is lost. A sender gives up if the reply is not in
+ * time.
+ */
 export interface Trip {
   readonly lost: 'no' | 'there' | 'back';
   readonly thereMs: number;
   readonly backMs: number;
 }
 
-/** A process with one request: what it meets, and what becomes of it. */
+/** A process with one request: what it does, and what happens to it. */
 export interface Story {
   readonly startMs: number;
   readonly request: 'f' | 'g';
   readonly dispatch: 'explicit' | 'automatic';
-  /** Before dispatch, between dispatch and effect, after the effect. */
+  /** The times before the dispatch, between dispatch and effect, and after the effect. */
   readonly prepareMs: number;
   readonly effectMs: number;
   readonly finishMs: number;
   readonly outcome: 'value' | 'failure' | 'not_executed' | 'rejected_before';
-  /** Of each command in turn; those after the last one arrive well. */
+  /** One per command, in order. Commands after the last one arrive without a problem. */
   readonly trips: readonly Trip[];
   readonly diesAt: number | undefined;
-  /** It stands still, from when after its start and for how long. */
+  /** The process stalls: when, in ms after its start, and for how many ms. */
   readonly stall: readonly [number, number];
 }
 
@@ -40,7 +43,7 @@ export const LEASE_MS = 3_000;
 const DEADLINE_MS = 250;
 const GOOD: Trip = { lost: 'no', thereMs: 1, backMs: 1 };
 
-/** Of those that are in trouble. */
+/** A command with delays, or one that is lost. */
 const badTrip: fc.Arbitrary<Trip> = fc.record({
   lost: fc.constantFrom('no', 'no', 'there', 'back'),
   thereMs: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 12_000 })),
@@ -70,13 +73,13 @@ const story: fc.Arbitrary<Story> = fc.record({
 /** Up to four owners of one key. */
 export const stories: fc.Arbitrary<Story[]> = fc.array(story, { minLength: 1, maxLength: 4 });
 
-/** What a provider knows. It refuses what comes with an older generation than it has seen, where it fences. */
+/** The state of a provider. With `reconcile` it fences: it refuses a generation that is older than one it has seen. */
 export interface Provider {
   readonly effects: string[];
   fence: number;
 }
 
-/** A time that stands still, or ends, for one process only. */
+/** Timers that can stall, or stop, for one process only. */
 class ProcessTime implements Timers {
   dead = false;
   readonly #world: FakeTimers;
@@ -136,7 +139,7 @@ export class Owner {
     const { diesAt, startMs } = story;
     if (diesAt !== undefined) world.after(diesAt, () => (this.time.dead = true), true);
     this.idempotency = createIdempotency({
-      store: lineOf(store, story.trips, world, this.time),
+      store: withUnreliableConnection(store, story.trips, world, this.time),
       timers: this.time,
       leaseMs: LEASE_MS,
       waitMs: 5_000,
@@ -150,7 +153,7 @@ export class Owner {
     this.time.after(startMs, () => void this.#run());
   }
 
-  /** The one execution whose outcome it was told, if any. */
+  /** The name of the execution whose outcome this owner got, if any. */
   get outcome(): string | undefined {
     const { result } = this;
     if (result?.kind === 'executed' || result?.kind === 'replayed') return result.value;
@@ -192,8 +195,16 @@ export class Owner {
   }
 }
 
-/** A store at the end of a line that loses and delays, with a deadline in every begin that marks, as the Redis store has it. */
-function lineOf(store: ClaimStore, trips: readonly Trip[], world: FakeTimers, time: ProcessTime): ClaimStore {
+/**
+ * A store behind a connection that loses and delays commands. As in the Redis store, every begin that also dispatches
+ * has a deadline.
+ */
+function withUnreliableConnection(
+  store: ClaimStore,
+  trips: readonly Trip[],
+  world: FakeTimers,
+  time: ProcessTime,
+): ClaimStore {
   const left = [...trips];
   const send =
     (name: 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon') =>
@@ -230,7 +241,7 @@ function lineOf(store: ClaimStore, trips: readonly Trip[], world: FakeTimers, ti
   } as ClaimStore;
 }
 
-/** What was left of a world of owners, after all was over, and one more retry of the same request. */
+/** The state after all owners have ended, and after one more retry of the same request. */
 export interface End {
   readonly owners: readonly Owner[];
   readonly alive: readonly Owner[];
@@ -251,13 +262,13 @@ const CALM: Story = {
   stall: [0, 0],
 };
 
-/** Plays the stories of owners of one key under one policy. */
-export async function play(told: readonly Story[], policy: OnOrphan): Promise<End> {
+/** Runs the stories of several owners of one key, with one policy. */
+export async function play(all: readonly Story[], policy: OnOrphan): Promise<End> {
   const world = createFakeTimers();
   const store = createMemoryClaimStore({ clock: world });
   const provider: Provider = { effects: [], fence: 0 };
   const owner = (name: string, story: Story): Owner => new Owner(name, story, world, store, provider, policy);
-  const owners = told.map((story, index) => owner(`owner ${index}`, story));
+  const owners = all.map((story, index) => owner(`owner ${index}`, story));
   await world.advance(120_000);
   const retry = owner('retry', CALM);
   await world.advance(30_000);

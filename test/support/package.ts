@@ -14,17 +14,17 @@ export const manifest: {
   readonly peerDependencies: object;
 } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** Every subpath that is a module, `./express`, with its files. */
+/** Every subpath that is a module, such as `./express`, with its files. */
 export const subpaths = Object.entries(manifest.exports).filter(
   (entry): entry is [string, Conditions] => typeof entry[1] === 'object',
 );
 
-/** `./express` as users write it. */
+/** The subpath as users write it: `headgate/express` for `./express`. */
 export function nameOf(subpath: string): string {
   return subpath.replace('.', 'headgate');
 }
 
-/** The package as npm would publish it, in a folder of its own. */
+/** The package as npm would publish it, in a new folder. */
 export interface Packed {
   readonly folder: string;
   readonly archive: string;
@@ -43,13 +43,13 @@ export function pack(): Packed {
   return { folder, archive: join(folder, filename), files: files.map((file: { path: string }) => file.path) };
 }
 
-/** A project in `packed.folder` with the package installed, and what it has beside it. */
-export function install({ folder, archive }: Packed, name: string, beside: readonly string[]): string {
+/** Creates a project in the folder of the package, with the package and these other packages installed. */
+export function install({ folder, archive }: Packed, name: string, others: readonly string[]): string {
   const project = join(folder, name);
   const modules = join(project, 'node_modules');
   mkdirSync(join(modules, 'headgate'), { recursive: true });
   execFileSync('tar', ['-xzf', archive, '--strip-components=1', '-C', join(modules, 'headgate')]);
-  for (const other of ['lru-cache', ...beside]) {
+  for (const other of ['lru-cache', ...others]) {
     const from = join(ROOT, 'node_modules', other);
     if (!existsSync(from)) throw new Error(`${other} is not installed`);
     mkdirSync(dirname(join(modules, other)), { recursive: true });

@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import fastifyMultipart, { type MultipartFile } from '@fastify/multipart';
-// @ts-expect-error has no types
+// @ts-expect-error the package has no types
 import koaMulter from '@koa/multer';
 import Router from '@koa/router';
 import busboy from 'busboy';
@@ -21,7 +21,10 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { listenFastify } from './listen-fastify.ts';
 import type { Start } from './versions.ts';
 
-/** The account in the body and keys: whatever can want the body in front of its parser. */
+/**
+ * A gate with the account in the body, and with idempotency keys: both read the body before the framework's parser
+ * does.
+ */
 function gateFor<Request>(
   on: {
     idempotentRequest: (request: Request, options: { scope: string; maxBytes: number }) => unknown;
@@ -40,7 +43,7 @@ function gateFor<Request>(
   });
 }
 
-/** More than a window of HTTP/2 takes, and than a stream holds. */
+/** Larger than an HTTP/2 flow-control window and than the buffer of a stream. */
 const FILE = Buffer.alloc(1_500_000, Buffer.from([0, 255, 13, 10, 45, 45, 98]));
 const NAME = 'ü.bin';
 export const form = (): FormData => {
@@ -55,13 +58,13 @@ const found = (account: unknown, name: unknown, file: Buffer) => ({
   size: file.length,
   same: file.equals(FILE),
 });
-/** What every parser is to find in {@link form}. */
+/** What every parser must find in {@link form}. */
 export const FOUND = found('a', NAME, FILE);
 
-/** What a parser makes of a request. */
+/** Parses a request, and returns what {@link FOUND} has. */
 export type Parse = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** On `node:http` or `node:http2` itself, behind a gate. */
+/** Serves a parser behind a gate, directly on `node:http` or `node:http2`. */
 export const onServer =
   (parse: Parse): Start =>
   ({ serve }) =>
@@ -100,7 +103,7 @@ export const onFastifyApp =
     return listenFastify(app);
   };
 
-/** What middleware leaves on the request. */
+/** Runs a middleware, and reads what it has set on the request. */
 export const behind =
   (middleware: () => express.RequestHandler, read: (request: express.Request) => unknown): Parse =>
   (request, response) =>
@@ -110,16 +113,16 @@ export const behind =
     });
 
 export const upload = (options: multer.Options = {}) => multer({ defParamCharset: 'utf8', ...options }).single('file');
-/** From the disk, where the parser has left it. */
-function taken(path = ''): Buffer {
+/** Reads and removes a file that a parser wrote to the disk. */
+function readAndRemove(path = ''): Buffer {
   const bytes = readFileSync(path);
   rmSync(path);
   return bytes;
 }
 export const ofMulter = ({ body, file }: Pick<express.Request, 'body' | 'file'>) =>
-  found(body.account_id, file?.originalname, file?.buffer ?? taken(file?.path));
+  found(body.account_id, file?.originalname, file?.buffer ?? readAndRemove(file?.path));
 
-/** Real parsers of multipart forms that are to work over HTTP/1 and HTTP/2. */
+/** Real parsers of multipart forms; each must work over HTTP/1 and HTTP/2. */
 export const MULTIPART_PARSERS: Record<string, Start> = {
   multer: onServer(behind(upload, ofMulter)),
   'multer, to the disk': onServer(behind(() => upload({ dest: tmpdir() }), ofMulter)),
@@ -154,6 +157,6 @@ export const MULTIPART_PARSERS: Record<string, Start> = {
   ),
   formidable: onServer(async (request) => {
     const [fields, { file: [file] = [] }] = await formidable({}).parse(request);
-    return found(fields.account_id?.[0], file?.originalFilename, taken(file?.filepath));
+    return found(fields.account_id?.[0], file?.originalFilename, readAndRemove(file?.filepath));
   }),
 };

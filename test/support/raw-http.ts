@@ -1,15 +1,15 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 
-/** A whole answer, or as much of it as came before the connection broke. */
+/** A response, or the part of it that arrived before the connection broke. */
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in one flat list, as they came. */
+  /** Names and values in one flat list, as received. */
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
   readonly text: string;
-  /** The connection broke before the answer's end. */
+  /** Whether the connection broke before the end of the response. */
   readonly broken: boolean;
 }
 
@@ -18,11 +18,11 @@ export interface Ask {
   readonly path: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer;
-  /** Default: a connection of its own. */
+  /** @default a new connection */
   readonly agent?: Agent;
 }
 
-/** One request over node:http, its target sent as it is written. Rejects where no answer begins. */
+/** Sends one request with node:http; `path` is sent unchanged. Rejects if there is no response. */
 export function send(port: number, ask: Ask): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const { method = 'GET', path, headers = {}, body, agent } = ask;
@@ -46,10 +46,10 @@ export function send(port: number, ask: Ask): Promise<Reply> {
   });
 }
 
-/** An agent with one connection that is kept. */
+/** An agent with one connection that is reused. */
 export const oneConnection = (): Agent => new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Polls until `probe` yields something other than undefined or false. */
+/** Polls until `probe` returns something other than undefined, null and false, and returns that. */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
   what: string,
@@ -59,30 +59,30 @@ export async function eventually<T>(
   for (;;) {
     const value = await probe();
     if (value !== undefined && value !== null && value !== false) return value as Exclude<T, undefined | null | false>;
-    if (performance.now() > end) throw new Error(`Not within ${withinMs} ms: ${what}`);
+    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
     await pause(15);
   }
 }
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** An answer as it stood on the wire; its body is cut from the framing. */
+/** A response as received, with its body taken out of the framing. */
 export interface RawReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
 }
 
-/** A socket that says exactly what the test says. */
+/** A socket on which a test sends exact bytes. */
 export interface RawConnection {
   readonly socket: Socket;
   write(bytes: string | Buffer): void;
   received(): string;
-  /** Whole answers so far. */
+  /** The complete responses so far. */
   replies(): RawReply[];
-  /** Waits for so many whole answers. */
+  /** Waits for so many complete responses. */
   waitFor(count: number): Promise<RawReply[]>;
-  /** Settles when the other side has closed. */
+  /** Resolves when the other side has closed the connection. */
   readonly closed: Promise<void>;
   destroy(): void;
 }
@@ -107,7 +107,7 @@ export function openRaw(port: number): Promise<RawConnection> {
         received,
         replies,
         waitFor: async (count) => {
-          await eventually(() => replies().length >= count, `${count} answers, got: ${received()}`);
+          await eventually(() => replies().length >= count, `${count} responses, got: ${received()}`);
           return replies();
         },
         closed,
@@ -117,14 +117,14 @@ export function openRaw(port: number): Promise<RawConnection> {
   });
 }
 
-/** The bytes of a request with `host` and what else is given; a body gets its length. */
+/** The bytes of a request with `host` and these headers. If there is a body, Content-Length is added. */
 export function rawRequest(method: string, target: string, headers: Record<string, string> = {}, body = ''): string {
   const fields = Object.entries({ host: 'gateway.test', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   const length = body === '' ? '' : `content-length: ${Buffer.byteLength(body)}\r\n`;
   return `${method} ${target} HTTP/1.1\r\n${fields.join('')}${length}\r\n${body}`;
 }
 
-/** As many whole answers (none of them to a HEAD) as the text holds. */
+/** The complete responses in the text. None of them may be a response to HEAD. */
 function parseReplies(text: string): RawReply[] {
   const replies: RawReply[] = [];
   let rest = text;

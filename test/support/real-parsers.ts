@@ -4,13 +4,15 @@ import busboy from 'busboy';
 import formidable from 'formidable';
 import { inChunks } from './bodies.ts';
 
-/** What a framework's parser sees of a field: its values, of text and files alike; undefined where it refuses the body. */
+/**
+ * The values of a field, of text and of files, as a framework's parser reads them; undefined if it refuses the body.
+ */
 export type RealParser = (body: Uint8Array, type: string, name: string) => Promise<readonly string[] | undefined>;
 
-/** Stands for a file. */
+/** Replaces the content of a file. */
 export const FILE = '(a file)';
 
-/** Express with multer, Nest, Koa and most others stand on it. */
+/** The parser of multer (Express, Nest, Koa), and of most others. */
 const ofBusboy: RealParser = (body, type, name) =>
   new Promise((resolve) => {
     const seen: string[] = [];
@@ -28,7 +30,7 @@ const ofBusboy: RealParser = (body, type, name) =>
     }
   });
 
-/** Fastify's. */
+/** The parser of Fastify. */
 const ofFastify: RealParser = (body, type, name) =>
   new Promise((resolve) => {
     const seen: string[] = [];
@@ -64,7 +66,7 @@ const ofFormidable: RealParser = async (body, type, name) => {
   }
 };
 
-/** Node's own, and that of everything on the web's API: Hono, Next, Remix. */
+/** Node's own parser, and that of the frameworks on the web API: Hono, Next, Remix. */
 const ofFetch: RealParser = async (body, type, name) => {
   try {
     const form = await new Response(body, { headers: { 'content-type': type } }).formData();

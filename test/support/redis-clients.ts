@@ -5,7 +5,7 @@ import { createClient, createCluster } from 'redis';
 import { createClient as createClient5, createCluster as createCluster5 } from 'redis-5';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
 
-/** A client as its users configure it, connected, and how to let go of it. */
+/** A connected client, and the function that disconnects it. */
 export interface ConnectedClient {
   readonly client: RedisClient;
   disconnect(): void;
@@ -13,7 +13,7 @@ export interface ConnectedClient {
 
 export type Connect<Where> = (where: Where) => Promise<ConnectedClient>;
 
-/** Nothing is kept for later and nothing is sent twice, as `docs/redis.md` advises. */
+/** Commands are neither queued nor sent twice, as `docs/redis.md` advises. */
 const FAST = { enableOfflineQueue: false, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false };
 const FAST_CLUSTER = {
   redisOptions: FAST,
@@ -22,7 +22,7 @@ const FAST_CLUSTER = {
   retryDelayOnClusterDown: 0,
 };
 
-/** Connects to a port of loopback. Errors of the connection are the store's affair: here nobody logs them. */
+/** Connects to a port of 127.0.0.1. Errors of the connection are not logged: the store handles them. */
 export const CLIENTS: Record<string, Connect<number>> = {
   'ioredis by default': (port) => ofIoredis(new Redis({ port, host: '127.0.0.1' })),
   'ioredis that fails fast': (port) => ofIoredis(new Redis({ port, host: '127.0.0.1', ...FAST })),
@@ -30,7 +30,7 @@ export const CLIENTS: Record<string, Connect<number>> = {
   'node-redis that fails fast': (port) => ofNodeRedis(createClient({ url: urlOf(port), disableOfflineQueue: true })),
 };
 
-/** Connects to a cluster whose servers listen on these ports of loopback. */
+/** Connects to a cluster whose servers listen on these ports of 127.0.0.1. */
 export const CLUSTER_CLIENTS: Record<string, Connect<readonly number[]>> = {
   'ioredis Cluster by default': (ports) => ofIoredis(new Cluster(ports.map(nodeOf))),
   'ioredis Cluster that fails fast': (ports) => ofIoredis(new Cluster(ports.map(nodeOf), FAST_CLUSTER)),
@@ -45,7 +45,7 @@ export const CLUSTER_CLIENTS: Record<string, Connect<readonly number[]>> = {
     ),
 };
 
-/** The major versions before. */
+/** The previous major versions. */
 export const CLIENTS_5: Record<string, Connect<number>> = {
   'ioredis 5': (port) => ofIoredis(new Redis5({ port, host: '127.0.0.1' })),
   'node-redis 5': (port) => ofNodeRedis(createClient5({ url: urlOf(port) })),

@@ -4,18 +4,18 @@ import { type RedisServer, startRedis, until } from './redis-server.ts';
 const SLOTS = 16_384;
 const OPTIONS = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0'];
 
-/** A cluster of a test's own, to be treated badly. */
+/** A cluster for one test, which may damage it. */
 export interface RedisCluster {
   readonly masters: readonly RedisServer[];
   /** Copies of the first master. */
   readonly replicas: readonly RedisServer[];
   readonly ports: readonly number[];
-  /** The port of the master of a slot, as the server at `seenFrom` knows it. */
+  /** The port of the master of a slot, according to the server at `seenFrom`. */
   ownerOf(slot: number, seenFrom: number): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts masters that share the slots, and replicas of the first one; all of them know each other when this resolves. */
+/** Starts masters that share the slots, and replicas of the first master. Waits until all of them know each other. */
 export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<RedisCluster> {
   const servers: RedisServer[] = [];
   const start = async (): Promise<RedisServer> => {
@@ -38,7 +38,7 @@ export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<
   }
 }
 
-/** One command to the server on a port of loopback. */
+/** Sends one command to the server on a port of 127.0.0.1. */
 export async function tell(port: number, command: string, ...args: (string | number)[]): Promise<unknown> {
   const client = new Redis({ port, host: '127.0.0.1', maxRetriesPerRequest: 0 });
   client.on('error', () => {});
@@ -62,7 +62,7 @@ async function join(ports: readonly number[], masters: number): Promise<void> {
   await Promise.all(ports.map((port) => until(() => isJoined(port), 'the cluster is up')));
 }
 
-/** Makes a server the replica of a master, and waits until it has its data and everybody could elect it. */
+/** Makes a server the replica of a master, and waits until it has the data and can be elected. */
 async function follow(replica: number, master: number): Promise<void> {
   await tell(replica, 'CLUSTER', 'REPLICATE', await idOf(master));
   const isCopied = async (): Promise<boolean> =>

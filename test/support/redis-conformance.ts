@@ -3,12 +3,12 @@ import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import type { LimitStoreSubject } from '../../src/testing/limit-store-suite.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
 
-/** Random histories for one subject: more of them with HEADGATE_RUNS, as `npm run test:long` does it. */
+/** Number of random histories for one subject. HEADGATE_RUNS multiplies it, as in `npm run test:long`. */
 export const histories = (ordinarily: number): number => ordinarily * Number(process.env.HEADGATE_RUNS ?? 1);
 
 let stores = 0;
 
-/** Stores on one of `clients`, which is connected while the test file runs. */
+/** Creates stores on one of `clients`, which is connected before the tests of the file, and disconnected after them. */
 export function redisSubject<Where>(
   clients: Record<string, Connect<Where>>,
   name: string,

@@ -7,26 +7,26 @@ import { bundle } from './bundle.ts';
 import type { LoadLine, LoadOrder, StoreReport } from './redis-load-worker.ts';
 import { until } from './redis-server.ts';
 
-/** What a child process saw until its end, and how long it took to end. */
+/** The results of a child process, and how long it took to exit. */
 export interface LoadReport {
   readonly stores: readonly StoreReport[];
   readonly unhandled: number;
   readonly timers: number;
-  /** From the end of its work to its exit. */
+  /** Milliseconds from the end of its work to its exit. */
   readonly exitMs: number;
 }
 
 export interface LoadProcess {
-  /** Whether Redis decides for every client now, or for none of them. */
+  /** Waits until Redis decides for every client ('healthy'), or for none of them ('unhealthy'). */
   becomes(state: 'healthy' | 'unhealthy'): Promise<void>;
-  /** Ends its work, and waits for its exit, which nobody forces. */
+  /** Ends its work, and waits until it exits by itself. */
   end(): Promise<LoadReport>;
 }
 
-/** The end of a test: of that very one, which tests that run at a time tell only by their context. */
+/** The hook at the end of one test. It comes from the context of the test, because tests may run at the same time. */
 export type OnTestFinished = TestContext['onTestFinished'];
 
-/** Starts processes that ask and ask; for the top of a test file. */
+/** Starts processes that send checks. Call it at the top of a test file. */
 export function loadProcesses(): (order: LoadOrder, onTestFinished: OnTestFinished) => LoadProcess {
   let worker: string;
   beforeAll(async () => {

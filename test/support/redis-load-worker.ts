@@ -6,7 +6,7 @@ import type { OnStoreFailure } from '../../src/stores/shared/failover.ts';
 import { CLIENTS, type Connect } from './redis-clients.ts';
 import { Caller, type Outcome, startLoad } from './redis-load.ts';
 
-/** What a child process is to do until its input ends: ask by a store for each client, for every route in turn. */
+/** The work of a child process until its input ends: one store per client checks every route in turn. */
 export interface LoadOrder {
   readonly port: number;
   readonly clients: readonly string[];
@@ -16,7 +16,7 @@ export interface LoadOrder {
   readonly limits: Readonly<Record<string, string>>;
 }
 
-/** What one store saw. */
+/** The results of one store. */
 export interface StoreReport {
   readonly outcomes: Partial<Record<Outcome, number>>;
   readonly longestMs: number;
@@ -25,16 +25,16 @@ export interface StoreReport {
   readonly stats: RedisStoreStats;
 }
 
-/** A line of output: whether Redis decides now for a client, and at the end what all of them saw. */
+/** A line of output: whether Redis decides for a client now, or, at the end, the results of all stores. */
 export type LoadLine =
   | { readonly client: string; readonly healthy: boolean }
   | { readonly stores: readonly StoreReport[]; readonly unhandled: number; readonly timers: number };
 
-/** Longest that a client may take to let go of its own timers: ioredis waits 2 s for the other end of a socket. */
-const LET_GO_MS = 4_000;
+/** Longest time in which a client must end its own timers: ioredis waits 2 s for the other end of a socket. */
+const TIMERS_MS = 4_000;
 
 const order: LoadOrder = JSON.parse(process.argv[2] as string);
-const say = (line: LoadLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
+const print = (line: LoadLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const routes = Object.keys(order.limits);
 const plans = Object.fromEntries(
   Object.entries(order.limits).map(([route, limit]) => [route, createPlan([], parseLimit([limit]))]),
@@ -42,17 +42,17 @@ const plans = Object.fromEntries(
 let unhandled = 0;
 process.on('unhandledRejection', () => unhandled++);
 
-/** Says when its health changes. */
-class Watched extends Caller {
+/** Prints a line when the health of its store changes. */
+class WatchedCaller extends Caller {
   name = '';
   #healthy: boolean | undefined;
 
   override async check(route?: string): Promise<Outcome> {
     const outcome = await super.check(route);
-    // A rejection tells nothing: it may have been certain, and not been asked for.
+    // A rejection proves nothing: it may come from the local cache.
     if (outcome === 'rejected') return outcome;
     const healthy = outcome === 'accepted';
-    if (healthy !== this.#healthy) say({ client: this.name, healthy });
+    if (healthy !== this.#healthy) print({ client: this.name, healthy });
     this.#healthy = healthy;
     return outcome;
   }
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
   const connected = await Promise.all(order.clients.map((name) => (CLIENTS[name] as Connect<number>)(order.port)));
   const loads = connected.map(({ client }, i) => {
     const store = createRedisStore(client, { deadlineMs: order.deadlineMs, onStoreFailure: order.policy });
-    const caller = new Watched(store, plans);
+    const caller = new WatchedCaller(store, plans);
     caller.name = order.clients[i] as string;
     return startLoad(caller, { routes });
   });
@@ -71,7 +71,7 @@ async function main(): Promise<void> {
   await Promise.all(loads.map((load) => load.stop()));
   for (const { disconnect } of connected) disconnect();
   const timers = await timersLeft();
-  say({ stores: loads.map(({ caller }) => report(caller)), unhandled, timers });
+  print({ stores: loads.map(({ caller }) => report(caller)), unhandled, timers });
 }
 
 function report({ outcomes, longestMs, perInstance, perLocalInstance, store }: Caller): StoreReport {
@@ -86,9 +86,9 @@ function report({ outcomes, longestMs, perInstance, perLocalInstance, store }: C
   };
 }
 
-/** How many timers keep the process alive, once the clients have had the time to end theirs. Waits without a timer. */
+/** How many timers keep the process alive after the clients had time to end theirs. It waits without a timer. */
 async function timersLeft(): Promise<number> {
-  const end = performance.now() + LET_GO_MS;
+  const end = performance.now() + TIMERS_MS;
   for (;;) {
     const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
     if (timers === 0 || performance.now() > end) return timers;

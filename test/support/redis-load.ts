@@ -4,7 +4,7 @@ import { isHeadgateError } from '../../src/core/errors.ts';
 import type { Plan } from '../../src/core/plan.ts';
 import type { RedisStore } from '../../src/stores/redis/limits.ts';
 
-/** How one check was answered. */
+/** The outcome of one check. */
 export type Outcome =
   | 'accepted'
   | 'rejected'
@@ -15,18 +15,18 @@ export type Outcome =
 
 export const HEALTHY: readonly Outcome[] = ['accepted', 'rejected'];
 
-/** Asks, and keeps count of the answers, of the longest wait, and of what each window instance has let through. */
+/** Sends checks. Counts the outcomes, the longest wait, and the accepted checks per window instance. */
 export class Caller {
   readonly outcomes: Outcome[] = [];
-  /** Accepted by Redis, by route, limit, duration and start of the window. */
+  /** Checks that Redis accepted, by route, limit, duration and start of the window. */
   readonly perInstance = new Map<string, number>();
-  /** Accepted in its place by this process, likewise. */
+  /** Checks that this process accepted in place of Redis, by the same key. */
   readonly perLocalInstance = new Map<string, number>();
   longestMs = 0;
 
   constructor(
     readonly store: RedisStore,
-    /** Of every route, or of each. */
+    /** One plan for every route, or one per route. */
     readonly plan: Plan | Readonly<Record<string, Plan>>,
     readonly account = 'acc',
   ) {}
@@ -48,7 +48,7 @@ export class Caller {
       const plan = 'windows' in this.plan ? (this.plan as Plan) : (this.plan[route] as Plan);
       const decision = await this.store.consume(this.account, route, plan, 1);
       const { accepted, degraded } = decision;
-      if (accepted) note(decision, degraded ? this.perLocalInstance : this.perInstance);
+      if (accepted) count(decision, degraded ? this.perLocalInstance : this.perInstance);
       return `${degraded ? 'degraded-' : ''}${accepted ? 'accepted' : 'rejected'}`;
     } catch (error) {
       if (isHeadgateError(error, 'store_timeout')) return 'store_timeout';
@@ -58,14 +58,14 @@ export class Caller {
   }
 }
 
-function note({ route, trace }: Decision, counts: Map<string, number>): void {
+function count({ route, trace }: Decision, counts: Map<string, number>): void {
   for (const { limit, durationMs, startedAt } of trace) {
     const instance = `${route} ${limit} ${durationMs} ${startedAt}`;
     counts.set(instance, (counts.get(instance) ?? 0) + 1);
   }
 }
 
-/** Counts of several callers, by window instance. */
+/** The accepted checks of several callers, by window instance. */
 export function totals(callers: readonly { readonly perInstance: Iterable<[string, number]> }[]): Map<string, number> {
   const sums = new Map<string, number>();
   for (const { perInstance } of callers)
@@ -74,37 +74,37 @@ export function totals(callers: readonly { readonly perInstance: Iterable<[strin
 }
 
 export interface LoadOptions {
-  /** How many ask at a time. */
+  /** How many checks run at a time. */
   readonly inFlight?: number;
-  /** How long each waits between an answer and its next question. */
+  /** Wait between a decision and the next check, in milliseconds. */
   readonly pauseMs?: number;
-  /** Asked in turn. */
+  /** Routes that are checked in turn. */
   readonly routes?: readonly string[];
 }
 
-/** Callers that go on asking. */
+/** Checks that continue until `stop`. */
 export interface Load {
   readonly caller: Caller;
-  /** Waits for the last answers. An error that no caller should see is thrown here. */
+  /** Waits for the last decisions. Throws an unexpected error of a check. */
   stop(): Promise<void>;
 }
 
 export function startLoad(caller: Caller, { inFlight = 4, pauseMs = 5, routes = ['route'] }: LoadOptions = {}): Load {
-  let goesOn = true;
-  let asked = 0;
-  const ask = async (): Promise<void> => {
-    while (goesOn) {
-      await caller.check(routes[asked++ % routes.length]);
+  let isRunning = true;
+  let checks = 0;
+  const checkAgain = async (): Promise<void> => {
+    while (isRunning) {
+      await caller.check(routes[checks++ % routes.length]);
       await sleep(pauseMs);
     }
   };
-  const all = Promise.all(Array.from({ length: inFlight }, ask));
-  // Heard when it is stopped, which is too late for Node.
+  const all = Promise.all(Array.from({ length: inFlight }, checkAgain));
+  // `stop` handles an error, but by then Node would have reported an unhandled rejection.
   all.catch(() => {});
   return {
     caller,
     async stop() {
-      goesOn = false;
+      isRunning = false;
       await all;
     },
   };

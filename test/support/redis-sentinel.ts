@@ -5,7 +5,7 @@ import { findServer, type RedisServer, startRedis, startServer, until } from './
 
 export const SENTINEL_NAME = 'headgate';
 
-/** A server that keeps a copy of a master's data; it has all of it when this resolves. */
+/** Starts a replica of a master, and waits until it has all the data. */
 export async function startReplica(master: number, ...options: string[]): Promise<RedisServer> {
   const replica = await startRedis('--replicaof', `127.0.0.1 ${master}`, ...options);
   const isCopied = async (): Promise<boolean> =>
@@ -14,10 +14,10 @@ export async function startReplica(master: number, ...options: string[]): Promis
   return replica;
 }
 
-/** Watches a master and puts a replica in its place; it knows of `replicas` of them when this resolves. */
+/** Starts a sentinel, which replaces a failed master by a replica. Waits until it knows this number of replicas. */
 export async function startSentinel(master: number, replicas = 1): Promise<RedisServer> {
   const sentinel = await startServer(findServer(), ({ port, folder }) => {
-    // Sentinel writes down there what it learns.
+    // Sentinel writes its state to this file.
     const file = join(folder, 'sentinel.conf');
     const watch = [
       `sentinel monitor ${SENTINEL_NAME} 127.0.0.1 ${master} 1`,
@@ -33,7 +33,7 @@ export async function startSentinel(master: number, replicas = 1): Promise<Redis
   return sentinel;
 }
 
-/** The port of the master as a sentinel knows it. */
+/** The port of the master, according to a sentinel. */
 export async function masterOf(sentinel: RedisServer): Promise<number> {
   const [, port] = (await tell(sentinel.port, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', SENTINEL_NAME)) as string[];
   return Number(port);

@@ -5,28 +5,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 
-/** A cluster's servers also listen this far above their port. */
+/** The servers of a cluster also listen on their port plus this number. */
 const BUS = 10_000;
-/** Both below those that systems give out by themselves, which start at 32,768. */
+/** Both ports must be below 32,768, where the ports begin that systems assign themselves. */
 const LOWEST_PORT = 12_000;
 const PORTS = 9_000;
 const ATTEMPTS = 5;
 
-/** One real server, to be treated badly. */
+/** One real server for a test, which may damage it. */
 export interface RedisServer {
   readonly port: number;
-  /** Stops it answering while its connections stay (SIGSTOP), and lets it go on. */
+  /** Stops the process, while its connections stay open (SIGSTOP). */
   freeze(): void;
+  /** Continues the process (SIGCONT). */
   thaw(): void;
-  /** Ends it without a farewell (SIGKILL), its data lost. */
+  /** Kills the process (SIGKILL). Its data is lost. */
   kill(): Promise<void>;
-  /** Starts it again on its port, empty. */
+  /** Starts the server again on the same port, without data. */
   restart(): Promise<void>;
-  /** Ends it and removes what it wrote. */
+  /** Kills the process and removes its files. */
   stop(): Promise<void>;
 }
 
-/** Starts a Redis server on a free port of loopback that keeps nothing on disk; it answers when this resolves. */
+/** Starts a Redis server without persistence on a free port of 127.0.0.1. Waits until it responds. */
 export function startRedis(...options: string[]): Promise<RedisServer> {
   return startServer(findServer(), ({ port, folder }) => [
     ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
@@ -34,19 +35,19 @@ export function startRedis(...options: string[]): Promise<RedisServer> {
   ]);
 }
 
-/** Where a server listens, and what it may write to. */
+/** The port of a server, and the folder for its files. */
 export interface Place {
   readonly port: number;
   readonly folder: string;
 }
 
-/** Starts any server that speaks Redis' protocol. */
+/** Starts any server that uses the Redis protocol. */
 export async function startServer(binary: string, argumentsOf: (place: Place) => string[]): Promise<RedisServer> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await startAt(await freePort(), binary, argumentsOf);
     } catch (error) {
-      // Its port may have been taken in between.
+      // Another process may have taken the port meanwhile.
       if (attempt === ATTEMPTS) throw error;
     }
   }
@@ -59,13 +60,13 @@ async function startAt(port: number, binary: string, argumentsOf: (place: Place)
   const hasEnded = (): boolean => process.exitCode !== null || process.signalCode !== null;
   const start = async (): Promise<void> => {
     process = spawn(binary, args, { stdio: 'ignore' });
-    await answers(port, process);
+    await responds(port, process);
   };
   const kill = async (): Promise<void> => {
     if (hasEnded()) return;
-    const gone = new Promise((resolve) => process.once('exit', resolve));
+    const exited = new Promise((resolve) => process.once('exit', resolve));
     process.kill('SIGKILL');
-    await gone;
+    await exited;
   };
   const stop = async (): Promise<void> => {
     await kill();
@@ -87,7 +88,7 @@ async function startAt(port: number, binary: string, argumentsOf: (place: Place)
   };
 }
 
-/** Waits until `condition` holds; an error of it counts as "not yet". */
+/** Polls until `condition` is true. An error of `condition` is thrown. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
@@ -101,14 +102,18 @@ export async function until(
   }
 }
 
-/** A server to run: named, on the PATH, or installed where this machine lets us. Never none: a test without its server is no test. */
+/**
+ * The Redis server to run: REDIS_SERVER_BIN, the one on the PATH, or one that is installed now, if this process may do
+ * so.
+ * @throws Error if there is none: tests that need a server must not be left out silently
+ */
 export function findServer(): string {
   const named = process.env.REDIS_SERVER_BIN;
   if (named !== undefined) return named;
   if (isOnPath('redis-server')) return 'redis-server';
   if (process.getuid?.() === 0 && isOnPath('apt-get')) {
     execFileSync('apt-get', ['update', '-qq'], { stdio: 'ignore' });
-    // Only the server: its package would start a service of its own.
+    // RUNLEVEL keeps the package from starting its own service.
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
     execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], {
       stdio: 'ignore',
@@ -116,7 +121,7 @@ export function findServer(): string {
     });
     if (isOnPath('redis-server')) return 'redis-server';
   }
-  throw new Error('The tests need a Redis server: install redis-server, or name one in REDIS_SERVER_BIN.');
+  throw new Error('The tests need a Redis server: install redis-server, or set REDIS_SERVER_BIN.');
 }
 
 export function isOnPath(command: string): boolean {
@@ -128,28 +133,28 @@ export function isOnPath(command: string): boolean {
   }
 }
 
-/** Waits until this very process answers on the port. */
-async function answers(port: number, process: ChildProcess): Promise<void> {
+/** Waits until this process, and not another one, responds on the port. */
+async function responds(port: number, process: ChildProcess): Promise<void> {
   let failure: Error | undefined;
   process.once('error', (error) => {
     failure = error;
   });
   const client = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 20, maxRetriesPerRequest: 0 });
   client.on('error', () => {});
-  const isIt = async (): Promise<boolean> => {
+  const isThisProcess = async (): Promise<boolean> => {
     if (failure !== undefined) throw failure;
     if (process.exitCode !== null) throw new Error(`the server for port ${port} ended with ${process.exitCode}`);
     const info = await client.info('server').catch(() => '');
     return info.includes(`process_id:${process.pid}\r`);
   };
   try {
-    await until(isIt, `the server on port ${port} answers`);
+    await until(isThisProcess, `the server on port ${port} responds`);
   } finally {
     client.disconnect();
   }
 }
 
-/** A port that nothing holds, and that the system gives to nobody by itself; likewise the one of a cluster's bus above it. */
+/** A free port that the system does not assign by itself. The port of the cluster bus above it is free too. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LOWEST_PORT + Math.floor(Math.random() * PORTS);

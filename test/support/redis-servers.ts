@@ -6,7 +6,7 @@ import { findValkey, startValkey } from './redis-valkey.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Ports of loopback: a single server, the masters of a cluster, and Valkey where there is one. */
+    /** Ports on 127.0.0.1 of a single server, of the masters of a cluster, and of Valkey if it is installed. */
     redis: { readonly port: number; readonly clusterPorts: readonly number[]; readonly valkeyPort: number | undefined };
   }
 }
@@ -34,7 +34,7 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
 
 async function startServers(): Promise<Servers> {
   const stops: (() => Promise<void>)[] = [];
-  const keep = <T extends { stop(): Promise<void> }>(server: T): T => {
+  const stopLater = <T extends { stop(): Promise<void> }>(server: T): T => {
     stops.push(() => server.stop());
     return server;
   };
@@ -43,13 +43,15 @@ async function startServers(): Promise<Servers> {
   };
   try {
     process.stdout.write('Starting Redis: a server and a cluster …\n');
-    const { port } = keep(await startRedis());
-    const { ports: clusterPorts } = keep(await startCluster());
+    const { port } = stopLater(await startRedis());
+    const { ports: clusterPorts } = stopLater(await startCluster());
     const binary = findValkey();
     if (binary === undefined) {
-      process.stdout.write('Valkey is NOT tested: no valkey-server on the PATH, none named in VALKEY_SERVER_BIN.\n');
+      process.stdout.write(
+        'Valkey is NOT tested: valkey-server is not on the PATH, and VALKEY_SERVER_BIN is not set.\n',
+      );
     }
-    const valkeyPort = binary === undefined ? undefined : keep(await startValkey(binary)).port;
+    const valkeyPort = binary === undefined ? undefined : stopLater(await startValkey(binary)).port;
     return { ports: { port, clusterPorts, valkeyPort }, stop };
   } catch (error) {
     await stop();

@@ -3,35 +3,35 @@ import { createServer } from 'node:tls';
 import { createCertificate } from './certificate.ts';
 import { freePort, type RedisServer, startRedis } from './redis-server.ts';
 
-/** A server that speaks TLS on one port, and plainly on another for the test's own questions. */
+/** A server with TLS on one port, and without TLS on another for the test itself. */
 export interface TlsServer extends RedisServer {
   readonly tlsPort: number;
-  /** The certificate that a client has to trust: its file, and its text. */
+  /** The certificate that a client must trust, as a file and as text. */
   readonly certFile: string;
   readonly cert: string;
 }
 
-/** The server's own TLS; where it was built without, TLS that ends in front of it. */
+/** Starts Redis with TLS. If it was built without TLS, a proxy in front of it terminates TLS. */
 export async function startTlsRedis(...options: string[]): Promise<TlsServer> {
   const { certFile, keyFile, cert, key, remove } = createCertificate();
   const tlsPort = await freePort();
   const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', certFile];
   const own = ['--tls-port', String(tlsPort), ...files, '--tls-auth-clients', 'no'];
-  let ending = async (): Promise<void> => {};
+  let closeProxy = async (): Promise<void> => {};
   const server = await startRedis(...own, ...options).catch(async () => {
     const plain = await startRedis(...options);
-    ending = await endTls(tlsPort, plain.port, { cert, key });
+    closeProxy = await terminateTls(tlsPort, plain.port, { cert, key });
     return plain;
   });
   const stop = async (): Promise<void> => {
-    await ending();
+    await closeProxy();
     await server.stop();
     remove();
   };
   return { ...server, tlsPort, certFile, cert, stop };
 }
 
-async function endTls(
+async function terminateTls(
   port: number,
   target: number,
   secrets: { cert: string; key: string },

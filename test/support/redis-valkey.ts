@@ -1,6 +1,6 @@
 import { isOnPath, type RedisServer, startServer } from './redis-server.ts';
 
-/** The Valkey server of this machine: named, or on the PATH. One that is named has to be there. */
+/** The Valkey server of this machine: VALKEY_SERVER_BIN, which must exist if it is set, or the one on the PATH. */
 export function findValkey(): string | undefined {
   return process.env.VALKEY_SERVER_BIN ?? (isOnPath('valkey-server') ? 'valkey-server' : undefined);
 }

@@ -4,7 +4,7 @@ import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 
-/** What a child process is to do: `checks` on one key, `inFlight` at a time. */
+/** The work of a child process: `checks` on one key, `inFlight` at a time. */
 export interface WorkerOrder {
   readonly ports: readonly number[];
   readonly cluster: boolean;
@@ -14,7 +14,9 @@ export interface WorkerOrder {
   readonly inFlight: number;
 }
 
-/** What it saw, as one line of JSON. It ends by itself, or it has left something open. */
+/**
+ * The results, printed as one line of JSON. The process must then exit by itself: otherwise something was left open.
+ */
 export interface WorkerReport {
   readonly accepted: number;
   readonly rejected: number;
@@ -28,24 +30,24 @@ const client = order.cluster ? new Cluster(nodes) : new Redis({ host: '127.0.0.1
 const store = createRedisStore(client, { prefix: order.prefix, deadlineMs: 10_000, denyCacheMaxMs: 0 });
 const plan = createPlan([], parseLimit([order.limit]));
 
-const seen = { accepted: 0, rejected: 0, degraded: 0, unhandled: 0 };
-process.on('unhandledRejection', () => seen.unhandled++);
+const results = { accepted: 0, rejected: 0, degraded: 0, unhandled: 0 };
+process.on('unhandledRejection', () => results.unhandled++);
 let left = order.checks;
 
 async function check(): Promise<void> {
   while (left-- > 0) {
     const { accepted, degraded } = await store.consume('acc', 'route', plan, 1);
-    seen[accepted ? 'accepted' : 'rejected']++;
-    if (degraded) seen.degraded++;
+    results[accepted ? 'accepted' : 'rejected']++;
+    if (degraded) results.degraded++;
   }
 }
 
 async function main(): Promise<void> {
-  // Until then the store would let its failure policy decide.
+  // Before that, the store's failure policy would decide.
   if (client.status !== 'ready') await once(client, 'ready');
   await Promise.all(Array.from({ length: order.inFlight }, check));
   client.disconnect();
-  process.stdout.write(JSON.stringify(seen));
+  process.stdout.write(JSON.stringify(results));
 }
 
 void main();

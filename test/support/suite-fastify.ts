@@ -28,7 +28,7 @@ export function fastifySubject(name: string, create: () => FastifyInstance): Ada
   };
 }
 
-/** Bodies of every type, as bytes. */
+/** Reads bodies of every type as bytes. */
 export function takeAnyBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));

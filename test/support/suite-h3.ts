@@ -3,7 +3,7 @@ import { headgate, idempotentRequest, routeOf } from '../../src/adapters/h3.ts';
 import type { AdapterSubject, SuiteServer } from '../../src/testing/index.ts';
 import { answerOf, webResponse } from './suite-web.ts';
 
-/** h3, served in one of the ways that it can be. */
+/** h3 on the server that `serve` starts. */
 export function h3Subject(
   name: string,
   serve: (app: H3) => SuiteServer | Promise<SuiteServer>,

@@ -20,7 +20,7 @@ import { bodyOf, headerOf, nodeBody, writeNode } from './suite-node.ts';
 /** How the gate is mounted. */
 type Mount = 'module' | 'interceptor';
 
-/** Nest, on one of its platforms; `serve` gets that platform's own application. */
+/** Nest on one of its platforms. `serve` gets the application of that platform. */
 export function nestSubject<App>(
   name: string,
   platform: () => AbstractHttpAdapter & { getInstance(): App },
@@ -40,14 +40,14 @@ export function nestSubject<App>(
   };
 }
 
-/** Nest's platform of Fastify, over HTTP/1 or HTTP/2. */
+/** Nest's Fastify platform, over HTTP/1 or HTTP/2. */
 export function nestOnFastify(options: object = {}): FastifyAdapter {
   const adapter = new FastifyAdapter({ forceCloseConnections: true, ...options });
   takeAnyBody(adapter.getInstance());
   return adapter;
 }
 
-/** Made by hand: decorators as Nest has them are not what this repository is compiled with. */
+/** Calls the decorators as functions, because this repository is not compiled with Nest's kind of decorators. */
 function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>, mount: Mount) {
   class Things {}
   for (const [index, { path, options }] of routes.entries()) {

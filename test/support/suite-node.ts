@@ -3,20 +3,20 @@ import { pipeline, Readable } from 'node:stream';
 import type { NodeRequest, NodeResponse } from '../../src/adapters/node/http.ts';
 import type { SuiteAnswer } from '../../src/testing/index.ts';
 
-/** The body as a plain stream has it. */
+/** Reads the body from the stream. */
 export async function bodyOf(request: NodeRequest): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }
 
-/** An answer's body as frameworks of Node take it. */
+/** The body of a response as Node frameworks accept it. */
 export function nodeBody({ body }: SuiteAnswer): string | Buffer | Readable | undefined {
   if (body instanceof Uint8Array) return Buffer.from(body);
   return typeof body === 'object' ? Readable.from(body, { objectMode: false }) : body;
 }
 
-/** Answers with Node's own means. */
+/** Sends a response with Node's own functions. */
 export function writeNode(response: NodeResponse, answer: SuiteAnswer): void {
   const body = nodeBody(answer);
   response.writeHead(answer.status, answer.headers as never);

@@ -1,11 +1,11 @@
 import type { SuiteAnswer, SuiteHandler } from '../../src/testing/index.ts';
 
-/** An answer as frameworks of the web take it. */
+/** Makes a web response of a response of the suite. */
 export function webResponse({ status, headers, body }: SuiteAnswer): Response {
   return new Response(webBody(body) as never, { status, headers });
 }
 
-/** Runs a handler of the suite, and gives what it answered last. */
+/** Runs a handler of the suite, and returns its last response. */
 export async function answerOf(handle: SuiteHandler, request: Request): Promise<SuiteAnswer> {
   let answer: SuiteAnswer | undefined;
   await handle({ body: async () => new Uint8Array(await request.arrayBuffer()) }, (given) => {
@@ -14,19 +14,21 @@ export async function answerOf(handle: SuiteHandler, request: Request): Promise<
   return answer as SuiteAnswer;
 }
 
-/** Cases about the answer that a framework gives to an error: where there is none, the runtime gives it, behind our back. */
+/** Cases about a framework's response to an error. Without a framework, the runtime responds after the gate. */
 export const THROWN_GAPS = {
-  "a handler that fails before it writes: the framework's answer shows the limits": 'the runtime answers',
-  'I6: with a key, that failure is its outcome: it is not executed again': 'the runtime answers; a retry gets 409',
-  'a handler that fails after it wrote: what its client got is the outcome': 'the runtime answers; a retry gets 409',
+  "a handler fails before it writes: the framework's response shows the limits": 'the runtime responds',
+  'I6: a handler fails before it writes: with a key, this is the outcome, and it is not executed again':
+    'the runtime responds; a retry gets 409',
+  'a handler fails after it wrote: the response that the client got is the outcome':
+    'the runtime responds; a retry gets 409',
 } as const;
 
 function webBody(body: SuiteAnswer['body']): string | Uint8Array | ReadableStream | null {
   if (typeof body !== 'object' || body instanceof Uint8Array) return body ?? null;
-  const pieces = body[Symbol.asyncIterator]();
+  const chunks = body[Symbol.asyncIterator]();
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await pieces.next();
+      const { done, value } = await chunks.next();
       if (done) controller.close();
       else controller.enqueue(value);
     },

@@ -1,13 +1,13 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A wire to a server that can be made slow, or cut. */
+/** A proxy in front of a server. A test can make it slow, or let it cut a connection. */
 export interface TcpProxy {
   readonly port: number;
-  /** Milliseconds that what is sent to the server waits from now on. */
+  /** Delay of everything that is sent to the server from now on, in milliseconds. */
   delayRequestsMs: number;
-  /** Lets this many bytes of the next answer through, then cuts the connection. Once. */
+  /** Forwards so many bytes of the next reply, then cuts the connection; once. */
   cutAfterBytes: number | undefined;
-  /** Answers that pass before `cutAfterBytes` holds. */
+  /** Number of replies that are forwarded before `cutAfterBytes` applies. */
   passAnswers: number;
   close(): Promise<void>;
 }
@@ -15,17 +15,17 @@ export interface TcpProxy {
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let dueAt = 0;
-  const keep = (socket: Socket): void => {
+  const track = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => {}).once('close', () => sockets.delete(socket));
   };
   const server = createServer((near) => {
     const far = connect(target, '127.0.0.1');
-    keep(near);
-    keep(far);
+    track(near);
+    track(far);
     near.once('close', () => far.destroy());
     far.once('close', () => near.destroy());
-    // Behind one that is delayed the next ones wait too: a wire never puts one request before another.
+    // Requests after a delayed one wait too, because a connection never changes the order of requests.
     const waiting: Buffer[] = [];
     near.on('data', (chunk) => {
       if (proxy.delayRequestsMs === 0 && waiting.length === 0) {

@@ -10,10 +10,12 @@ import type { AddressInfo, Socket } from 'node:net';
 import { afterFile } from './after-file.ts';
 import { pause } from './raw-http.ts';
 
-/** What reached the upstream; recorded at its head, so that broken uploads are seen too. */
+/**
+ * A request that reached the upstream. It is recorded when its head arrives, so that broken uploads are recorded too.
+ */
 export interface Seen {
   readonly method: string;
-  /** The target as it stood on the wire. */
+  /** The request target as received. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
@@ -21,13 +23,15 @@ export interface Seen {
   bytes(): number;
   body(): Buffer;
   sha256(): string;
-  /** Settles at the body's end: true where it came whole. */
+  /** Resolves at the end of the body: true if the body is complete. */
   readonly whole: Promise<boolean>;
-  /** Settles when the exchange is over: true where the answer was sent whole. */
+  /** Resolves at the end of the exchange: true if the whole response was sent. */
   readonly over: Promise<boolean>;
 }
 
-/** How the upstream treats a request. Called at the head; wait for `seen.whole` to read the body first. */
+/**
+ * How the upstream handles a request. It is called when the head arrives; wait for `seen.whole` to read the body first.
+ */
 export type Behaviour = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void | Promise<void>;
 
 export interface Upstream {
@@ -36,12 +40,12 @@ export interface Upstream {
   /** Every request so far, oldest first. */
   readonly seen: Seen[];
   last(): Seen;
-  /** From now on. */
+  /** Handles all requests from now on with this behaviour. */
   behave(behaviour: Behaviour): void;
   close(): Promise<void>;
 }
 
-/** A real node:http server on a port of its own (or on `port`), which answers 200 `{"ok":true}` until it is told otherwise. */
+/** Starts a real node:http server on a free port, or on `port`. By default it responds 200 `{"ok":true}`. */
 export async function startUpstream(behaviour: Behaviour = answer(), port = 0): Promise<Upstream> {
   let current = behaviour;
   const seen: Seen[] = [];
@@ -112,7 +116,7 @@ export interface AnswerOptions {
   readonly delayMs?: number;
 }
 
-/** Reads the whole request, then answers. */
+/** Reads the whole request, then responds. */
 export function answer(options: AnswerOptions = {}): Behaviour {
   const { status = 200, headers = { 'content-type': 'application/json' }, body = '{"ok":true}', delayMs = 0 } = options;
   return async (seen, response) => {
@@ -123,7 +127,7 @@ export function answer(options: AnswerOptions = {}): Behaviour {
   };
 }
 
-/** Reads the whole request, then breaks the connection without a word. */
+/** Reads the whole request, then breaks the connection without a response. */
 export const breakBeforeAnswer: Behaviour = async (seen, response) => {
   await seen.whole;
   response.socket?.destroy();
@@ -140,7 +144,7 @@ export function breakMidAnswer(headers: OutgoingHttpHeaders, part: string): Beha
   };
 }
 
-/** Holds every answer until `release()`; `waiting()` tells how many are held. */
+/** Delays every response until `release()`. `waiting()` returns how many are delayed. */
 export function held(then: Behaviour = answer()): { behaviour: Behaviour; release(): void; waiting(): number } {
   let open: () => void = () => {};
   let count = 0;

@@ -3,7 +3,7 @@ import type { SuiteServer } from '../../src/testing/index.ts';
 import { listenHttp2 } from './http2.ts';
 import { listen } from './listen.ts';
 
-/** A version of HTTP, and how to serve it. */
+/** A version of HTTP, and a function that serves it. */
 export interface Version {
   readonly http2: boolean;
   readonly serve: (listener: RequestListener) => Promise<SuiteServer>;
@@ -11,5 +11,5 @@ export interface Version {
 export const HTTP1: Version = { http2: false, serve: listen };
 export const HTTP2: Version = { http2: true, serve: listenHttp2 };
 
-/** Serves `POST /x`. */
+/** Starts a server of `POST /x`. */
 export type Start = (version: Version) => SuiteServer | Promise<SuiteServer>;

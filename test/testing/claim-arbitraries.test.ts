@@ -4,14 +4,14 @@ import type { ClaimStore } from '../../src/core/ports.ts';
 import { claimStoreSuite } from '../../src/testing/claim-store-suite.ts';
 import { createWrongClaimStore } from './wrong-claim-stores.ts';
 
-/** A store that notes which command met which record, and what was said. */
-function noting(inner: ClaimStore, seen: Set<string>): ClaimStore {
+/** A store that records every command with the state of the record and the reply. */
+function withLog(inner: ClaimStore, log: Set<string>): ClaimStore {
   const note =
     <Command>(name: string, run: (id: never, command: Command) => unknown) =>
     async (id: { scope: string; key: string }, command: Command): Promise<never> => {
       const before = await inner.inspect(id);
       const reply = (await run(id as never, command)) as { kind: string };
-      seen.add(`${name} on ${before?.state ?? 'absent'}: ${reply.kind}`);
+      log.add(`${name} on ${before?.state ?? 'absent'}: ${reply.kind}`);
       return reply as never;
     };
   return {
@@ -24,15 +24,15 @@ function noting(inner: ClaimStore, seen: Set<string>): ClaimStore {
   };
 }
 
-it('histories reach every cell of the table', async () => {
-  const seen = new Set<string>();
+it('random histories reach every cell of the table in docs/claims.md', async () => {
+  const log = new Set<string>();
   let histories: (() => Promise<void>) | undefined;
   const it = (name: string, run: () => Promise<void>): void => {
     if (name.includes('random histories')) histories = run;
   };
   fc.configureGlobal({ seed: 4 });
   try {
-    const create = (clock: { now(): number }) => noting(createWrongClaimStore(clock), seen);
+    const create = (clock: { now(): number }) => withLog(createWrongClaimStore(clock), log);
     claimStoreSuite({ describe: (_, define) => define(), it }, fc, { name: 'x', create, histories: 300 });
     await histories?.();
   } finally {
@@ -54,5 +54,5 @@ it('histories reach every cell of the table', async () => {
     ...['free', 'in_progress', 'completed'].map((state) => `complete on ${state}: lost`),
     'complete on completed: superseded',
   ];
-  expect([...seen].sort()).toEqual(cells.sort());
+  expect([...log].sort()).toEqual(cells.sort());
 });

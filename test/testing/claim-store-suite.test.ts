@@ -8,14 +8,14 @@ import { createWrongClaimStore, FAULTS } from './wrong-claim-stores.ts';
 
 type Outcome = 'passed' | Error;
 
-/** Runs the whole suite as a runner would, and tells how each of its tests went. */
-async function judge(create: (clock: FakeClock) => ClaimStore, histories: number): Promise<Map<string, Outcome>> {
+/** Runs the whole suite as a test runner does, and returns the outcome of each test. */
+async function runSuite(create: (clock: FakeClock) => ClaimStore, histories: number): Promise<Map<string, Outcome>> {
   const tests: [string, () => Promise<void>][] = [];
   const runner = {
     describe: (_: string, define: () => void) => define(),
     it: (name: string, run: () => Promise<void>) => void tests.push([name, run]),
   };
-  // One seed: whether the histories find a fault must not be a matter of luck.
+  // A fixed seed, so that it is not a matter of luck whether the histories find a fault.
   fc.configureGlobal({ seed: 4 });
   try {
     claimStoreSuite(runner, fc, { name: 'x', create, histories });
@@ -38,29 +38,29 @@ const failed = (outcomes: Map<string, Outcome>): string[] =>
 const variantOf = (name: string): string => name.split(': ')[0] as string;
 
 describe('the claim store suite', () => {
-  it('finds nothing in a right store', async () => {
-    expect(failed(await judge((clock) => createWrongClaimStore(clock), 200))).toEqual([]);
+  it('passes for a correct store', async () => {
+    expect(failed(await runSuite((clock) => createWrongClaimStore(clock), 200))).toEqual([]);
   });
 
-  it('has a story for every wrong store, and a wrong store for every story', () => {
-    const told = CLAIM_CASES.map(({ name }) => variantOf(name)).filter((name) => !/^I\d/.test(name));
-    expect(Object.keys(FAULTS).sort()).toEqual(told.sort());
+  it('has a case for every wrong store, and a wrong store for every case', () => {
+    const covered = CLAIM_CASES.map(({ name }) => variantOf(name)).filter((name) => !/^I\d/.test(name));
+    expect(Object.keys(FAULTS).sort()).toEqual(covered.sort());
   });
 
-  it.each(Object.keys(FAULTS))('%s is caught by its story and by the histories', async (variant) => {
-    const caughtBy = failed(await judge((clock) => createWrongClaimStore(clock, FAULTS[variant]), 300));
-    expect(caughtBy.map(variantOf)).toContain(variant);
-    expect(caughtBy.filter((name) => name.startsWith('answers as the naive model'))).toHaveLength(1);
+  it.each(Object.keys(FAULTS))('%s fails its case and the random histories', async (variant) => {
+    const failures = failed(await runSuite((clock) => createWrongClaimStore(clock, FAULTS[variant]), 300));
+    expect(failures.map(variantOf)).toContain(variant);
+    expect(failures.filter((name) => name.startsWith('replies as the naive model does'))).toHaveLength(1);
   });
 
-  it('a store that answers before it has looked is caught by the races', async () => {
-    const caughtBy = failed(
-      await judge((clock) => {
+  it('a store whose begin is not atomic fails the races', async () => {
+    const failures = failed(
+      await runSuite((clock) => {
         const inner = createWrongClaimStore(clock);
         return {
           ...inner,
           synchronous: false,
-          // Reads, waits, then answers by what it had read: all that begin at once are the first.
+          // It reads, waits, and replies by what it has read. So all simultaneous begins see an empty store.
           async begin(id, command) {
             const before = await inner.inspect(id);
             const reply = await inner.begin(id, command);
@@ -71,6 +71,6 @@ describe('the claim store suite', () => {
         };
       }, 1),
     );
-    expect(caughtBy.filter((name) => name.startsWith('I5'))).toHaveLength(1);
+    expect(failures.filter((name) => name.startsWith('I5'))).toHaveLength(1);
   });
 });

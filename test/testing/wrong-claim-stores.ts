@@ -10,40 +10,40 @@ import {
   dispatch,
   extend,
   type HeldCommand,
-  keptAt,
+  unexpired,
 } from '../../src/core/claim.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import type { ClaimId, ClaimStore } from '../../src/core/ports.ts';
 
 type AnyStep = ClaimStep<{ readonly kind: string }>;
 
-/** One command, and what the right store would make of it. */
+/** The state before one command, and the step of a correct store. */
 export interface Situation {
   readonly record: ClaimRecord | undefined;
   readonly now: number;
   readonly right: AnyStep;
 }
 
-/** What a wrong store makes of it; undefined where it is right by chance. */
+/** The steps of a wrong store; undefined if its step is correct by chance. */
 export interface Fault {
   begin?(situation: Situation, command: BeginCommand): AnyStep | undefined;
   extend?(situation: Situation, command: HeldCommand): AnyStep | undefined;
   dispatch?(situation: Situation, command: HeldCommand): AnyStep | undefined;
   complete?(situation: Situation, command: CompleteCommand): AnyStep | undefined;
   abandon?(situation: Situation, command: AbandonCommand): AnyStep | undefined;
-  /** The record as the wrong store finds it. */
-  found?(record: ClaimRecord, now: number): ClaimRecord | undefined;
+  /** The record as the wrong store reads it. */
+  read?(record: ClaimRecord, now: number): ClaimRecord | undefined;
 }
 
-/** A store of a map and a fault. Without one it is right. */
+/** A store that is a map with a fault. Without a fault, the store is correct. */
 export function createWrongClaimStore(clock: Clock, fault: Fault = {}): ClaimStore {
   const records = new Map<string, ClaimRecord>();
   const nameOf = ({ scope, key }: ClaimId): string => JSON.stringify([scope, key]);
   const find = (id: ClaimId): ClaimRecord | undefined => {
-    const record = keptAt(records.get(nameOf(id)), clock.now());
-    return record !== undefined && fault.found !== undefined ? fault.found(record, clock.now()) : record;
+    const record = unexpired(records.get(nameOf(id)), clock.now());
+    return record !== undefined && fault.read !== undefined ? fault.read(record, clock.now()) : record;
   };
-  function through<Command, Reply>(
+  function withFault<Command, Reply>(
     right: (record: ClaimRecord | undefined, command: Command, now: number) => AnyStep,
     wrong: ((situation: Situation, command: Command) => AnyStep | undefined) | undefined,
   ) {
@@ -51,19 +51,19 @@ export function createWrongClaimStore(clock: Clock, fault: Fault = {}): ClaimSto
       const record = find(id);
       const now = clock.now();
       const step = right(record, command, now);
-      const taken = wrong?.({ record, now, right: step }, command) ?? step;
-      if (taken.record === undefined) records.delete(nameOf(id));
-      else records.set(nameOf(id), taken.record);
-      return taken.reply as Reply;
+      const chosen = wrong?.({ record, now, right: step }, command) ?? step;
+      if (chosen.record === undefined) records.delete(nameOf(id));
+      else records.set(nameOf(id), chosen.record);
+      return chosen.reply as Reply;
     };
   }
   return {
     synchronous: true,
-    begin: through(begin, fault.begin),
-    extend: through(extend, fault.extend),
-    dispatch: through(dispatch, fault.dispatch),
-    complete: through(complete, fault.complete),
-    abandon: through(abandon, fault.abandon),
+    begin: withFault(begin, fault.begin),
+    extend: withFault(extend, fault.extend),
+    dispatch: withFault(dispatch, fault.dispatch),
+    complete: withFault(complete, fault.complete),
+    abandon: withFault(abandon, fault.abandon),
     inspect(id) {
       const record = find(id);
       if (record === undefined) return undefined;
@@ -81,8 +81,8 @@ function change(step: AnyStep, changes: Partial<ClaimRecord>): AnyStep {
   return step.record === undefined ? step : { ...step, record: { ...step.record, ...changes } };
 }
 
-/** A takeover, whatever stands in its way. */
-function claimAnew(
+/** A takeover, whether it is allowed or not. */
+function takeOver(
   { record, now }: Situation,
   command: BeginCommand,
   marked = command.dispatch,
@@ -99,18 +99,18 @@ function claimAnew(
 const settled = ({ result }: ClaimRecord) => ({ kind: 'settled', result });
 const isOpen = (record: ClaimRecord | undefined): record is ClaimRecord => record?.state === 'in_progress';
 
-/** The wrong variants of the protocol that a store can be, by the names that the model gives them. */
+/** The wrong variants of the protocol that a store could implement, by their names in `docs/claim.pml`. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
   W_NO_MARK: {
     dispatch: ({ record, right }) =>
       right.reply.kind === 'ok' ? change(right, { dispatched: record?.dispatched ?? false }) : undefined,
   },
   W_LEASE_IS_TTL: {
-    found: (record, now) => (isOpen(record) && record.owner !== '' && now >= record.leaseUntil ? undefined : record),
+    read: (record, now) => (isOpen(record) && record.owner !== '' && now >= record.leaseUntil ? undefined : record),
   },
   W_TAKEOVER_OF_DISPATCHED: {
     begin: (situation, command) =>
-      situation.right.reply.kind === 'orphan' ? claimAnew(situation, command, true, true) : undefined,
+      situation.right.reply.kind === 'orphan' ? takeOver(situation, command, true, true) : undefined,
   },
   W_ABANDON_WITHOUT_OWNER: {
     abandon: ({ record, now }, command) =>
@@ -199,7 +199,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   W_FREE_FORGETS_FINGERPRINT: {
     begin: (situation, command) =>
       situation.record?.state === 'free' && situation.right.reply.kind === 'mismatch'
-        ? claimAnew(situation, command)
+        ? takeOver(situation, command)
         : undefined,
   },
   W_COMPLETE_WITHOUT_FINGERPRINT: {

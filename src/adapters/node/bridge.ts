@@ -1,69 +1,84 @@
 import type { ServerResponse } from 'node:http';
+import { after } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
-import type { Entry, Passage } from '../../gate/gate.ts';
+import type { Entry, Gate, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
-import { forgetBody } from './body.ts';
+import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
 import { type HeadersInput, settleHead } from './head.ts';
 import { isGone, type NodeResponse } from './http.ts';
 
-/** On the response itself rather than in a WeakMap: one of those for each request is work for the garbage collector. */
+// Stored on the response itself: a WeakMap entry per request is work for the garbage collector.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
 
-type Noted = NodeResponse & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
-type Response = ServerResponse & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
+interface Marks {
+  [PASSAGE]?: Passage;
+  [FROM_CACHE]?: boolean;
+}
 
-/** Says, before the head is written, that a cache answers this request after all: its charge is taken back (S12). */
+/** One request of a framework on Node, and what the framework does for each result of a gate. */
+export interface NodeExchange<Result> {
+  readonly response: ServerResponse;
+  /** Appears in error answers and events; the gate makes one if it is undefined. */
+  readonly requestId?: string | undefined;
+  /** Sends an answer of the gate's own. */
+  answer(reply: Reply): MaybePromise<Result>;
+  /**
+   * Runs the handler, or returns control to the framework.
+   * @param capture records the response, if retries will replay it; `fail()` reports a handler that threw and will not
+   * answer
+   */
+  proceed(capture: AnswerCapture | undefined): MaybePromise<Result>;
+  /** The outcome would be stored, but the client is gone or something else has answered: the handler must not run. */
+  skip(): MaybePromise<Result>;
+  /** If given, called in place of `proceed` and `skip`, for a request that must not reach its handler. */
+  turnBack?: ((passage: Passage) => MaybePromise<Result>) | undefined;
+}
+
+/** Call it before the head is written if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(response: NodeResponse): void {
-  (response as Noted)[FROM_CACHE] = true;
+  (response as Marks)[FROM_CACHE] = true;
 }
 
-/** The passage of the request behind this response: its `decision`, and `abandon()` for one that never reached the provider. */
+/** The passage of a response's request: its `decision`, and `abandon()` if it never reached the provider. */
 export function passageOf(response: NodeResponse): Passage | undefined {
-  return (response as Noted)[PASSAGE];
+  return (response as Marks)[PASSAGE];
 }
 
-/** Goes on at once where the gate answered at once: no turn of the event loop is lost. */
-export function whenEntered(entry: MaybePromise<Entry>, go: (entry: Entry) => void): void {
-  if ('kind' in entry) go(entry);
-  else void entry.then(go);
+/** Takes a request through a gate. Synchronous if the gate and the exchange are: no turn of the event loop is lost. */
+export function enterGate<Subject, Result>(
+  gate: Gate<Subject>,
+  subject: Subject,
+  exchange: NodeExchange<Result>,
+): MaybePromise<Result> {
+  const { requestId, response } = exchange;
+  return after(gate.enter(subject, requestId, passageOf(response)), (entry) => leaveGate(entry, exchange));
 }
 
-/**
- * Lets a request pass: from here on its response is captured.
- * @returns `gone` where nobody waits for an answer any more, and the handler is not to run; what captures an answer that is kept
- */
-export function letPass(response: ServerResponse, passage: Passage): AnswerCapture | 'gone' | undefined {
-  const { recording } = passage;
-  (response as Response)[PASSAGE] = passage;
+function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybePromise<Result> {
+  if (entry.kind === 'answer') return exchange.answer(entry.reply);
+  if (exchange.turnBack !== undefined) return exchange.turnBack(entry);
+  const response: ServerResponse & Marks = exchange.response;
+  const { recording } = entry;
+  response[PASSAGE] = entry;
   forgetBody(response.req);
-  if (recording === undefined) return capture(response, passage);
-  if (response.headersSent || response.writableEnded || isGone(response)) {
-    // Nothing was done for it yet: its retry is to do it.
-    void passage.abandon();
-    return 'gone';
+  if (recording === undefined) {
+    addFields(response, entry);
+    return exchange.proceed(undefined);
   }
-  return new AnswerCapture(response, passage, recording, () => (response as Response)[FROM_CACHE] === true);
+  if (response.headersSent || response.writableEnded || isGone(response)) {
+    // The handler has done nothing yet, so a retry must be able to run it.
+    void entry.abandon();
+    return exchange.skip();
+  }
+  return exchange.proceed(new AnswerCapture(response, entry, recording, () => response[FROM_CACHE] === true));
 }
 
-/** Answers in the gate's name. */
-export function send(response: ServerResponse, reply: Reply): void {
-  // The client may have gone, or something in front of us may have answered, while the gate was asking its store.
-  if (response.headersSent || response.writableEnded) return;
-  response.writeHead(reply.status, fieldsOf(reply, response.req.method)).end(reply.body);
-}
-
-/** The fields of the gate's own answer: of an answer to HEAD nobody knows how long its body would have been. */
-export function fieldsOf({ headers }: Reply, method: string | undefined): Reply['headers'] {
-  const { 'content-length': length, ...others } = headers;
-  return method === 'HEAD' && length === '0' ? others : headers;
-}
-
-/** Adds our fields when the head is written. */
-function capture(response: Response, passage: Passage): undefined {
+/** Adds the gate's fields when the head is written. */
+function addFields(response: ServerResponse & Marks, passage: Passage): void {
   const writeHead = response.writeHead as (status: number, ...rest: unknown[]) => ServerResponse;
-  const capturing = (status: number, first?: string | HeadersInput, second?: HeadersInput) => {
+  const withFields = (status: number, first?: string | HeadersInput, second?: HeadersInput) => {
     response.writeHead = writeHead;
     const outcome = { status: Number(status), cached: response[FROM_CACHE] === true };
     const all = settleHead(response, passage, outcome, first, second);
@@ -71,5 +86,5 @@ function capture(response: Response, passage: Passage): undefined {
       ? writeHead.call(response, status, first, all)
       : writeHead.call(response, status, all);
   };
-  response.writeHead = capturing as typeof response.writeHead;
+  response.writeHead = withFields as typeof response.writeHead;
 }

@@ -1,133 +1,129 @@
 import type { ServerResponse } from 'node:http';
+import { AnswerTape } from '../../gate/answer-tape.ts';
 import type { Passage } from '../../gate/gate.ts';
-import type { Recording } from '../../gate/recording.ts';
+import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
-import { matchesContentLength } from '../../http/stored-response.ts';
-import { holdClose } from './defer-close.ts';
-import { holdDestroy } from './defer-destroy.ts';
+import { deferClose, deferDestroy } from './defer-close.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './head.ts';
 import { streamOf } from './http.ts';
 import { Interposition } from './interposition.ts';
-import { type Callback, fault, isChunk, split } from './write-arguments.ts';
-
-/** Of an answer that broke off before its head. */
-const NO_ANSWER = 500;
+import { type Callback, isChunk, splitArguments, streamError } from './write-arguments.ts';
 
 /**
- * Stands between a handler and its response where the answer is kept (I4): what the handler writes is captured, and the client gets the last
- * of it only when it was kept. A client that goes changes nothing for the handler (I11): its response takes in the rest.
+ * Captures the response of a handler, so that it can be stored for retries (I4). The client gets the last piece only
+ * after the response is stored. If the client disconnects, the handler does not notice: the capture takes the rest of
+ * its response (I11).
  */
 export class AnswerCapture {
   readonly #response: ServerResponse;
   readonly #passage: Passage;
   readonly #recording: Recording;
   readonly #isFromCache: () => boolean;
-  readonly #letClose: () => void;
-  readonly #letDestroy: () => void;
-  readonly #between: Interposition;
-  /** As the handler wrote it; what it sets later does not count. */
+  readonly #tape: AnswerTape;
+  readonly #stopDeferringClose: () => void;
+  readonly #stopDeferringDestroy: () => void;
+  readonly #interposition: Interposition;
+  /** As the handler wrote it. Fields that it sets later do not count. */
   #head: AnswerHead | undefined;
   #isHeadSent = false;
-  /** Undefined where it will not be kept: too long, or broken off. */
-  #body: Uint8Array[] | undefined = [];
-  #length = 0;
-  /** What the client does not have yet. */
-  #held: Uint8Array[] = [];
-  /** Callbacks of writes that are on their way. */
-  readonly #owed = new Set<Callback>();
-  /** The handler was told to wait. */
+  /** Callbacks of writes that have not finished. */
+  readonly #pendingCallbacks = new Set<Callback>();
+  /** The handler was asked to wait for `drain`. */
   #needsDrain = false;
-  #hearsDrain = false;
+  #watchesDrain = false;
   #isEnded = false;
   #endCallback: Callback | undefined;
-  #kept: Promise<void> | undefined;
-  #isKept = false;
-  /** The client is gone, or got another answer: the rest goes nowhere. */
-  #isSink = false;
-  /** Events of a connection that is gone. */
-  readonly #heldEvents: string[] = [];
+  /** Events of a lost connection, emitted when the capture is over. */
+  readonly #deferredEvents: string[] = [];
 
   constructor(response: ServerResponse, passage: Passage, recording: Recording, isFromCache: () => boolean) {
     this.#response = response;
     this.#passage = passage;
     this.#recording = recording;
     this.#isFromCache = isFromCache;
-    this.#letClose = holdClose(response);
-    this.#letDestroy = holdDestroy(response, () => this.#hearBreakOff());
-    this.#between = new Interposition(response, {
+    this.#tape = new AnswerTape(recording, { method: response.req.method });
+    this.#stopDeferringClose = deferClose(response);
+    this.#stopDeferringDestroy = deferDestroy(response, () => this.#mustDestroyWait());
+    this.#interposition = new Interposition(response, {
       methods: {
-        write: (chunk, ...rest) => this.#write(chunk, ...split(rest)),
+        write: (chunk, ...rest) => this.#write(chunk, ...splitArguments(rest)),
         end: (...args) =>
           typeof args[0] === 'function'
-            ? this.#end(undefined, ...split(args))
-            : this.#end(args[0], ...split(args.slice(1))),
+            ? this.#end(undefined, ...splitArguments(args))
+            : this.#end(args[0], ...splitArguments(args.slice(1))),
         writeHead: (status, first, second) => this.#writeHead(status, first, second),
         flushHeaders: () => this.#flushHeaders(),
         destroy: (error) => this.#destroy(error),
         emit: (event, ...args) => this.#emit(event, ...args),
       },
-      head: () => this.#commit(),
-      seen: {
+      writeImplicitHead: () => this.#fixHead(),
+      getters: {
         headersSent: () => this.#head !== undefined || this.#isHeadSent,
         writableEnded: () => this.#isEnded || response.finished,
       },
     });
   }
 
-  /** The handler failed: whatever it may still write, the outcome is kept without a body (I7). */
+  /** The handler failed. The outcome is stored without a body, even if the handler still writes (I7). */
   fail(): void {
-    if (this.#isEnded || this.#between.isOver) return;
-    this.#body = undefined;
-    void this.#keep();
+    if (this.#isEnded || this.#interposition.isRemoved) return;
+    this.#store(this.#tape.breakOff());
   }
 
   #writeHead(status: unknown, first: unknown, second: unknown): ServerResponse {
     const response = this.#response;
-    if (this.#isKept) return response;
-    if (this.#head !== undefined) throw fault('ERR_HTTP_HEADERS_SENT', 'Cannot write headers after they are sent');
+    if (this.#tape.isStored) return response;
+    if (this.#head !== undefined)
+      throw streamError('ERR_HTTP_HEADERS_SENT', 'Cannot write headers after they are sent');
     const code = Number(status);
-    // Node says what is wrong with it.
-    if (!(code >= 100 && code <= 999)) return this.#between.call('writeHead', status) as ServerResponse;
+    // Node throws the error for an invalid status.
+    if (!(code >= 100 && code <= 999)) return this.#interposition.call('writeHead', status) as ServerResponse;
     const outcome = { status: code, cached: this.#isFromCache() };
     const fields = settleHead(response, this.#passage, outcome, first as string, second as HeadersInput);
     response.statusCode = Math.trunc(code);
     if (typeof first === 'string') response.statusMessage = first;
     for (const name of Object.keys(fields)) response.setHeader(name, fields[name] as string);
-    // The mark is the gate's alone to give.
+    // Only the gate may mark a response as a replay.
     response.removeHeader('idempotency-replayed');
     this.#head = new AnswerHead(response);
+    this.#tape.begin(this.#head);
     return response;
   }
 
   #flushHeaders(): void {
-    this.#commit();
-    if (this.#isSink || this.#recording.storeBeforeSending) return;
+    this.#fixHead();
+    if (this.#tape.isDiscarded || !this.#tape.maySendHead) return;
     this.#beginSending();
-    this.#between.call('flushHeaders');
+    this.#interposition.call('flushHeaders');
   }
 
   #write(chunk: unknown, encoding: unknown, callback: Callback | undefined): boolean {
     if (this.#isEnded) {
-      if (callback) process.nextTick(callback, fault('ERR_STREAM_WRITE_AFTER_END', 'write after end'));
+      if (callback) process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'));
       return false;
     }
-    if (!isChunk(chunk)) return this.#between.call('write', chunk) as boolean;
-    if (this.#isKept) return this.#swallow(callback);
-    this.#commit();
-    this.#take(chunk, encoding);
-    const { storeBeforeSending } = this.#recording;
-    // Held back whole, and too long to be kept: nothing is to be waited for any more but that.
-    if (storeBeforeSending && this.#body === undefined && !this.#isSink) {
-      this.#owe(callback);
+    if (!isChunk(chunk)) return this.#interposition.call('write', chunk) as boolean;
+    // The client got another response: what the handler still writes is ignored.
+    if (this.#tape.isStored) {
+      if (callback) process.nextTick(callback);
+      return true;
+    }
+    this.#fixHead();
+    this.#record(chunk, encoding);
+    // The response must be stored before it is sent, and nothing more of it can be recorded: store it now.
+    if (this.#recording.storeBeforeSending && !this.#tape.isRecording && !this.#tape.isDiscarded) {
+      this.#track(callback);
       this.#needsDrain = true;
-      void this.#keep();
+      this.#store(this.#tape.breakOff());
       return false;
     }
     if (chunk.length === 0) this.#flushHeaders();
-    if (!storeBeforeSending && this.#held.length > 1) {
+    // At most one piece: the client is one piece behind.
+    const [piece] = this.#tape.sendable();
+    if (piece !== undefined) {
       this.#beginSending();
-      this.#needsDrain = !this.#between.call('write', this.#held.shift(), this.#owe(callback));
-      if (this.#needsDrain) this.#hearDrain();
+      this.#needsDrain = !this.#interposition.call('write', piece, this.#track(callback));
+      if (this.#needsDrain) this.#watchDrain();
     } else if (callback) process.nextTick(callback);
     return !this.#needsDrain;
   }
@@ -135,192 +131,170 @@ export class AnswerCapture {
   #end(chunk: unknown, encoding: unknown, callback: Callback | undefined): ServerResponse {
     const response = this.#response;
     if (this.#isEnded) {
-      if (callback) process.nextTick(callback, fault('ERR_STREAM_ALREADY_FINISHED', 'end after end'));
+      if (callback) process.nextTick(callback, streamError('ERR_STREAM_ALREADY_FINISHED', 'end after end'));
       return response;
     }
     const isEmpty = chunk === undefined || chunk === null;
-    if (!isEmpty && !isChunk(chunk)) return this.#between.call('end', chunk) as ServerResponse;
-    this.#commit();
-    if (!isEmpty && !this.#isKept) this.#take(chunk as string | Uint8Array, encoding);
+    if (!isEmpty && !isChunk(chunk)) return this.#interposition.call('end', chunk) as ServerResponse;
+    this.#fixHead();
+    if (!isEmpty && !this.#tape.isStored) this.#record(chunk as string | Uint8Array, encoding);
     this.#isEnded = true;
     this.#endCallback = callback;
-    if (this.#isKept) this.#leave();
-    else void this.#keep();
+    if (this.#tape.isStored) this.#restoreResponse();
+    else this.#store(this.#tape.end());
     return response;
   }
 
-  /** The connection is broken off at once: no client takes that for the end of an answer. */
+  /** The connection is broken off at once, so that the client cannot take this for the end of the response. */
   #destroy(error: unknown): unknown {
     this.fail();
-    return this.#leave(() => this.#breakOff(error));
+    return this.#restoreResponse(() => this.#breakOff(error));
   }
 
   /**
-   * Somebody breaks the connection off without an error, as finalhandler, of Express and Connect, does for an error that comes when its handler has
-   * begun to answer: the handler will not end, which is an outcome. On Bun a client that goes looks the same: it is taken for that.
-   * @returns whether it is to wait: behind the handler's end, until the answer is kept
+   * The connection is being destroyed without an error. finalhandler, of Express and Connect, does that for an error
+   * that comes after its handler began to respond. Such a handler will not end its response, so this is its outcome. On
+   * Bun a client that disconnects looks the same, and every such destroy is taken for a disconnect.
+   * @returns true if the handler ended its response, and the destroy must wait until that is stored
    */
-  #hearBreakOff(): boolean {
-    if (this.#between.isOver) return false;
+  #mustDestroyWait(): boolean {
+    if (this.#interposition.isRemoved) return false;
     if (this.#isEnded) return true;
-    const isOurs = process.versions.bun === undefined && !this.#response.req.socket.readableEnded;
-    if (this.#head !== undefined && isOurs) this.fail();
+    const isByServer = process.versions.bun === undefined && !this.#response.req.socket.readableEnded;
+    if (this.#head !== undefined && isByServer) this.fail();
     return false;
   }
 
   #emit(event: unknown, ...args: unknown[]): unknown {
     if (event === 'drain') this.#needsDrain = false;
-    // HTTP/2 also says `finish` of an answer that was broken off, just before.
-    if ((event !== 'close' && event !== 'finish') || this.#isKept) return this.#between.call('emit', event, ...args);
-    // Whoever pipes into the response would stop at it.
-    this.#heldEvents.push(event);
-    this.#isSink = true;
-    this.#held = [];
-    // Without its dead connection it looks to frameworks like one that can still be written to, which it is.
+    // HTTP/2 also emits `finish` for a response that was broken off, just before `close`.
+    if ((event !== 'close' && event !== 'finish') || this.#tape.isStored)
+      return this.#interposition.call('emit', event, ...args);
+    // A stream that is piped into the response would stop at this event.
+    this.#deferredEvents.push(event);
+    this.#tape.discard();
+    // Without its dead connection the response looks writable to frameworks, and it is.
     if (this.#response.socket) this.#response.detachSocket(this.#response.socket);
-    this.#letOn();
+    this.#resumeHandler();
     return true;
   }
 
-  /** Fixes the head, by way of whoever listens for it. */
-  #commit(): void {
-    if (this.#head === undefined && !this.#isKept) this.#response.writeHead(this.#response.statusCode);
+  /** Fixes the head through `writeHead`, so that middleware which replaced that method sees it. */
+  #fixHead(): void {
+    if (this.#head === undefined && !this.#tape.isStored) this.#response.writeHead(this.#response.statusCode);
   }
 
-  /** Something else was sent: what the handler still writes is for nobody. */
-  #swallow(callback: Callback | undefined): true {
-    if (callback) process.nextTick(callback);
-    return true;
+  /**
+   * Records a copy, since a handler may reuse its buffer as soon as its callback runs. Node drops the body of a
+   * response that cannot have one.
+   */
+  #record(chunk: string | Uint8Array, encoding: unknown): void {
+    if (!this.#tape.hasBody) return;
+    this.#tape.write(typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk));
   }
 
-  /** In a copy, since a handler may use its buffer again as soon as it was told that it was written. */
-  #take(chunk: string | Uint8Array, encoding: unknown): void {
-    if (this.#hasNoBody()) return;
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk);
-    if (bytes.length === 0) return;
-    this.#length += bytes.length;
-    if (this.#length > this.#recording.maxBytes) this.#body = undefined;
-    this.#body?.push(bytes);
-    if (!this.#isSink) this.#held.push(bytes);
+  #store(captured: CapturedResponse | undefined): void {
+    if (captured === undefined) return;
+    if (this.#head === undefined) this.#passage.settle({ status: captured.status });
+    void this.#recording.store(captured).then((replacement) => this.#whenStored(replacement));
   }
 
-  #keep(): Promise<void> {
-    this.#kept ??= this.#recording.store(this.#answer()).then((instead) => this.#whenKept(instead));
-    return this.#kept;
-  }
-
-  #answer() {
-    const head = this.#head;
-    const body = this.#body;
-    this.#body = undefined;
-    if (head === undefined) {
-      this.#passage.settle({ status: NO_ANSWER });
-      return { status: NO_ANSWER, fields: [], body: undefined };
-    }
-    const { status, fields } = head;
-    const isKept = body !== undefined && (this.#hasNoBody() || matchesContentLength(fields, this.#length));
-    return { status, fields, body: isKept ? Buffer.concat(body) : undefined };
-  }
-
-  /** Node leaves out what a handler writes where there can be none. */
-  #hasNoBody(): boolean {
-    const status = this.#head?.status;
-    return status === 204 || status === 304 || this.#response.req.method === 'HEAD';
-  }
-
-  #whenKept(instead: Reply | undefined): void {
-    this.#isKept = true;
-    if (this.#between.isOver) return;
+  #whenStored(replacement: Reply | undefined): void {
+    const hasClient = !this.#tape.isDiscarded;
+    this.#tape.stored(replacement !== undefined);
+    if (this.#interposition.isRemoved) return;
     try {
-      if (this.#isSink) this.#leave();
-      else if (instead !== undefined) this.#sendInstead(instead);
+      if (!hasClient) this.#restoreResponse();
+      else if (replacement !== undefined) this.#sendReplacement(replacement);
       else this.#sendRest();
     } catch (error) {
-      // A field or reason that Node will not send; the handler is not there to be told any more.
-      this.#leave(() => this.#breakOff(error));
+      // Node rejects a field or a reason. The handler cannot catch that any more.
+      this.#restoreResponse(() => this.#breakOff(error));
     }
   }
 
   #sendRest(): void {
-    const last = this.#isEnded ? this.#held.pop() : undefined;
-    const held = this.#held.splice(0);
+    const pieces = this.#tape.sendable();
+    const last = this.#isEnded ? pieces.pop() : undefined;
     if (this.#head !== undefined) this.#beginSending();
     let hasRoom = true;
-    for (const chunk of held) hasRoom = this.#between.call('write', chunk) === true;
-    // Left first: HTTP/2 writes its last piece by the response's own means.
-    this.#leave(() => this.#isEnded && this.#between.call('end', last ?? this.#endCallback, last && this.#endCallback));
-    if (hasRoom) this.#letOn();
+    for (const piece of pieces) hasRoom = this.#interposition.call('write', piece) === true;
+    // The response is restored first: HTTP/2 writes the last piece by the response's own methods.
+    this.#restoreResponse(
+      () => this.#isEnded && this.#interposition.call('end', last ?? this.#endCallback, last && this.#endCallback),
+    );
+    if (hasRoom) this.#resumeHandler();
   }
 
-  /** Another outcome counts: the client gets it, or, where it has some of this one already, nothing more. */
-  #sendInstead({ status, headers, body }: Reply): void {
+  /** Another outcome counts. The client gets it, or nothing more if it has a part of this response already. */
+  #sendReplacement({ status, headers, body }: Reply): void {
     const response = this.#response;
-    if (this.#isHeadSent) return void this.#leave(() => this.#breakOff());
-    this.#isSink = true;
+    if (this.#isHeadSent) return void this.#restoreResponse(() => this.#breakOff());
     this.#isHeadSent = true;
     for (const name of response.getHeaderNames()) response.removeHeader(name);
     if (!streamOf(response)) response.statusMessage = '';
-    this.#between.call('writeHead', status, headers);
-    // Not by `end` alone, which in HTTP/2 would write by the response's own means: those are the handler's, and go nowhere.
-    if (body.length > 0 && response.req.method !== 'HEAD') this.#between.call('write', body);
-    this.#between.call('end', this.#endCallback);
-    if (this.#isEnded) this.#leave();
-    else this.#letOn();
+    this.#interposition.call('writeHead', status, headers);
+    // Not with `end` alone: HTTP/2 would write the body by the response's own methods, which ignore it by now.
+    if (body.length > 0 && response.req.method !== 'HEAD') this.#interposition.call('write', body);
+    this.#interposition.call('end', this.#endCallback);
+    if (this.#isEnded) this.#restoreResponse();
+    else this.#resumeHandler();
   }
 
   #beginSending(): void {
     if (this.#isHeadSent) return;
     this.#isHeadSent = true;
-    // Node asks for the head itself, so that it can say how long a short answer is.
-    this.#between.leaveHead();
+    // Node asks for the head itself, so that it can add the length of a short response.
+    this.#interposition.restoreWriteHead();
     this.#head?.restore(this.#response);
   }
 
-  /** Without an error HTTP/2 would tell of an end like any other. */
+  /** HTTP/2 needs an error: without one its client would see a normal end. */
   #breakOff(error?: unknown): unknown {
     const response = this.#response;
-    const why = error ?? (streamOf(response) && fault('ERR_STREAM_PREMATURE_CLOSE', 'the answer is broken off'));
-    return this.#between.call('destroy', why);
+    const reason =
+      error ?? (streamOf(response) && streamError('ERR_STREAM_PREMATURE_CLOSE', 'the response is broken off'));
+    return this.#interposition.call('destroy', reason);
   }
 
-  /** Leaves the response to itself. */
-  #leave(last?: () => unknown): unknown {
-    this.#held = [];
-    this.#between.leave();
+  /** Ends the capture: the response has its own methods again. */
+  #restoreResponse(last?: () => unknown): unknown {
+    this.#interposition.remove();
     const result = last?.();
-    this.#payOwed();
-    for (const event of this.#heldEvents.splice(0)) this.#between.call('emit', event);
-    this.#letClose();
-    this.#letDestroy();
+    this.#runPendingCallbacks();
+    for (const event of this.#deferredEvents.splice(0)) this.#interposition.call('emit', event);
+    this.#stopDeferringClose();
+    this.#stopDeferringDestroy();
     return result;
   }
 
-  /** What stands in front may tell of it elsewhere than on the response. */
-  #hearDrain(): void {
-    if (this.#hearsDrain) return;
-    this.#hearsDrain = true;
-    this.#between.call('on', 'drain', () => {
+  /** Middleware in front of the gate may emit `drain` on its own stream instead of on the response. */
+  #watchDrain(): void {
+    if (this.#watchesDrain) return;
+    this.#watchesDrain = true;
+    this.#interposition.call('on', 'drain', () => {
       if (this.#needsDrain) this.#emit('drain');
     });
   }
 
   /** The handler need not wait any more. */
-  #letOn(): void {
-    this.#payOwed();
+  #resumeHandler(): void {
+    this.#runPendingCallbacks();
     if (this.#needsDrain) this.#response.emit('drain');
   }
 
-  #owe(callback: Callback | undefined): Callback | undefined {
+  /** @returns what to pass to the real write; runs the handler's callback once */
+  #track(callback: Callback | undefined): Callback | undefined {
     if (callback === undefined) return undefined;
-    const pay: Callback = (error) => {
-      // What became of the connection is nothing to a handler whose answer is kept all the same.
-      if (this.#owed.delete(pay)) callback(this.#isSink ? undefined : error);
+    const once: Callback = (error) => {
+      // If the client has disconnected, the response is stored all the same: the handler gets no error.
+      if (this.#pendingCallbacks.delete(once)) callback(this.#tape.isDiscarded ? undefined : error);
     };
-    this.#owed.add(pay);
-    return pay;
+    this.#pendingCallbacks.add(once);
+    return once;
   }
 
-  #payOwed(): void {
-    for (const pay of [...this.#owed]) process.nextTick(pay);
+  #runPendingCallbacks(): void {
+    for (const callback of [...this.#pendingCallbacks]) process.nextTick(callback);
   }
 }

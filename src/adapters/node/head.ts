@@ -1,15 +1,18 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Outcome, Passage } from '../../gate/gate.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
+import { forEachField } from '../../http/raw-fields.ts';
 import { streamOf } from './http.ts';
 
-/** What `writeHead` takes: an object, or names and values in one list, or in pairs. */
+/** Fields as `writeHead` takes them: an object, names and values in one flat list, or a list of pairs. */
 export type HeadersInput = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /**
- * Settles a passage as its head is written, since only then is it known whether the answer is the provider's own 429 (S16).
- * @param first of `writeHead`, behind the status: a reason or fields
- * @returns what is to be given to `writeHead` as fields
+ * Settles a passage when the head of its response is written. Only then is it known whether the response is the
+ * provider's own 429 (S16).
+ * @param first second argument of `writeHead`: a reason or fields
+ * @param second third argument of `writeHead`: fields, if `first` is a reason
+ * @returns the fields to pass to `writeHead`
  */
 export function settleHead(
   response: ServerResponse,
@@ -22,39 +25,42 @@ export function settleHead(
   const given = typeof first === 'string' ? second : (first ?? second);
   if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
   const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
-  return withFields(headers, replaced, Array.isArray(given) ? pairs(given) : given);
+  return withFields(headers, replaced, Array.isArray(given) ? fromPairs(given) : given);
 }
 
-/** What a handler gives to `writeHead` wins over what was set before: so the fields that are ours to say are replaced in it. */
+/**
+ * Fields that a handler passes to `writeHead` win over those that were set before. So the gate's fields must replace
+ * the handler's here.
+ */
 function withFields(
-  ours: HeaderFields,
+  gateFields: HeaderFields,
   replaced: readonly string[],
   given: OutgoingHttpHeaders = {},
 ): OutgoingHttpHeaders {
   const all: OutgoingHttpHeaders = {};
   for (const name of Object.keys(given))
     if (replaced.length === 0 || !replaced.includes(name.toLowerCase())) all[name] = given[name];
-  for (const name in ours) all[name] = ours[name];
+  for (const name in gateFields) all[name] = gateFields[name];
   return all;
 }
 
-/** Names and values in one flat array, or in pairs, as an object; a name that comes again, in whatever case, becomes a list. */
-function pairs(given: readonly unknown[]): OutgoingHttpHeaders {
-  const flat = given.flat(1) as string[];
+/**
+ * Turns a flat list of names and values, or a list of pairs, into an object. A name that comes twice, in any case,
+ * becomes a list.
+ */
+function fromPairs(given: readonly unknown[]): OutgoingHttpHeaders {
   const all: OutgoingHttpHeaders = Object.create(null);
   const names = new Map<string, string>();
-  for (let i = 0; i + 1 < flat.length; i += 2) {
-    const given = flat[i] as string;
-    const name = names.get(given.toLowerCase()) ?? given;
-    names.set(given.toLowerCase(), name);
-    const value = flat[i + 1] as string;
+  forEachField(given.flat(1) as string[], (ownName, value, lowerName) => {
+    const name = names.get(lowerName) ?? ownName;
+    names.set(lowerName, name);
     const before = all[name];
     all[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [String(before)]), value];
-  }
+  });
   return all;
 }
 
-/** The head of an answer as the handler left it. */
+/** The head of a response as the handler wrote it. */
 export class AnswerHead {
   readonly status: number;
   readonly #reason: string;
@@ -62,17 +68,17 @@ export class AnswerHead {
 
   constructor(response: ServerResponse) {
     this.status = response.statusCode;
-    // HTTP/2 has none, and warns of whoever asks.
+    // HTTP/2 has no reason, and reading one prints a warning.
     this.#reason = streamOf(response) ? '' : response.statusMessage;
     this.#fields = rawNames(response).map((name) => [name, response.getHeader(name) ?? '']);
   }
 
-  /** Names and values in one list. */
+  /** Names and values in one flat list. */
   get fields(): string[] {
     return this.#fields.flatMap(([name, value]) => [value].flat().flatMap((one) => [name, String(one)]));
   }
 
-  /** Sets the response to it, whatever was set meanwhile. */
+  /** Sets this head again, whatever was set meanwhile. */
   restore(response: ServerResponse): void {
     for (const name of response.getHeaderNames()) response.removeHeader(name);
     response.statusCode = this.status;
@@ -81,7 +87,10 @@ export class AnswerHead {
   }
 }
 
-/** In the case in which they were set, of which HTTP/2 knows none. Node's types have it for requests only. */
+/**
+ * Names in the case in which they were set. HTTP/2 has only lower case. Node's types have this method for requests
+ * only.
+ */
 function rawNames(response: ServerResponse & { getRawHeaderNames?(): string[] }): string[] {
   return response.getRawHeaderNames?.() ?? response.getHeaderNames();
 }

@@ -4,87 +4,98 @@ import type { ServerResponse } from 'node:http';
 export type Method = (...args: unknown[]) => unknown;
 export type MethodName = 'write' | 'end' | 'writeHead' | '_implicitHeader' | 'flushHeaders' | 'destroy' | 'emit' | 'on';
 type Methods = Readonly<Record<MethodName, Method | undefined>>;
-type Seen = 'headersSent' | 'writableEnded';
+type GetterName = 'headersSent' | 'writableEnded';
 
-/** By which what stands in front of the gate is called. */
-const DOWNWARD: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeaders', 'destroy'];
+/**
+ * Methods that write to the connection. Middleware in front of the gate, such as compression or a session, may have
+ * replaced them.
+ */
+const SENDING: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeaders', 'destroy'];
 
-/** What a handler is to find in the place of its response's own. */
-export interface Interposed {
+/** What a handler finds on its response instead of the response's own members. */
+export interface Replacements {
   readonly methods: Readonly<Record<Exclude<MethodName, '_implicitHeader' | 'on'>, Method>>;
-  /** A head is wanted, whatever was set. */
-  readonly head: () => void;
-  readonly seen: Readonly<Record<Seen, () => boolean>>;
+  /** Called when a head is needed and the handler has not written one. */
+  readonly writeImplicitHead: () => void;
+  readonly getters: Readonly<Record<GetterName, () => boolean>>;
 }
 
 /**
- * Between a handler and its response. Whatever stands in front of the gate, and has methods of its own there, is called as if nothing were between.
+ * Puts methods between a handler and its response. Middleware in front of the gate that replaced methods of the
+ * response is still called, as if nothing were between.
  */
 export class Interposition {
   readonly #response: ServerResponse;
-  /** The response's methods as they were before, which need not be Node's. */
-  readonly #before: Methods;
-  /** Calls that are on their way down: what stands there asks the response what is so, not what the handler is to think. */
-  #below = 0;
-  #isOver = false;
+  /** The methods that the response had before, which are not Node's if middleware replaced them. */
+  readonly #originals: Methods;
+  /**
+   * How many calls of originals are running. They must see the real state of the response, not the one that the handler
+   * sees.
+   */
+  #runningCalls = 0;
+  #isRemoved = false;
 
-  constructor(response: ServerResponse, { methods, head, seen }: Interposed) {
+  constructor(response: ServerResponse, { methods, writeImplicitHead, getters }: Replacements) {
     this.#response = response;
     const all: Record<MethodName, Method> = {
       ...methods,
-      // Asked by whoever sees that Node has no head yet: Node itself, and express-session.
-      _implicitHeader: () => (this.#below > 0 ? this.call('_implicitHeader') : head()),
-      // Compression in front would hand such a listener to its own stream, which does not hear of what is held back here.
+      // Called if Node has no head yet, by Node itself and by express-session.
+      _implicitHeader: () => (this.#runningCalls > 0 ? this.call('_implicitHeader') : writeImplicitHead()),
+      // Compression in front of the gate would pass a drain listener to its own stream, which does not notice pieces
+      // that wait here.
       on: (event, listener) =>
         event === 'drain'
           ? Reflect.apply(EventEmitter.prototype.on, response, [event, listener])
           : this.call('on', event, listener),
     };
     const names = Object.keys(all) as MethodName[];
-    const now = response as unknown as Methods;
-    this.#before = Object.fromEntries(names.map((name) => [name, now[name]])) as Methods;
+    const current = response as unknown as Methods;
+    this.#originals = Object.fromEntries(names.map((name) => [name, current[name]])) as Methods;
     for (const name of names) {
       // HTTP/2 has no implicit head.
-      if (this.#before[name] === undefined) continue;
-      const own: Method = (...args) => (this.#isOver ? this.call(name, ...args) : all[name](...args));
+      if (this.#originals[name] === undefined) continue;
+      const own: Method = (...args) => (this.#isRemoved ? this.call(name, ...args) : all[name](...args));
       Object.assign(response, { [name]: own });
     }
-    // What is held back was written, as far as the handler is concerned.
-    for (const name of Object.keys(seen) as Seen[]) {
-      const get = (): unknown => (this.#below > 0 ? this.#really(name) : seen[name]());
+    // For the handler, pieces that wait here are written.
+    for (const name of Object.keys(getters) as GetterName[]) {
+      const get = (): unknown => (this.#runningCalls > 0 ? this.#realValue(name) : getters[name]());
       Object.defineProperty(response, name, { get, configurable: true });
     }
   }
 
-  /** The response is left to itself again. */
-  get isOver(): boolean {
-    return this.#isOver;
+  /** Whether the response has its own methods again. */
+  get isRemoved(): boolean {
+    return this.#isRemoved;
   }
 
-  /** Calls what was there before. */
+  /** Calls a method that the response had before. */
   call(name: MethodName, ...args: unknown[]): unknown {
-    const method = this.#before[name] as Method;
-    if (!DOWNWARD.includes(name)) return Reflect.apply(method, this.#response, args);
-    this.#below++;
+    const method = this.#originals[name] as Method;
+    if (!SENDING.includes(name)) return Reflect.apply(method, this.#response, args);
+    this.#runningCalls++;
     try {
       return Reflect.apply(method, this.#response, args);
     } finally {
-      this.#below--;
+      this.#runningCalls--;
     }
   }
 
-  /** From now on Node asks those in front for the head by itself. */
-  leaveHead(): void {
-    this.#response.writeHead = this.#before.writeHead as ServerResponse['writeHead'];
+  /** From now on Node calls the original `writeHead`, which middleware in front of the gate may have replaced. */
+  restoreWriteHead(): void {
+    this.#response.writeHead = this.#originals.writeHead as ServerResponse['writeHead'];
   }
 
-  leave(): void {
-    this.#isOver = true;
+  /**
+   * The response behaves as before. The methods stay on it, since code behind the gate may have wrapped them; now they
+   * call the originals.
+   */
+  remove(): void {
+    this.#isRemoved = true;
     for (const name of ['headersSent', 'writableEnded']) Reflect.deleteProperty(this.#response, name);
   }
 
-  /** Of the response as it would be without us. */
-  #really(name: Seen): unknown {
+  #realValue(name: GetterName): unknown {
     return Reflect.get(Object.getPrototypeOf(this.#response), name, this.#response);
   }
 }

@@ -1,72 +1,50 @@
-import type { IncomingMessage } from 'node:http';
-import type { Http2ServerRequest } from 'node:http2';
-import { BodyError } from '../../http/body-error.ts';
-
-export interface PutBackOptions {
-  /** Bound of the body, in bytes; all of it is in memory at once. */
-  readonly maxBytes: number;
-  /**
-   * Longest wait for the next piece, in milliseconds.
-   * @default 30_000
-   */
-  readonly idleMs?: number | undefined;
-  /** Gets each piece as it comes. What it throws ends the reading. */
-  readonly observe: (chunk: Uint8Array) => void;
-}
+import { aborted, alreadyRead, BodySize, IdleTimer } from '../../http/body-limits.ts';
+import type { BodyLimits } from '../shared/request.ts';
+import { isGone, type NodeRequest, streamOf } from './http.ts';
 
 /**
- * Reads the body of a request to its end, and puts it back, so that whoever reads the request afterwards finds it untouched. Where that
- * fails, the rest of the body is read and thrown away: the client is still to be answered, and its connection may be used again.
- *
- * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500), and whatever `observe` throws
+ * Reads the body of a request to its end and puts it back, so that the next reader finds it untouched. If that fails,
+ * the rest of the body is read and discarded: the client must still get its answer, and its connection can be used
+ * again.
+ * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500)
  */
-export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, options: PutBackOptions): Promise<void> {
-  const { maxBytes, idleMs = 30_000, observe } = options;
+export function readAndPutBack(request: NodeRequest, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
-    let size = 0;
-    let timer: NodeJS.Timeout | undefined;
+    const size = new BodySize(maxBytes);
+    const idle = new IdleTimer(idleMs, (error) => fail(error));
     let isOver = false;
-    const isComplete = endOf(request);
-    const isGone = (): boolean => request.destroyed || ('stream' in request && request.stream.destroyed);
+    const isComplete = watchEnd(request);
+    const isClosed = (): boolean => request.destroyed || isGone(request);
     const stop = (): void => {
       isOver = true;
-      clearTimeout(timer);
+      idle.stop();
       request.off('readable', onReadable).off('close', onClose);
     };
     const fail = (error: unknown): void => {
       stop();
-      // The listener for errors stays: one that comes later must not end the process.
-      if (!isGone()) request.resume();
+      // The listener for errors stays: a later error must not end the process.
+      if (!isClosed()) request.resume();
       reject(error);
-    };
-    /** @returns whether the body is complete */
-    const take = (): boolean => {
-      // A read of nothing behind the end would make the stream tell its end, before anybody listens.
-      while (request.readableLength > 0) {
-        const chunk: unknown = request.read();
-        if (!(chunk instanceof Uint8Array)) throw alreadyRead();
-        size += chunk.length;
-        if (size > maxBytes) throw tooLarge(maxBytes);
-        observe(chunk);
-        chunks.push(chunk);
-      }
-      return isComplete();
     };
     const done = (): void => {
       stop();
       request.off('error', onError);
-      if (size > 0) request.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size));
-      resolve();
+      if (size.bytes > 0) request.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size.bytes));
+      resolve(chunks);
     };
     const onReadable = (): void => {
-      clearTimeout(timer);
+      idle.stop();
       try {
-        if (!take()) {
-          timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
-          return;
+        // Reading an empty buffer at the end would make the stream emit `end` before anything listens for it.
+        while (request.readableLength > 0) {
+          const chunk: unknown = request.read();
+          if (!(chunk instanceof Uint8Array)) throw alreadyRead();
+          size.add(chunk.length);
+          chunks.push(chunk);
         }
-        done();
+        if (isComplete()) done();
+        else idle.restart();
       } catch (error) {
         fail(error);
       }
@@ -77,49 +55,34 @@ export function readAndPutBack(request: IncomingMessage | Http2ServerRequest, op
       reject(alreadyRead());
       return;
     }
-    if (isGone()) return fail(aborted(request.errored));
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return fail(tooLarge(maxBytes));
+    try {
+      if (isClosed()) throw aborted(request.errored);
+      size.expect(request.headers['content-length']);
+    } catch (error) {
+      return fail(error);
+    }
     request.on('error', onError).on('close', onClose);
-    // By the next turn the parser has told the end of a body that is empty. To listen before that would make the stream tell its end, and
-    // whoever reads it later would wait for it.
+    // By the next turn the parser has seen the end of an empty body. A listener added before that would make the stream
+    // emit `end`, and the next reader would wait for it forever.
     process.nextTick(() => {
       if (isOver) return;
       if (isComplete() && request.readableLength === 0) return done();
-      timer = setTimeout(() => fail(stalled(idleMs)), idleMs);
+      idle.restart();
       request.on('readable', onReadable);
       if (request.readableLength > 0) onReadable();
     });
   });
 }
 
-/** Says whether all of a body has come. HTTP/2 calls a request complete only when it was read, or is gone. */
-function endOf(request: IncomingMessage | Http2ServerRequest): () => boolean {
-  if (!('stream' in request)) return () => request.complete;
-  const { stream } = request;
+/** Makes a check for the end of the body. HTTP/2 calls a request complete only when it was read, or is gone. */
+function watchEnd(request: NodeRequest): () => boolean {
+  const stream = streamOf(request);
+  if (stream === undefined) return () => request.complete;
   let isComplete = stream.endAfterHeaders;
-  // Before the request itself hears of it, and tells. Of a body that its client broke off Node tells an end too.
+  // Before the request's own listener, which makes the request emit `end`. Node also ends a body that its client broke
+  // off.
   stream.prependOnceListener('end', () => {
     isComplete = !stream.aborted;
   });
   return () => isComplete;
-}
-
-function tooLarge(maxBytes: number): BodyError {
-  return new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
-}
-
-function aborted(cause: unknown): BodyError {
-  return new BodyError(400, 'aborted', 'The body broke off before its end.', { cause });
-}
-
-function stalled(idleMs: number): BodyError {
-  return new BodyError(408, 'stalled', `Nothing more of the body came for ${idleMs} ms.`);
-}
-
-function alreadyRead(): BodyError {
-  return new BodyError(
-    500,
-    'already_read',
-    'The body was read by something else before: mount the gate in front of it.',
-  );
 }

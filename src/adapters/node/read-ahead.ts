@@ -1,12 +1,13 @@
 import { problemOfBody } from '../../gate/body-problem.ts';
 import { createProblem, problemReply } from '../../http/problem.ts';
 import type { NodeMiddleware } from '../node.ts';
-import { type ReadBodyOptions, readBody } from './body.ts';
-import { send } from './bridge.ts';
+import { type ReadBodyOptions, readBody } from '../shared/request.ts';
+import { readable } from './request.ts';
+import { sendReply } from './send.ts';
 
 /**
- * Reads the body of every request with an idempotency key, and puts it back, for a gate that is asked only behind the body parsers. A body
- * that cannot be taken is answered here: 400, 408, 413.
+ * Reads the body of every request with an idempotency key and puts it back, for a gate that runs only after the body
+ * parsers. A body that cannot be read is rejected here with 400, 408 or 413.
  * @example
  * ```ts
  * const app = await NestFactory.create(App);
@@ -16,14 +17,14 @@ import { send } from './bridge.ts';
 export function readAhead(options: ReadBodyOptions = {}): NodeMiddleware {
   return (request, response, next) => {
     if (request.headers['idempotency-key'] === undefined) return next();
-    readBody(request, options).then(
+    readBody(readable(request), options).then(
       () => next(),
       (error: unknown) => {
         const reply = problemOfBody(error, (status, type, detail) =>
           problemReply(createProblem(status, type, detail, crypto.randomUUID())),
         );
         if (reply === undefined) next(error);
-        else send(response, reply);
+        else sendReply(response, reply);
       },
     );
   };

@@ -1,19 +1,19 @@
-/** What Node's streams call when a write is over. */
+/** What Node's streams call when a write has finished. */
 export type Callback = (error?: Error | null) => void;
 
-/** What may be written. */
+/** Whether a value can be written to a response. */
 export function isChunk(chunk: unknown): chunk is string | Uint8Array {
   return typeof chunk === 'string' || chunk instanceof Uint8Array;
 }
 
-/** Arguments behind a chunk: `encoding, callback`, of which the first may be left out. */
-export function split([encoding, callback]: readonly unknown[]): [unknown, Callback | undefined] {
+/** Splits the arguments behind a chunk into encoding and callback. The encoding may be left out. */
+export function splitArguments([encoding, callback]: readonly unknown[]): [unknown, Callback | undefined] {
   return typeof encoding === 'function'
     ? [undefined, encoding as Callback]
     : [encoding, callback as Callback | undefined];
 }
 
-/** What Node says in the same case. */
-export function fault(code: string, message: string): Error {
+/** The error that Node has for the same mistake. */
+export function streamError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -1,168 +1,167 @@
+import { after, isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
 import type { Entry, Gate, Passage } from '../../gate/gate.ts';
 import type { Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
+import { replyFields } from '../shared/reply.ts';
+import { forgetBody } from '../shared/request.ts';
 import { type Captured, captureAnswer } from './capture.ts';
-import { forgetBody } from './request.ts';
 
-/** On the request itself, which is all that a handler always has. */
+// Stored on the request itself: it is the only object that every handler has.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
-/** nginx's word for it: nobody will see it. */
+/** nginx's status for a client that is gone. No client sees it. */
 const CLIENT_GONE = 499;
-const MARK = ['idempotency-replayed'];
+/** Only the gate may say that an answer is a replay. */
+const REPLAY_MARK = ['idempotency-replayed'];
 const NONE: readonly string[] = [];
 
-type Noted = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
-type BodyOfResponse = ConstructorParameters<typeof Response>[0];
+type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
+type ResponseBody = ConstructorParameters<typeof Response>[0];
 
-/** One exchange of a framework, as the bridge needs it. */
+/** One request in a framework of the web, as the gate needs it. */
 export interface WebExchange {
   readonly request: Request;
-  /** The way to the handler. What is no `Response`, such as the nothing behind an upgrade, is passed on as it is. */
-  go(): unknown;
+  /** Runs the handler. A result that is not a `Response`, such as undefined after an upgrade, is passed on. */
+  proceed(): unknown;
   /**
-   * Makes an answer of the gate's own.
-   * @default responseOf
+   * Makes a response of an answer of the gate's own.
+   * @default createResponse
    */
   answer?(reply: Reply): Response;
-  /** Keeps the runtime from stopping what goes on after the answer. */
+  /** Keeps the runtime alive until work that continues after the response is done. */
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
-/** Says, before the handler returns, that a cache answers this request after all: its charge is taken back (S12). */
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(request: Request): void {
-  (request as Noted)[FROM_CACHE] = true;
+  (request as MarkedRequest)[FROM_CACHE] = true;
 }
 
-/** The passage of this request: its `decision`, and `abandon()` for one that never reached the provider. */
+/** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
 export function passageOf(request: Request): Passage | undefined {
-  return (request as Noted)[PASSAGE];
+  return (request as MarkedRequest)[PASSAGE];
 }
 
-/** Takes an exchange through a gate. At once where everything on the way answers at once. */
+/** Takes a request through a gate. Synchronous if the gate and the handler are. */
 export function enterGate<Subject>(
   gate: Gate<Subject>,
   subject: Subject,
   exchange: WebExchange,
 ): MaybePromise<unknown> {
-  const entry = gate.enter(subject, undefined, passageOf(exchange.request));
-  return 'kind' in entry ? proceed(entry, exchange) : entry.then((entered) => proceed(entered, exchange));
+  return after(gate.enter(subject, undefined, passageOf(exchange.request)), (entry) => leaveGate(entry, exchange));
 }
 
-/** An answer of the gate's own. */
-export function responseOf(reply: Reply, method: string): Response {
-  const { status, headers, body } = partsOf(reply, method);
+/** An answer of the gate's own to a request with this method. */
+export function createResponse(reply: Reply, method: string): Response {
+  const { status, headers, body } = responseParts(reply, method);
   const all = new Headers();
   for (const name of Object.keys(headers)) {
     for (const value of [headers[name] ?? []].flat()) all.append(name, value);
   }
-  return new Response(body as BodyOfResponse, { status, headers: all });
+  return new Response(body as ResponseBody, { status, headers: all });
 }
 
-/** A reply as `Response` takes it: without a body where there may be none. Of an answer to HEAD nobody knows how long its body would have been. */
-export function partsOf(
+/** A reply in the form that `Response` accepts: the body is null if the response must not have one. */
+export function responseParts(
   { status, headers, body }: Reply,
   method: string,
 ): Omit<Reply, 'body'> & { readonly body: Reply['body'] | null } {
-  const { 'content-length': length, ...others } = headers;
-  // Of an empty body some servers think that it is text.
+  // Some servers add a text type to a body that is empty but not null.
   const isBodyless = body.length === 0 || method === 'HEAD' || [101, 204, 205, 304].includes(status);
-  return {
-    status,
-    headers: method === 'HEAD' && length === '0' ? others : headers,
-    body: isBodyless ? null : body,
-  };
+  return { status, headers: replyFields(headers, method), body: isBodyless ? null : body };
 }
 
-function proceed(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
-  const { request, go } = exchange;
-  if (entry.kind === 'answer') return exchange.answer?.(entry.reply) ?? responseOf(entry.reply, request.method);
-  (request as Noted)[PASSAGE] = entry;
+function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
+  const { request } = exchange;
+  if (entry.kind === 'answer') return answer(entry.reply, exchange);
+  (request as MarkedRequest)[PASSAGE] = entry;
   forgetBody(request);
-  if (entry.recording !== undefined) return proceedKept(entry, entry.recording, exchange);
+  if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   const failed = (error: unknown): never => {
     entry.settle({ status: 500 });
     throw error;
   };
   try {
-    const answer = go();
-    return isPromise(answer)
-      ? answer.then((response) => settled(response, entry, request), failed)
-      : settled(answer, entry, request);
+    const response = exchange.proceed();
+    return isPromise(response)
+      ? response.then((settled) => settle(settled, entry, request), failed)
+      : settle(response, entry, request);
   } catch (error) {
     return failed(error);
   }
 }
 
-async function proceedKept(passage: Passage, recording: Recording, exchange: WebExchange): Promise<unknown> {
-  const { request, go, waitUntil } = exchange;
+async function proceedRecorded(passage: Passage, recording: Recording, exchange: WebExchange): Promise<unknown> {
+  const { request, waitUntil } = exchange;
   if (request.signal?.aborted) {
-    // Nothing was done for it yet: its retry is to do it.
+    // The handler has done nothing yet, so a retry must be able to run it.
     await passage.abandon();
     return new Response(null, { status: CLIENT_GONE });
   }
-  const answer = (reply: Reply): Response => exchange.answer?.(reply) ?? responseOf(reply, request.method);
-  const unkept = (status: number): Promise<Reply | undefined> =>
+  const storeWithoutBody = (status: number): Promise<Reply | undefined> =>
     recording.store({ status, fields: [], body: undefined });
   let response: unknown;
   let captured: Captured | undefined;
   try {
-    response = settled(await go(), passage, request);
+    response = settle(await exchange.proceed(), passage, request);
     if (isResponse(response) && !isUpgrade(response)) {
-      // The mark is the gate's alone to give.
-      response = edited(response, {}, MARK);
+      response = editHeaders(response, {}, REPLAY_MARK);
       captured = await captureAnswer(response as Response, recording, request.method !== 'HEAD');
     }
   } catch (error) {
-    // Thrown by the handler, or by what it gave as its answer: its outcome either way.
+    // The handler threw, or its response cannot be read. Both are its outcome.
     passage.settle({ status: 500 });
-    const instead = await unkept(500);
+    const instead = await storeWithoutBody(500);
     if (instead === undefined) throw error;
-    return answer(instead);
+    return answer(instead, exchange);
   }
   if (captured === undefined) {
-    await unkept(statusOf(response));
+    await storeWithoutBody(statusOf(response));
     return response;
   }
   const { instead, body, rest } = captured;
   if (rest !== undefined) waitUntil?.(rest);
-  if (instead !== undefined) return answer(instead);
-  return body === undefined ? response : withBody(response as Response, body as BodyOfResponse);
+  if (instead !== undefined) return answer(instead, exchange);
+  return body === undefined ? response : withBody(response as Response, body as ResponseBody);
 }
 
-/** Settles a passage as its answer is known, and puts our fields on it. */
-function settled(response: unknown, passage: Passage, request: Noted): unknown {
+function answer(reply: Reply, exchange: WebExchange): Response {
+  return exchange.answer?.(reply) ?? createResponse(reply, exchange.request.method);
+}
+
+/** Settles a passage now that its response is known, and adds the gate's fields to the response. */
+function settle(response: unknown, passage: Passage, request: MarkedRequest): unknown {
   const outcome = { status: statusOf(response), cached: request[FROM_CACHE] === true };
   const { headers, stripRateLimit } = passage.settle(outcome);
   if (!isResponse(response) || isUpgrade(response)) return response;
-  return edited(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
+  return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
 }
 
-/** With fields set, or taken off. In place where that can be: what a redirect or `fetch()` gives is immutable. */
-function edited(response: Response, set: HeaderFields, off: readonly string[]): Response {
+/** Sets and removes fields. An immutable response, such as a redirect or a result of `fetch()`, is copied. */
+function editHeaders(response: Response, set: HeaderFields, remove: readonly string[]): Response {
   try {
-    edit(response.headers, set, off);
+    edit(response.headers, set, remove);
     return response;
   } catch {
     const copy = withBody(response, response.body);
-    edit(copy.headers, set, off);
+    edit(copy.headers, set, remove);
     return copy;
   }
 }
 
-function edit(headers: Headers, set: HeaderFields, off: readonly string[]): void {
+function edit(headers: Headers, set: HeaderFields, remove: readonly string[]): void {
   for (const name in set) headers.set(name, set[name] as string);
-  for (const name of off) if (headers.has(name)) headers.delete(name);
+  for (const name of remove) if (headers.has(name)) headers.delete(name);
 }
 
-/** With headers of its own: the server of Hono, for one, would go on with those it is given, immutable or not. */
-function withBody({ status, statusText, headers }: Response, body: BodyOfResponse): Response {
+/** The copy gets headers of its own: Hono's server, for one, would share the given ones, immutable or not. */
+function withBody({ status, statusText, headers }: Response, body: ResponseBody): Response {
   return new Response(body, { status, statusText, headers: new Headers(headers) });
 }
 
-/** Of what is no answer at all, the error that its runtime will make of it. */
+/** A handler that returns no valid `Response` becomes a 500 in its runtime. */
 function statusOf(response: unknown): number {
   return isResponse(response) && response.status !== 0 ? response.status : 500;
 }
@@ -171,11 +170,7 @@ function isUpgrade({ status }: Response): boolean {
   return status === 101 || status === 0;
 }
 
-/** By its shape: a runtime, a polyfill or a test may have another class. */
+/** Checks the shape: a runtime, a polyfill or a test may have another class. */
 function isResponse(value: unknown): value is Response {
   return typeof value === 'object' && value !== null && 'status' in value && 'headers' in value && 'body' in value;
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof (value as { then?: unknown } | undefined)?.then === 'function';
 }

@@ -1,92 +1,90 @@
-import type { CapturedResponse, Recording } from '../../gate/recording.ts';
+import { AnswerTape } from '../../gate/answer-tape.ts';
+import type { CapturedHead, CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
-import { matchesContentLength } from '../../http/stored-response.ts';
 
 const NOTHING = new Uint8Array(0);
-/** Turns of the microtask queue in which the pieces of a body that is in memory come, in every runtime seen. */
-const TURNS = 20;
+/**
+ * In every runtime tested, the pieces of a body that is in memory arrive within this many turns of the microtask queue.
+ */
+const MAX_TURNS = 20;
 
-/** What became of a handler's answer. */
+/** What to send after the response of a handler was captured. */
 export interface Captured {
-  /** To be sent in place of the handler's own: another outcome counts. */
+  /** The reply to send instead of the handler's response, because another outcome counts. */
   readonly instead?: Reply | undefined;
-  /** To be sent with the handler's head; null: nothing, as replays send it; undefined: the handler's own, as it is. */
+  /**
+   * The body to send with the handler's head. Null: no body, as in a replay. Undefined: the handler's response as it
+   * is.
+   */
   readonly body?: ReadableStream<Uint8Array> | Uint8Array | null | undefined;
-  /** What goes on after the head was sent. */
+  /** Settles when the whole response is stored and sent. */
   readonly rest?: Promise<void> | undefined;
 }
 
 /**
- * Captures a handler's answer for its retries (I4). What is in memory is kept before anything of it is sent; a stream goes on one piece behind, and its
- * client sees its end when it was kept.
- * @param hasBody false for an answer whose body nobody will see, as to HEAD
+ * Captures the response of a handler, so that it can be stored for retries (I4). A body in memory is stored before any
+ * of it is sent. A stream is sent one piece behind, and its client sees the end only after the response is stored.
+ * @param hasBody false if the client will not see the body, as for HEAD
  */
 export async function captureAnswer(response: Response, recording: Recording, hasBody: boolean): Promise<Captured> {
   const { status, body } = response;
   const head = { status, fields: [...response.headers].flat() };
   if (!hasBody || body === null) return { instead: await recording.store({ ...head, body: NOTHING }) };
-  // A stream that somebody has read already, or an upgrade: not ours to send, or to judge.
+  // The body was read already, or belongs to an upgrade: it cannot be recorded here.
   if (body.locked || response.bodyUsed) return { instead: await recording.store({ ...head, body: undefined }) };
-  return new BodyCapture(body.getReader(), recording, head).begin();
+  return new BodyCapture(body.getReader(), recording, head).run();
 }
 
 class BodyCapture {
   readonly #reader: ReadableStreamDefaultReader<unknown>;
   readonly #recording: Recording;
-  readonly #head: Omit<CapturedResponse, 'body'>;
-  /** Undefined where it will not be kept: too long, or broken off. */
-  #body: Uint8Array[] | undefined = [];
-  #length = 0;
-  /** What the client does not have yet. */
-  #held: Uint8Array[] = [];
+  readonly #tape: AnswerTape;
   #reading: Promise<void> | undefined;
   #isEnded = false;
   #failure: { readonly error: unknown } | undefined;
-  #isKept = false;
-  /** The client is gone, or got another answer: the rest goes nowhere. */
-  #isSink = false;
-  #letOn = (): void => {};
+  /** Wakes the sender, which waits until the client reads more. */
+  #wakeSender = (): void => {};
 
-  constructor(
-    reader: ReadableStreamDefaultReader<unknown>,
-    recording: Recording,
-    head: Omit<CapturedResponse, 'body'>,
-  ) {
+  constructor(reader: ReadableStreamDefaultReader<unknown>, recording: Recording, head: CapturedHead) {
     this.#reader = reader;
     this.#recording = recording;
-    this.#head = head;
+    // A copy is recorded, since the code that reads the response may detach its buffers.
+    this.#tape = new AnswerTape(recording, { copy: true });
+    this.#tape.begin(head);
   }
 
-  async begin(): Promise<Captured> {
+  async run(): Promise<Captured> {
+    const tape = this.#tape;
     const { storeBeforeSending } = this.#recording;
-    while (!this.#isEnded && this.#body !== undefined) {
+    while (!this.#isEnded && tape.isRecording) {
       const reading = this.#read();
       if (!storeBeforeSending && !(await isSoon(reading))) break;
       await reading;
     }
     if (!storeBeforeSending && !this.#isEnded) return this.#stream();
-    const whole = this.#body;
-    const instead = await this.#keep();
-    if (instead !== undefined) {
-      this.#isSink = true;
-      return { instead, rest: this.#pump() };
-    }
-    if (!this.#isEnded || whole === undefined) return this.#stream();
-    return { body: whole.length === 0 ? null : join(whole, this.#length) };
+    const captured = this.#finish();
+    const instead = await this.#store(captured);
+    if (instead !== undefined) return { instead, rest: this.#pump() };
+    const { body } = captured;
+    // Too long, broken off, or not as long as its head says: the client gets it as it comes.
+    if (body === undefined) return this.#stream();
+    return { body: body.length === 0 ? null : body };
   }
 
-  /** The rest of the answer, as fast as it can be kept, or else as its client takes it. */
+  /**
+   * Sends the rest as a stream: as fast as it comes while it is recorded, and afterwards as fast as the client reads.
+   */
   #stream(): Captured {
     let rest: Promise<void> | undefined;
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         rest = this.#pump(controller);
       },
-      pull: () => this.#letOn(),
+      pull: () => this.#wakeSender(),
       cancel: () => {
-        // The client is gone, the operation is not (I11).
-        this.#isSink = true;
-        this.#letOn();
+        // The client has disconnected, but the operation goes on (I11).
+        this.#tape.discard();
+        this.#wakeSender();
       },
     });
     return { body, rest };
@@ -94,38 +92,41 @@ class BodyCapture {
 
   async #pump(controller?: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     for (;;) {
-      // The last piece waits for the end.
-      await this.#give(controller, this.#isKept ? 0 : 1);
+      await this.#send(controller);
       if (this.#isEnded) break;
       await this.#read();
     }
-    const isReplaced = !this.#isKept && (await this.#keep()) !== undefined;
+    const isReplaced = !this.#tape.isStored && (await this.#store(this.#finish())) !== undefined;
     if (isReplaced) this.#failure = { error: new Error('Another outcome of this idempotency key counts.') };
-    if (this.#failure === undefined) await this.#give(controller, 0);
-    if (controller === undefined || this.#isSink) return;
-    if (this.#failure === undefined) controller.close();
-    else controller.error(this.#failure.error);
+    if (this.#failure !== undefined) {
+      controller?.error(this.#failure.error);
+      return;
+    }
+    await this.#send(controller);
+    if (!this.#tape.isDiscarded) controller?.close();
   }
 
-  /** Hands pieces on until so many are left. Those that are held for recording anyway need no room. */
-  async #give(controller: ReadableStreamDefaultController<Uint8Array> | undefined, left: number): Promise<void> {
-    while (this.#held.length > left) {
-      const piece = this.#held.shift() as Uint8Array;
-      while (this.#body === undefined && !this.#isSink && (controller?.desiredSize ?? 1) <= 0) {
+  /**
+   * Sends the pieces that may be sent now. While the body is recorded it is in memory anyway, so the client need not
+   * have room.
+   */
+  async #send(controller: ReadableStreamDefaultController<Uint8Array> | undefined): Promise<void> {
+    for (const piece of this.#tape.sendable()) {
+      while (!this.#tape.isRecording && !this.#tape.isDiscarded && (controller?.desiredSize ?? 1) <= 0) {
         await new Promise<void>((resolve) => {
-          this.#letOn = resolve;
+          this.#wakeSender = resolve;
         });
       }
-      if (!this.#isSink) controller?.enqueue(piece);
+      if (!this.#tape.isDiscarded) controller?.enqueue(piece);
     }
   }
 
-  /** The next piece, or the end; never rejects. */
+  /** Reads the next piece, or the end. Never rejects. */
   #read(): Promise<void> {
     this.#reading ??= this.#reader
       .read()
       .then(
-        ({ done, value }) => (done ? this.#end() : this.#take(value)),
+        ({ done, value }) => (done ? this.#end() : this.#write(value)),
         (error: unknown) => this.#end({ error }),
       )
       .finally(() => {
@@ -134,55 +135,41 @@ class BodyCapture {
     return this.#reading;
   }
 
-  #take(value: unknown): void {
+  #write(value: unknown): void {
     const piece = typeof value === 'string' ? new TextEncoder().encode(value) : value;
-    if (!(piece instanceof Uint8Array)) {
-      const error = new TypeError('A body is a stream of Uint8Array.');
-      this.#reader.cancel(error).catch(() => {});
-      this.#end({ error });
+    if (piece instanceof Uint8Array) {
+      this.#tape.write(piece);
       return;
     }
-    if (piece.length === 0) return;
-    this.#length += piece.length;
-    if (this.#length > this.#recording.maxBytes) this.#body = undefined;
-    // In a copy: whoever reads a stream of bytes may take their buffer away.
-    this.#body?.push(piece.slice());
-    if (!this.#isSink) this.#held.push(piece);
+    const error = new TypeError('A response body must be a stream of Uint8Array.');
+    this.#reader.cancel(error).catch(() => {});
+    this.#end({ error });
   }
 
   #end(failure?: { readonly error: unknown }): void {
     this.#isEnded = true;
     this.#failure = failure;
-    if (failure !== undefined) this.#body = undefined;
   }
 
-  #keep(): Promise<Reply | undefined> {
-    const isKept = this.#isEnded && this.#body !== undefined && matchesContentLength(this.#head.fields, this.#length);
-    const body = isKept ? join(this.#body ?? [], this.#length) : undefined;
-    this.#isKept = true;
-    this.#body = undefined;
-    return this.#recording.store({ ...this.#head, body });
+  /** The response as it is stored. It has no body if the stream failed, or has not ended because it is too long. */
+  #finish(): CapturedResponse {
+    const isComplete = this.#isEnded && this.#failure === undefined;
+    return (isComplete ? this.#tape.end() : this.#tape.breakOff()) as CapturedResponse;
+  }
+
+  async #store(captured: CapturedResponse): Promise<Reply | undefined> {
+    const instead = await this.#recording.store(captured);
+    this.#tape.stored(instead !== undefined);
+    return instead;
   }
 }
 
-/** Whether a promise settles without anything happening outside: what it waits for is there already. */
+/** Whether a promise settles without any outside event, because what it waits for is in memory. */
 async function isSoon(promise: Promise<void>): Promise<boolean> {
   let isSettled = false;
   void promise.then(() => {
     isSettled = true;
   });
-  for (let turn = 0; turn < TURNS && !isSettled; turn++) await undefined;
+  for (let turn = 0; turn < MAX_TURNS && !isSettled; turn++) await undefined;
   return isSettled;
-}
-
-function join(pieces: readonly Uint8Array[], length: number): Uint8Array {
-  const [only] = pieces;
-  if (pieces.length === 1 && only !== undefined) return only;
-  const all = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
 }

@@ -1,88 +1,63 @@
-import { BodyError } from '../../http/body-error.ts';
+import { aborted, alreadyRead, BodySize, IdleTimer } from '../../http/body-limits.ts';
+import type { BodyLimits } from '../shared/request.ts';
 
-export interface ReadCloneOptions {
-  /** Bound of the body, in bytes; all of it is in memory at once. */
-  readonly maxBytes: number;
-  /**
-   * Longest wait for the next piece, in milliseconds.
-   * @default 30_000
-   */
-  readonly idleMs?: number | undefined;
-}
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
 /**
- * Reads a copy of a web request's body, so that whoever reads the request afterwards finds it untouched. Where that fails, the rest is read and
- * thrown away: the client is still to be answered. Web APIs only.
- *
+ * Reads a copy of a web request's body, so that the next reader finds the request untouched. If that fails, the rest of
+ * the body is read and discarded: the client must still get its answer.
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500)
  */
-export async function readClone(
-  request: Request,
-  { maxBytes, idleMs = 30_000 }: ReadCloneOptions,
-): Promise<Uint8Array[]> {
-  // The one thing that says so where a body was parsed by something in front, too.
+export async function readClone(request: Request, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
+  // The only sign of a body that was parsed in front of the gate: such a request may have another body since.
   if (request.bodyUsed) throw alreadyRead();
   const chunks: Uint8Array[] = [];
   if (request.body === null) return chunks;
-  const tooLarge = new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge;
-  const reader = copyOf(request);
-  let size = 0;
-  for (;;) {
-    const { done, value } = await inTime(reader.read(), idleMs).catch((error: unknown) => {
-      discard(request, reader);
-      throw error;
-    });
-    if (done) return chunks;
-    size += value.length;
-    if (size > maxBytes) {
-      discard(request, reader);
-      throw tooLarge;
+  const size = new BodySize(maxBytes);
+  size.expect(request.headers.get('content-length'));
+  const reader = readerOfClone(request);
+  try {
+    for (;;) {
+      const { done, value } = await readInTime(reader, idleMs);
+      if (done) return chunks;
+      size.add(value.length);
+      chunks.push(value);
     }
-    chunks.push(value);
+  } catch (error) {
+    discard(request, reader);
+    throw error;
   }
 }
 
-function copyOf(request: Request): ReadableStreamDefaultReader<Uint8Array> {
+function readerOfClone(request: Request): Reader {
   try {
     return (request.clone().body as ReadableStream<Uint8Array>).getReader();
   } catch {
-    // Somebody holds its stream.
+    // Other code has locked the stream.
     throw alreadyRead();
   }
 }
 
-async function inTime<Result>(reading: Promise<Result>, idleMs: number): Promise<Result> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new BodyError(408, 'stalled', `Nothing more of the body came for ${idleMs} ms.`);
-    timer = setTimeout(() => reject(error), idleMs);
+function readInTime(reader: Reader, idleMs: number): ReturnType<Reader['read']> {
+  return new Promise((resolve, reject) => {
+    const idle = new IdleTimer(idleMs, reject);
+    idle.restart();
+    const broken = (cause: unknown): void => reject(aborted(cause));
+    reader
+      .read()
+      .then(resolve, broken)
+      .finally(() => idle.stop());
   });
-  const broken = (cause: unknown): never => {
-    throw new BodyError(400, 'aborted', 'The body broke off before its end.', { cause });
-  };
-  try {
-    return await Promise.race([reading.catch(broken), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /**
- * Both halves cancelled would break the connection off, with the answer on it; one half left alone would hold all that the other one reads. So
- * the handler's half is cancelled, and this one read on.
+ * Cancels the handler's half of the body and reads the other half to its end. If both halves were cancelled, the
+ * connection would break and the client would get no answer. If one half were left alone, it would buffer everything
+ * that the other one reads.
  */
-function discard(request: Request, reader: ReadableStreamDefaultReader<Uint8Array>): void {
+function discard(request: Request, reader: Reader): void {
   const ignore = (): void => {};
   request.body?.cancel().catch(ignore);
   const readOn = (): Promise<void> => reader.read().then(({ done }) => (done ? undefined : readOn()));
   readOn().catch(ignore);
-}
-
-function alreadyRead(): BodyError {
-  return new BodyError(
-    500,
-    'already_read',
-    'The body was read by something else before: mount the gate in front of it.',
-  );
 }

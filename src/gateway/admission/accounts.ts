@@ -1,30 +1,20 @@
-import type { Config } from '../config/schema.ts';
+import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { ApiKey } from './keys.ts';
 
-/** A connected account of the config. */
-export interface Account {
-  readonly id: string;
-  readonly application: string;
-  readonly provider: string | undefined;
-  readonly scope: string | null;
-}
-
-/** Knows accounts, and who may reach them. */
+/** The accounts of the config, and which keys may reach them. */
 export interface Accounts {
-  /** The account, where the key may reach it; 404 where its application has none of that id, 403 outside the key's scope. */
+  /** The account; 404 if the key's application has no account with this id, 403 if the account is outside the key's scope. */
   access(id: string, key: ApiKey): Account | Refusal;
 }
 
-/** @param config whose ids are unique */
+/** @param config accounts with unique ids */
 export function createAccounts(config: Config['accounts']): Accounts {
-  const accounts = new Map(
-    config.map(({ id, application, provider, scope }) => [id, { id, application, provider, scope } satisfies Account]),
-  );
+  const accounts = new Map(config.map((account) => [account.id, account]));
   return {
     access(id, key) {
       const account = accounts.get(id);
-      // Another application's account is unknown: its existence is none of the caller's business.
+      // Another application's account gets the same answer as an unknown one, so that a caller cannot find out that it exists.
       if (account === undefined || account.application !== key.application) {
         return refuse(404, 'errors/invalid_resource_identifier', 'The application has no such account.');
       }

@@ -18,13 +18,13 @@ export interface ApiKey {
 
 /** Knows keys by the SHA-256 of their tokens. */
 export interface Keys {
-  /** The key that a request shows in `X-API-KEY`, or 401. */
+  /** The key of the token in `X-API-KEY`, or 401. */
   authenticate(token: string | undefined): ApiKey | Refusal;
 }
 
-/** @param now wall clock in milliseconds since 1970, as expiry is a date */
+/** @param now wall clock in milliseconds since 1970, because expiry is a date */
 export function createKeys(config: Config['keys'], now: () => number = Date.now): Keys {
-  const known = config.map(({ sha256, token, application, role, scope, expiresAt }) => ({
+  const keys = config.map(({ sha256, token, application, role, scope, expiresAt }) => ({
     digest: sha256 === undefined ? digest(token ?? '') : Buffer.from(sha256, 'hex'),
     key: {
       application,
@@ -42,13 +42,13 @@ export function createKeys(config: Config['keys'], now: () => number = Date.now)
           'The request has no API key: send it in the header X-API-KEY.',
         );
       }
-      const shown = digest(token);
-      let found: ApiKey | undefined;
-      // Every key is compared, so that the time taken does not tell which one was near.
-      for (const { digest: expected, key } of known) if (timingSafeEqual(expected, shown)) found = key;
-      if (found === undefined) return refuse(401, 'errors/invalid_credentials', 'The API key is unknown.');
-      return now() < found.expiresAtMs
-        ? found
+      const given = digest(token);
+      let match: ApiKey | undefined;
+      // Every key is compared, so that the time taken does not show which key was close.
+      for (const { digest: expected, key } of keys) if (timingSafeEqual(expected, given)) match = key;
+      if (match === undefined) return refuse(401, 'errors/invalid_credentials', 'The API key is unknown.');
+      return now() < match.expiresAtMs
+        ? match
         : refuse(401, 'api/expired_authorization', 'The API key has expired: use its replacement.');
     },
   };

@@ -1,22 +1,22 @@
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 
-/** A request target in origin form, as it came: nothing is decoded, and it is forwarded like this. */
+/** A request target in origin form, as the client sent it. It is forwarded without any decoding. */
 export interface Target {
   /** Path with its leading slash, raw. */
   readonly path: string;
-  /** Raw query string without its question mark; undefined where there is no question mark. */
+  /** Raw query string without its question mark; undefined without a question mark. */
   readonly query: string | undefined;
 }
 
 const VISIBLE = /^[\x21-\x7e]+$/;
 const ENCODED_SEPARATOR = /%(2f|5c)/i;
 const BAD_ENCODING = /%(?![0-9a-f]{2})/i;
-/** A dot segment, raw or encoded; with what follows a semicolon, since some servers cut that off before they resolve it. */
+/** A dot segment, raw or encoded, also before a semicolon: some servers cut off the rest before they resolve the segment. */
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:;[^/]*|%3b[^/]*)?(?=\/|$)/i;
 
 /**
- * Takes a target apart, or refuses what could mean another path to the upstream than it does to the router: encoded slashes and
- * backslashes, dot segments, broken encodings, absolute forms. Double slashes are a path like any other.
+ * Takes a target apart. Refuses a target that the upstream could read as another path than the router does: encoded slashes and
+ * backslashes, dot segments, broken encodings, absolute forms. Double slashes are allowed.
  */
 export function readTarget(raw: string): Target | Refusal {
   if (!raw.startsWith('/')) return malformed('The request target must be a path.');

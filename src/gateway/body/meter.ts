@@ -1,34 +1,29 @@
 import { Transform, type TransformCallback } from 'node:stream';
+import { BodySize } from '../../http/body-limits.ts';
 
-/** More came than a body may have. */
-export class BodyTooLargeError extends Error {
-  constructor() {
-    super('the body is larger than maxBodyBytes');
-  }
-}
-
-/** Passes a body through, counts it, and breaks off where it is too large: a chunked body says its length only by ending. */
+/**
+ * Passes a streamed body through and counts it, because a chunked body does not state its length. Past the bound it fails with a
+ * BodyError `too_large` (413).
+ */
 export class BodyMeter extends Transform {
-  #bytes = 0;
+  readonly #size: BodySize;
+  readonly #onProgress: () => void;
 
-  /**
-   * @param maxBytes bound
-   * @param onProgress called for every chunk
-   */
-  constructor(
-    private readonly maxBytes: number,
-    private readonly onProgress: () => void,
-  ) {
+  /** @param onProgress called for every chunk */
+  constructor(maxBytes: number, onProgress: () => void) {
     super();
+    this.#size = new BodySize(maxBytes);
+    this.#onProgress = onProgress;
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes > this.maxBytes) {
-      done(new BodyTooLargeError());
+    try {
+      this.#size.add(chunk.length);
+    } catch (error) {
+      done(error as Error);
       return;
     }
-    this.onProgress();
+    this.#onProgress();
     done(null, chunk);
   }
 }

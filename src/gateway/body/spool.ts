@@ -1,30 +1,30 @@
 import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
-import { BodyError } from '../../http/body-error.ts';
-import { type BodySource, pump } from './pump.ts';
+import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
+import { pump } from './pump.ts';
 import { Storage } from './storage.ts';
 
 export interface SpoolOptions {
-  /** Bound of the body, in bytes. */
+  /** Largest body, in bytes. */
   readonly maxBytes: number;
   /**
-   * Most that is held in memory, in bytes; a longer body goes to a temporary file.
+   * Largest body that stays in memory, in bytes; a longer one is written to a temporary file.
    * @default 1_048_576
    */
   readonly memoryBytes?: number | undefined;
   /**
-   * Longest wait for the next piece, in milliseconds.
+   * Longest wait for the next chunk, in milliseconds.
    * @default 30_000
    */
   readonly idleMs?: number | undefined;
   /**
-   * Where temporary files are made: readable by nobody else, gone with the process.
+   * Folder for temporary files. Only this process can read them, and they disappear with it.
    * @default os.tmpdir()
    */
   readonly directory?: string | undefined;
-  /** Gives up the reading. */
+  /** Ends the reading. */
   readonly signal?: AbortSignal | undefined;
-  /** Reads along while the body comes in, in the same pass. What it throws ends the reading. */
+  /** Called with every chunk while the body comes in. An error that it throws ends the reading. */
   readonly observe?: ((chunk: Uint8Array) => unknown) | undefined;
 }
 
@@ -34,28 +34,27 @@ export interface SpooledBody {
   readonly size: number;
   /** Whether it is in a file. */
   readonly isOnDisk: boolean;
-  /** The very same bytes, from the beginning; as often as needed, and at the same time. Throws after `dispose`. */
+  /** A stream of the same bytes from the beginning. Several streams may be open at a time. Throws after `dispose`. */
   open(): Readable;
-  /** Frees memory and file; streams that are still open break off. Idempotent. */
+  /** Frees memory and file, and breaks off open streams. Later calls do nothing. */
   dispose(): Promise<void>;
 }
 
 /**
- * Reads a body to its end, in memory up to a bound and then to a temporary file. Where it fails nothing stays behind, and the source is
- * paused, not destroyed.
+ * Reads a body to its end: up to a bound into memory, past it into a temporary file. If that fails, everything stored is freed, and the
+ * source is paused but not destroyed.
  *
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `no_storage` (503), `already_read` (500), and whatever `observe` throws
  */
-export async function spoolBody(source: BodySource, options: SpoolOptions): Promise<SpooledBody> {
-  const { maxBytes, memoryBytes = 1_048_576, idleMs = 30_000, directory = tmpdir(), signal, observe } = options;
+export async function spoolBody(source: Readable, options: SpoolOptions): Promise<SpooledBody> {
+  const { memoryBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, observe } = options;
   const storage = new Storage(memoryBytes, directory);
-  let size = 0;
+  const size = new BodySize(options.maxBytes);
   try {
     await pump(
       source,
       (chunk) => {
-        size += chunk.length;
-        if (size > maxBytes) throw new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
+        size.add(chunk.length);
         observe?.(chunk);
         return storage.append(chunk);
       },
@@ -66,7 +65,7 @@ export async function spoolBody(source: BodySource, options: SpoolOptions): Prom
     await storage.close();
     throw error;
   }
-  return new Spool(size, storage);
+  return new Spool(size.bytes, storage);
 }
 
 class Spool implements SpooledBody {
@@ -99,5 +98,5 @@ class Spool implements SpooledBody {
 }
 
 function disposed(): Error {
-  return new Error('the spooled body was disposed of');
+  return new Error('the stored body was disposed of');
 }

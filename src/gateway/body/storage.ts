@@ -4,18 +4,18 @@ import { openTemporaryFile, type TemporaryFile } from './temporary-file.ts';
 const BLOCK_BYTES = 65_536;
 const SMALLEST_BLOCK_BYTES = 1_024;
 
-/** Bytes in the order in which they came: in blocks of memory, past a bound in a file. */
+/** Stores bytes in order: in blocks of memory, past a bound in a file. */
 export class Storage {
-  /** All full but the last one. */
+  /** All of them are full, except the last one. */
   #blocks: Uint8Array[] = [];
   /** How much of the last block is used. */
   #used = 0;
-  #held = 0;
+  #bytes = 0;
   #file: TemporaryFile | undefined;
 
   /**
-   * @param memoryBytes most that is held in memory, in bytes
-   * @param directory for the file
+   * @param memoryBytes largest content that stays in memory, in bytes
+   * @param directory folder for the file
    */
   constructor(
     private readonly memoryBytes: number,
@@ -27,8 +27,8 @@ export class Storage {
   }
 
   /**
-   * Copies what it takes: a million chunks of one byte must not cost a million objects. Returns a promise where there is something to wait for;
-   * it throws a `BodyError` (503) where there is no room.
+   * Copies the chunk, because a million chunks of one byte must not cost a million objects. Returns a promise if it writes to the file, which
+   * rejects with a `BodyError` (503) if the disk is full.
    */
   append(chunk: Uint8Array): Promise<void> | undefined {
     for (let at = 0; at < chunk.length; ) {
@@ -38,17 +38,17 @@ export class Storage {
       this.#used += piece.length;
       at += piece.length;
     }
-    this.#held += chunk.length;
+    this.#bytes += chunk.length;
     const bound = this.#file === undefined ? this.memoryBytes : BLOCK_BYTES - 1;
-    return this.#held > bound ? this.#write() : undefined;
+    return this.#bytes > bound ? this.#write() : undefined;
   }
 
-  /** Nothing more comes. */
+  /** Call after the last chunk. */
   async flush(): Promise<void> {
     if (this.#file !== undefined) await this.#write();
   }
 
-  /** Everything, in copies: whoever reads a stream may write into what it got. After `flush`. */
+  /** Reads everything, in copies, because the reader of a stream may write into its chunks. Only after `flush`. */
   async *read(size: number): AsyncGenerator<Uint8Array> {
     if (this.#file === undefined) {
       for (const block of this.#contents()) yield Buffer.from(block);
@@ -57,23 +57,23 @@ export class Storage {
     for (let at = 0; at < size; ) {
       const block = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, size - at));
       const length = await this.#file.readInto(block, at);
-      if (length === 0) throw new BodyError(503, 'no_storage', 'The stored body is shorter than it was.');
+      if (length === 0) throw new BodyError(503, 'no_storage', 'The stored body is shorter than expected.');
       yield block.subarray(0, length);
       at += length;
     }
   }
 
-  /** Idempotent. */
+  /** Later calls do nothing. */
   async close(): Promise<void> {
-    this.#forget();
+    this.#clear();
     await this.#file?.close();
   }
 
-  /** The last block, with some room. A small body costs a small block. */
+  /** A block with some room. A small body gets a small block. */
   #roomFor(bytes: number): Uint8Array {
     const last = this.#blocks.at(-1);
     if (last !== undefined && this.#used < last.length) return last;
-    const block = new Uint8Array(Math.min(BLOCK_BYTES, Math.max(SMALLEST_BLOCK_BYTES, bytes, this.#held)));
+    const block = new Uint8Array(Math.min(BLOCK_BYTES, Math.max(SMALLEST_BLOCK_BYTES, bytes, this.#bytes)));
     this.#blocks.push(block);
     this.#used = 0;
     return block;
@@ -86,13 +86,13 @@ export class Storage {
   async #write(): Promise<void> {
     this.#file ??= openTemporaryFile(this.directory);
     const contents = this.#contents();
-    this.#forget();
+    this.#clear();
     for (const content of contents) await this.#file.append(content);
   }
 
-  #forget(): void {
+  #clear(): void {
     this.#blocks = [];
     this.#used = 0;
-    this.#held = 0;
+    this.#bytes = 0;
   }
 }

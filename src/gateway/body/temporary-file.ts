@@ -7,40 +7,45 @@ import { BodyError } from '../../http/body-error.ts';
 const readAt = promisify(read);
 const writeAt = promisify(write);
 
-/** A file of nobody else's, with no name: gone with the process, however that ends. */
+/** A private file without a name. It disappears with the process, even if that is killed. */
 export interface TemporaryFile {
-  /** Appends all of the bytes. Throws a `BodyError` (503) where there is no room. */
+  /** Appends all of the bytes. Throws a `BodyError` (503) if the disk is full. */
   append(bytes: Uint8Array): Promise<void>;
-  /** Fills `into` from a position on; how many bytes there were, 0 at the end. */
+  /** Reads from a position on. Returns how many bytes it read, 0 at the end of the file. */
   readInto(into: Uint8Array, position: number): Promise<number>;
-  /** Idempotent; waits for what is under way. */
+  /** Waits for running reads and writes, then closes the file. Later calls do nothing. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a file and takes its name away in the same breath, so that not even a kill leaves it behind. Where a file that is open keeps its
- * name (Windows), `close` takes it.
+ * Opens a file and removes its name at once, so that not even a kill leaves it behind. On systems where an open file keeps its name
+ * (Windows), `close` removes it.
  *
  * @throws BodyError `no_storage` (503)
  */
 export function openTemporaryFile(directory: string): TemporaryFile {
   const path = join(directory, `headgate-${randomUUID()}`);
-  const file = attempt(() => openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600));
-  let hasName = !unlinked(path);
+  let file: number;
+  try {
+    file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600);
+  } catch (error) {
+    throw noStorage(error);
+  }
+  let hasName = !removed(path);
   let size = 0;
   let isClosed = false;
-  const underWay = new Set<Promise<unknown>>();
-  const during = <Result>(work: () => Promise<Result>): Promise<Result> => {
+  const running = new Set<Promise<unknown>>();
+  const track = <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (isClosed) return Promise.reject(noStorage(new Error('the temporary file is closed')));
     const promise = work();
-    underWay.add(promise);
-    const over = (): void => void underWay.delete(promise);
-    promise.then(over, over);
+    running.add(promise);
+    const forget = (): void => void running.delete(promise);
+    promise.then(forget, forget);
     return promise;
   };
   return {
     append: (bytes) =>
-      during(async () => {
+      track(async () => {
         try {
           for (let at = 0; at < bytes.length; ) {
             const { bytesWritten } = await writeAt(file, bytes, at, bytes.length - at, size);
@@ -51,32 +56,24 @@ export function openTemporaryFile(directory: string): TemporaryFile {
           throw noStorage(error);
         }
       }),
-    readInto: (into, position) => during(async () => (await readAt(file, into, 0, into.length, position)).bytesRead),
+    readInto: (into, position) => track(async () => (await readAt(file, into, 0, into.length, position)).bytesRead),
     async close() {
       if (isClosed) return;
       isClosed = true;
-      // A descriptor that is closed under a read may already be another file's.
-      await Promise.allSettled(underWay);
+      // If a descriptor is closed during a read, its number may already belong to another file.
+      await Promise.allSettled(running);
       closeSync(file);
-      if (hasName) hasName = !unlinked(path);
+      if (hasName) hasName = !removed(path);
     },
   };
 }
 
-function unlinked(path: string): boolean {
+function removed(path: string): boolean {
   try {
     unlinkSync(path);
     return true;
   } catch {
     return false;
-  }
-}
-
-function attempt<Result>(open: () => Result): Result {
-  try {
-    return open();
-  } catch (error) {
-    throw noStorage(error);
   }
 }
 

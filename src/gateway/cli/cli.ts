@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Overrides, parseConfig } from '../config/config.ts';
+import { parseConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
-import { notesOn } from '../config/warnings.ts';
-import { examine, findingsTable } from '../operations/doctor.ts';
+import { alternatives, nearestName } from '../config/suggest.ts';
+import { warningsFor } from '../config/warnings.ts';
 import { ListenError } from '../server/listen.ts';
+import { examineStore, findingsTable } from '../store/doctor.ts';
 import { limitsTable } from './limits-table.ts';
 import { serve } from './serve.ts';
-import { USAGE } from './usage.ts';
-import { version } from './version.ts';
+import { USAGE, version } from './usage.ts';
 
 /** Where the command line prints. */
 export interface Terminal {
@@ -17,7 +17,7 @@ export interface Terminal {
   error(text: string): void;
 }
 
-/** A fault of the command line itself; exit code 2. */
+/** The command line itself is wrong; exit code 2. */
 class UsageError extends Error {}
 
 const OPTIONS = {
@@ -30,10 +30,13 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const;
 
+const COMMANDS = ['serve', 'check', 'doctor'] as const;
+type Command = (typeof COMMANDS)[number];
+
 /**
  * Runs one command.
  * @param args without node and the script
- * @returns exit code, or undefined where the process goes on serving: 0 done, 1 the system refused, 2 config or command line at fault
+ * @returns exit code, or undefined if the process keeps serving. 0: done, 1: the system refused, 2: error in the config or the command line
  */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number | undefined> {
   try {
@@ -41,52 +44,58 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
-    const overrides: Overrides = values;
-    const config = values.config === undefined ? undefined : readConfig(values.config, overrides);
-    if (command === 'check') {
-      if (config === undefined) throw new UsageError('check needs --config FILE');
-      for (const { path, reason } of notesOn(config)) terminal.error(`note: ${path}: ${reason}\n`);
-      return print(terminal, limitsTable(config));
+    const config = values.config === undefined ? undefined : parseConfig(read(values.config), values.config, values);
+    if (command === 'serve') {
+      await serve(config, values);
+      return undefined;
     }
-    if (command === 'doctor') {
-      if (config === undefined) throw new UsageError('doctor needs --config FILE');
-      const findings = await examine(config);
-      print(terminal, findingsTable(findings));
-      return findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
-    }
-    await serve(config, overrides);
-    return undefined;
+    if (config === undefined) throw new UsageError(`${command} needs --config FILE`);
+    return command === 'check' ? check(config, terminal) : await doctor(config, terminal);
   } catch (error) {
     return explain(error, terminal);
   }
 }
 
+function check(config: Config, terminal: Terminal): number {
+  for (const { path, reason } of warningsFor(config)) terminal.error(`warning: ${path}: ${reason}\n`);
+  return print(terminal, limitsTable(config));
+}
+
+async function doctor(config: Config, terminal: Terminal): Promise<number> {
+  const findings = await examineStore(config);
+  print(terminal, findingsTable(findings));
+  return findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
+}
+
 function parse(args: readonly string[]) {
-  let parsed: ReturnType<typeof parseAll>;
+  // Not strict, so that the message about an unknown flag is ours.
+  const { tokens } = parseArgs({ args: [...args], options: OPTIONS, strict: false, tokens: true });
+  const flags = tokens.filter((token) => token.kind === 'option');
+  const unknown = flags.find(({ name }) => !Object.hasOwn(OPTIONS, name));
+  if (unknown !== undefined) throw new UsageError(unknownFlag(unknown.rawName, unknown.name));
+  const twice = flags.find(({ name }, i) => flags.findIndex((flag) => flag.name === name) < i);
+  if (twice !== undefined) throw new UsageError(`--${twice.name} is given more than once`);
   try {
-    parsed = parseAll(args);
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    // Node's first sentence says it; what follows is advice for other cases.
+    // The first sentence of Node's message is about this mistake; the rest is general advice.
     throw new UsageError((error as Error).message.split(/\.\s/)[0]);
   }
-  const names = parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
-  const twice = names.find((name, i) => names.indexOf(name) < i);
-  if (twice !== undefined) throw new UsageError(`--${twice} is given more than once`);
-  return parsed;
 }
 
-function parseAll(args: readonly string[]) {
-  return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true, tokens: true });
+function unknownFlag(given: string, name: string): string {
+  const known = Object.keys(OPTIONS);
+  const nearest = nearestName(name, known);
+  const flags = alternatives(known.map((flag) => `--${flag}`));
+  return `unknown flag ${given}${nearest === undefined ? ` (use ${flags})` : `, did you mean --${nearest}?`}`;
 }
-
-const COMMANDS = ['serve', 'check', 'doctor'] as const;
-type Command = (typeof COMMANDS)[number];
 
 function commandOf(positionals: readonly string[]): Command {
   const [command, extra] = positionals;
-  if (command === undefined) throw new UsageError('a command is missing: serve, check or doctor');
-  if (!isCommand(command)) throw new UsageError(`${JSON.stringify(command)} is no command: serve, check or doctor`);
-  if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} is too much: ${command} takes options only`);
+  const use = `use ${alternatives(COMMANDS)}`;
+  if (command === undefined) throw new UsageError(`a command is missing (${use})`);
+  if (!isCommand(command)) throw new UsageError(`unknown command ${JSON.stringify(command)} (${use})`);
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}: ${command} takes only flags`);
   return command;
 }
 
@@ -94,16 +103,12 @@ function isCommand(text: string): text is Command {
   return (COMMANDS as readonly string[]).includes(text);
 }
 
-function readConfig(file: string, overrides: Overrides): Config {
-  return parseConfig(read(file), file, overrides);
-}
-
 function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+    const why = code === 'ENOENT' ? 'the file does not exist' : `the file cannot be read (${code})`;
     throw new UsageError(`--config ${file}: ${why}`);
   }
 }
@@ -113,18 +118,15 @@ function print(terminal: Terminal, text: string): number {
   return 0;
 }
 
+/** Prints an error; returns the exit code. */
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof UsageError) {
-    terminal.error(`headgate: ${error.message} (headgate --help says more)\n`);
+    terminal.error(`headgate: ${error.message} (see headgate --help)\n`);
     return 2;
   }
-  if (error instanceof ConfigError) {
+  if (error instanceof ConfigError || error instanceof ListenError) {
     terminal.error(`headgate: ${error.message}\n`);
-    return 2;
-  }
-  if (error instanceof ListenError) {
-    terminal.error(`headgate: ${error.message}\n`);
-    return 1;
+    return error instanceof ConfigError ? 2 : 1;
   }
   terminal.error(`headgate: ${error instanceof Error ? error.stack : String(error)}\n`);
   return 1;

@@ -3,10 +3,10 @@ import type { Config, ConfigInput } from '../config/schema.ts';
 import { type Address, listen, urlOf } from '../server/listen.ts';
 import { createMockProvider } from './mock-provider.ts';
 
-/** What `headgate serve` runs without a config. */
+/** The demonstration: what `headgate serve` runs without a config. */
 export interface Demo {
   readonly config: Config;
-  /** For a person at a terminal, with commands to paste. */
+  /** Text for the terminal, with commands to paste. */
   banner(address: Address, adminAddress: Address | undefined): string;
   /** Stops the mock provider. */
   close(): void;
@@ -15,7 +15,7 @@ export interface Demo {
 const KEYS = { one: 'demo-key-one', two: 'demo-key-two' } as const;
 
 /**
- * Starts the mock provider, and makes a config with it as upstream: two applications with a key each, limits low enough to be felt.
+ * Starts the mock provider, and makes a config with it as upstream: two applications with one key each, and limits that a few requests reach.
  * @throws ConfigError on bad flags
  */
 export async function startDemo(overrides: Overrides): Promise<Demo> {
@@ -37,7 +37,7 @@ export async function startDemo(overrides: Overrides): Promise<Demo> {
 function demoConfig(upstream: string, port: string | undefined): ConfigInput {
   return {
     upstream,
-    // Next to the main listener's usual port; where that is another, the demonstration may be there twice.
+    // With another main port, the demonstration may run twice, so the admin port must be any free one.
     admin: { port: port === undefined ? 8081 : 0 },
     keys: [
       { token: KEYS.one, application: 'app_one' },
@@ -69,25 +69,25 @@ function banner(address: Address, adminAddress: Address | undefined): string {
   return `
 headgate listening on ${base}${metrics}
 
-This is the demonstration: a mock provider, applications app_one (key ${KEYS.one}; accounts acc_alice, acc_bob)
-and app_two (key ${KEYS.two}; account acc_carol). An account may send 3 e-mails in 10 s, and call each route
-5 times in 30 s and 100 times a day. Try, in another terminal:
+This is the demonstration. It has a mock provider and two applications: app_one (key ${KEYS.one}; accounts
+acc_alice and acc_bob) and app_two (key ${KEYS.two}; account acc_carol). Each account may send 3 e-mails per
+10 s, and may call each route 5 times per 30 s and 100 times per day. Try these commands in another terminal:
 
-1. Accepted. The headers show the last window that was checked, 100 a day:
+1. Accepted. The headers show the last window that was checked, 100 per day:
 
   curl -i -X POST -H 'X-API-KEY: ${KEYS.one}' '${base}/api/v1/emails?account_id=acc_alice'
 
-2. Rejected with 429 from the fourth e-mail on, by the route's own window of 3 in 10 s:
+2. Rejected with 429 from the fourth e-mail on, by the route's own window of 3 per 10 s:
 
   ${curl(4, `-X POST '${base}/api/v1/emails?account_id=acc_alice'`)}
 
-3. The other limit: a route without a limit of its own shows All methods' 100 a day, and is rejected by its 5 in 30 s:
+3. This route has no limit of its own. It shows 100 per day of the limit for all methods, and is rejected by 5 per 30 s:
 
   ${curl(6, `'${base}/api/v1/chats/chat_1?account_id=acc_bob'`)}
 
-4. Sent once: 10 s later, add -H 'Idempotency-Key: mail-1' to the first command, and run it twice. The second answer is the first
-   one's, marked Idempotency-Replayed: true; nothing was sent again, and nothing counted.
+4. Sent once: wait 10 s, add -H 'Idempotency-Key: mail-1' to the first command, and run it twice. The second answer is a replay
+   of the first, with Idempotency-Replayed: true. Nothing is sent or counted again.
 
-A config of your own: headgate serve --config FILE. Stop with Ctrl-C.
+To use your own config: headgate serve --config FILE. Stop with Ctrl-C.
 `;
 }

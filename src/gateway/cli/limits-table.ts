@@ -5,11 +5,11 @@ import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 
-/** No account of a config is called this: ids have at least one character. */
+/** No account of a config has this id, because ids have at least one character. */
 const NO_ACCOUNT = '';
 const NONE = '-';
 
-/** The limits that a config comes to: for each provider and route, then for each account with limits of its own. Ends with a line break. */
+/** The effective limits of a config: per provider and route, then per account that has its own limits. Ends with a line break. */
 export function limitsTable(config: Config): string {
   const limiter = limiterOf(config, createMemoryStore({ maxKeys: 1 }));
   const layers = limitsOf(config);
@@ -48,8 +48,8 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
 }
 
 function windowsOf(windows: readonly PlanWindow[], limit: PlanWindow['limit']): string {
-  const own = windows.filter((window) => window.limit === limit).map(formatWindow);
-  return own.length === 0 ? NONE : own.join(', ');
+  const texts = windows.filter((window) => window.limit === limit).map(formatWindow);
+  return texts.length === 0 ? NONE : texts.join(', ');
 }
 
 function aligned(table: readonly (readonly string[])[]): string {
@@ -65,7 +65,7 @@ function aligned(table: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** A name may hold anything, a terminal's control characters too. */
+/** Escapes a name, which may have a terminal's control characters in it. */
 function printable(name: string): string {
   return /^[\x21-\x7e]+$/.test(name) ? name : JSON.stringify(name).replaceAll(/[\u007f-\uffff]/g, escapeUnit);
 }

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 
-/** The demonstration's provider: answers what an API of messages would, and keeps nothing. */
+/** The provider of the demonstration. It answers like an API for messages, and stores nothing. */
 export function createMockProvider(): Server {
   return createServer((request, response) => {
     request.resume();
@@ -21,5 +21,5 @@ function answer(method: string, path: string): { status: number; body: object } 
   const chat = /^\/api\/v1\/chats\/([^/]+)$/.exec(path)?.[1];
   if (method === 'GET' && chat !== undefined) return { status: 200, body: { object: 'Chat', id: chat, messages: [] } };
   if (method === 'GET' && path === '/v2/accounts') return { status: 200, body: { object: 'AccountList', items: [] } };
-  return { status: 404, body: { object: 'Error', message: 'the mock provider has no such thing' } };
+  return { status: 404, body: { object: 'Error', message: 'the mock provider has no such route' } };
 }

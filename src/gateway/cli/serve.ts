@@ -1,6 +1,6 @@
 import type { Overrides } from '../config/config.ts';
 import type { Config } from '../config/schema.ts';
-import { notesOn } from '../config/warnings.ts';
+import { warningsFor } from '../config/warnings.ts';
 import { type Gateway, startGateway } from '../gateway.ts';
 import { createLog, type Log } from '../operations/log.ts';
 import { urlOf } from '../server/listen.ts';
@@ -8,7 +8,7 @@ import { type Demo, startDemo } from './demo.ts';
 
 /**
  * Runs a gateway until a signal ends the process.
- * @param config undefined: the demonstration
+ * @param config undefined for the demonstration
  * @throws ConfigError, ListenError before anything is served
  */
 export async function serve(config: Config | undefined, overrides: Overrides): Promise<void> {
@@ -23,15 +23,15 @@ export async function serve(config: Config | undefined, overrides: Overrides): P
     demo?.close();
     throw error;
   }
-  // Nothing that a request does should get here. Where it does, the other requests must not pay for it.
-  const survive = (error: unknown): void => log.logger.error({ err: error }, 'uncaught');
+  // No request should cause such an error. If one does, the other requests must still be served.
+  const survive = (error: unknown): void => log.logger.error({ err: error }, 'uncaught error');
   process.on('uncaughtException', survive).on('unhandledRejection', survive);
 }
 
 function announce({ address, adminAddress }: Gateway, config: Config, demo: Demo | undefined, log: Log): void {
   if (demo !== undefined) process.stdout.write(`${demo.banner(address, adminAddress)}\n`);
   if (adminAddress !== undefined) log.logger.info({ ...adminAddress, url: urlOf(adminAddress) }, 'admin listening');
-  for (const { path, reason } of notesOn(config)) log.logger.warn({ at: path }, reason);
+  for (const { path, reason } of warningsFor(config)) log.logger.warn({ at: path }, reason);
   log.logger.info({ ...address, url: urlOf(address) }, 'listening');
 }
 
@@ -49,7 +49,7 @@ function stopOnSignals(gateway: Gateway, demo: Demo | undefined, log: Log): void
         exit(0);
       },
       (error: unknown) => {
-        log.logger.error({ err: error }, 'could not stop in order');
+        log.logger.error({ err: error }, 'shutdown failed');
         exit(1);
       },
     );

@@ -1,20 +1,26 @@
+declare const HEADGATE_VERSION: string | undefined;
+
+/** Version of the package; the build puts it in. */
+export const version: string = typeof HEADGATE_VERSION === 'undefined' ? '0.0.0-source' : HEADGATE_VERSION;
+
 /** What `headgate --help` prints. */
-export const USAGE = `headgate: a rate limiting gateway
+export const USAGE = `headgate: a gateway with rate limits and idempotency keys
 
   headgate serve [--config FILE] [--host H] [--port N] [--upstream URL] [--store S]
-      Runs the gateway. Without --config it runs a demonstration with a provider of its own
+      Runs the gateway. Without --config it runs a demonstration with a mock provider,
       and prints commands to try.
   headgate check --config FILE [--host H] [--port N] [--upstream URL] [--store S]
-      Says everything that is wrong with a config (exit code 2), or prints the limits that
-      it comes to for each provider and route.
+      Lists every error in a config (exit code 2). For a valid config it prints
+      warnings, and the limits of each provider and route.
   headgate doctor --config FILE [--store S]
-      Looks at the store of a config: reachable, version, eviction, clock, scripts (exit code 1 for a fault).
+      Checks the store of a config: whether it can be reached, its version, eviction
+      policy, clock and scripts (exit code 1 if there is a fault).
   headgate --help | --version
 
   --config FILE    the config, one JSON file; its JSON Schema is docs/config.schema.json
-  --host H         address to listen on           (wins over listen.host, default 127.0.0.1)
-  --port N         port to listen on, 0: any free (wins over listen.port, default 8080)
-  --upstream URL   where requests go              (wins over upstream, default http://127.0.0.1:9000)
-  --store S        where counters live: memory, redis://[user:password@]host:port/db, rediss://…
-                   or redis-cluster://host:port,host:port (wins over store, default memory)
+  --host H         address to listen on (overrides listen.host, default 127.0.0.1)
+  --port N         port to listen on, 0 for any free one (overrides listen.port, default 8080)
+  --upstream URL   where requests are forwarded (overrides upstream, default http://127.0.0.1:9000)
+  --store S        where counters are stored: memory, redis://[user:password@]host:port/db, rediss://…
+                   or redis-cluster://host:port,host:port (overrides store, default memory)
 `;

@@ -1,19 +1,19 @@
 /** Something wrong in the config or on the command line. */
-export interface Fault {
+export interface ConfigIssue {
   /** Place in the file such as `keys[0].sha256`, a flag such as `--port`, or empty for the file as a whole. */
   readonly path: string;
   /** What is wrong and what would be right, without a full stop. */
   readonly reason: string;
 }
 
-/** Why the process does not start; exit code 2. Every fault that could be found, not only the first. */
+/** Why the process does not start; exit code 2. It lists every issue that was found, not only the first. */
 export class ConfigError extends Error {
-  /** @param source name of the file, or what else is at fault */
+  /** @param source name of the file, or of what else the issues are in */
   constructor(
     readonly source: string,
-    readonly faults: readonly Fault[],
+    readonly issues: readonly ConfigIssue[],
   ) {
-    super(`${source} has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${list(faults)}`);
+    super(`${source} has ${issues.length === 1 ? 'an error' : `${issues.length} errors`}:\n${list(issues)}`);
     this.name = 'ConfigError';
   }
 }
@@ -31,6 +31,6 @@ export function formatPath(path: readonly PropertyKey[]): string {
   return text;
 }
 
-function list(faults: readonly Fault[]): string {
-  return faults.map(({ path, reason }) => (path === '' ? `  ${reason}` : `  ${path}: ${reason}`)).join('\n');
+function list(issues: readonly ConfigIssue[]): string {
+  return issues.map(({ path, reason }) => (path === '' ? `  ${reason}` : `  ${path}: ${reason}`)).join('\n');
 }

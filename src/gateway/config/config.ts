@@ -1,11 +1,12 @@
 import type { z } from 'zod';
-import { ConfigError, type Fault, formatPath } from './config-error.ts';
+import { describe } from '../../core/errors.ts';
+import { ConfigError, type ConfigIssue, formatPath } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
-import { readJson } from './json.ts';
-import { isObject, record } from './raw.ts';
+import { isObject, objectOrEmpty, readJson } from './json.ts';
 import { type Config, configSchema } from './schema.ts';
+import { alternatives, didYouMean } from './suggest.ts';
 
-/** What flags say; each wins over the file. */
+/** Values of command-line flags; each wins over the file. */
 export interface Overrides {
   readonly host?: string | undefined;
   readonly port?: string | undefined;
@@ -13,8 +14,8 @@ export interface Overrides {
   readonly store?: string | undefined;
 }
 
-/** Where a flag's value stands in the config. */
-const FLAG_OF: ReadonlyMap<string, keyof Overrides> = new Map([
+/** The flag that sets each place of the config. */
+const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
   ['listen.host', 'host'],
   ['listen.port', 'port'],
   ['upstream', 'upstream'],
@@ -24,33 +25,34 @@ const FLAG_OF: ReadonlyMap<string, keyof Overrides> = new Map([
 /**
  * Reads a config file.
  * @param source its name, for messages
- * @throws ConfigError with every fault
+ * @throws ConfigError with every issue
  */
 export function parseConfig(text: string, source: string, overrides: Overrides = {}): Config {
   const json = readJson(text);
-  if ('fault' in json) throw new ConfigError(source, [json.fault]);
+  if ('issue' in json) throw new ConfigError(source, [json.issue]);
   return checkConfig(json.value, source, overrides);
 }
 
 /**
  * Checks a config that is already JSON, and fills in its defaults.
- * @throws ConfigError with every fault
+ * @throws ConfigError with every issue
  */
 export function checkConfig(input: unknown, source: string, overrides: Overrides = {}): Config {
-  const raw = isObject(input) ? overridden(input, overrides) : input;
-  // zod drops a property called `__proto__`; an account may well have that name.
-  const result = configSchema.safeParse(renamed(raw, PROTO, STAND_IN));
-  const config = result.success ? (renamed(result.data, STAND_IN, PROTO) as Config) : undefined;
-  const faults = [...(result.error?.issues.flatMap((issue) => faultsOf(issue)) ?? []), ...crossChecks(record(raw))];
-  if (config === undefined || faults.length > 0)
-    throw new ConfigError(
-      source,
-      faults.map((f) => ofFlag(f, overrides)),
-    );
-  return config;
+  const file = isObject(input) ? withFlags(input, overrides) : input;
+  // zod drops a property called `__proto__`, but an account may have that name.
+  const result = configSchema.safeParse(renamed(file, PROTO, STAND_IN), { error: knownOptions });
+  const issues = [
+    ...(result.error?.issues.flatMap((issue) => issuesOf(issue, file)) ?? []),
+    ...crossChecks(objectOrEmpty(file)),
+  ];
+  if (result.success && issues.length === 0) return renamed(result.data, STAND_IN, PROTO) as Config;
+  throw new ConfigError(
+    source,
+    issues.map((issue) => underFlag(issue, overrides)),
+  );
 }
 
-function overridden(file: object, { host, port, upstream, store }: Overrides): object {
+function withFlags(file: object, { host, port, upstream, store }: Overrides): object {
   const result: Record<string, unknown> = { ...file };
   if (upstream !== undefined) result.upstream = upstream;
   if (store !== undefined) result.store = store;
@@ -65,40 +67,59 @@ function overridden(file: object, { host, port, upstream, store }: Overrides): o
   return result;
 }
 
-/** A fault of a value that came from a flag is the flag's. */
-function ofFlag(fault: Fault, overrides: Overrides): Fault {
-  const flag = FLAG_OF.get(fault.path);
+/** If the value came from a flag, the issue names the flag. */
+function underFlag(issue: ConfigIssue, overrides: Overrides): ConfigIssue {
+  const flag = FLAGS.get(issue.path);
   const isGiven = flag !== undefined && overrides[flag] !== undefined;
-  return isGiven ? { path: `--${flag}`, reason: fault.reason } : fault;
+  return isGiven ? { path: `--${flag}`, reason: issue.reason } : issue;
 }
 
-/** One fault for each thing that is wrong: unknown keys each by itself, and of a union the alternative that was meant. */
-function faultsOf(issue: z.core.$ZodIssue, above: readonly PropertyKey[] = []): Fault[] {
-  const path = [...above, ...issue.path];
+/** zod's message for unknown options is replaced by the names of the known ones, which its issue does not have. */
+function knownOptions(issue: z.core.$ZodRawIssue): string | undefined {
+  return issue.code === 'unrecognized_keys' ? Object.keys((issue.inst as z.ZodObject).shape).join(' ') : undefined;
+}
+
+/** One issue per mistake: each unknown option has its own, and for a union only the alternative that was meant is reported. */
+function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly PropertyKey[] = []): ConfigIssue[] {
+  const path = [...above, ...issue.path].map((part) => (part === STAND_IN ? PROTO : part));
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: place([...path, key]), reason: 'is no option that headgate knows' }));
+    const known = issue.message.split(' ');
+    return issue.keys.map((key) => {
+      const name = key === STAND_IN ? PROTO : key;
+      const hint = didYouMean(name, known, ` (expected ${alternatives(known)})`);
+      return { path: formatPath([...path, name]), reason: `unknown option${hint}` };
+    });
   }
   if (issue.code === 'invalid_union') {
     const meant = issue.errors.find((issues) =>
       issues.some((inner) => inner.path.length > 0 || inner.code !== 'invalid_type'),
     );
-    if (meant !== undefined) return meant.flatMap((inner) => faultsOf(inner, path));
+    if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, file, path));
   }
-  return [{ path: place(path), reason: reasonOf(issue) }];
+  return [{ path: formatPath(path), reason: reasonFor(issue, formatPath(path), valueAt(file, path)) }];
 }
 
-/** zod's own messages in this house's words; those of the schema stay. */
-function reasonOf(issue: z.core.$ZodIssue): string {
+/** Nothing at these places is shown: the value may be a secret, or may have one in it. */
+const SECRET = /^(|keys(\[\d+\](\.(token|sha256))?)?|idempotency(\.secret)?|store|upstream)$/;
+
+function reasonFor(issue: z.core.$ZodIssue, path: string, value: unknown): string {
+  if (value === undefined && issue.code === 'invalid_type') return `is missing (expected ${noun(issue.expected)})`;
+  const reason = expectation(issue);
+  // The reason of a custom check ends with the value already.
+  if (issue.code === 'custom' || value === '') return reason;
+  if (!SECRET.test(path)) return `${reason}, got ${describe(value)}`;
+  return issue.code === 'invalid_type' ? `${reason}, got ${noun(typeName(value))}` : reason;
+}
+
+/** zod's own messages in our words. Messages that the schema sets itself stay. */
+function expectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'too_big':
       return `must be at most ${issue.maximum}`;
     case 'too_small':
       return issue.origin === 'string' ? 'must not be empty' : `must be at least ${issue.minimum}`;
     case 'invalid_type':
-      return issue.message
-        .replace(/^Invalid input: expected (.*), received undefined$/, 'is missing: a $1')
-        .replace(/^Invalid input: expected int, .*$/, 'must be a whole number')
-        .replace(/^Invalid input: expected (.*), received (.*)$/, 'must be of type $1, is $2');
+      return `must be ${noun(issue.expected)}`;
     case 'invalid_value':
       return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
     default:
@@ -106,8 +127,19 @@ function reasonOf(issue: z.core.$ZodIssue): string {
   }
 }
 
-function place(path: readonly PropertyKey[]): string {
-  return formatPath(path.map((part) => (part === STAND_IN ? PROTO : part)));
+const NOUNS: Readonly<Record<string, string>> = { int: 'a whole number', boolean: 'true or false', null: 'null' };
+
+function noun(type: string): string {
+  return NOUNS[type] ?? (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+function valueAt(file: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, part) => (value as Record<PropertyKey, unknown> | undefined)?.[part], file);
 }
 
 const PROTO = '__proto__';
@@ -117,7 +149,7 @@ const STAND_IN = '\u0000__proto__';
 function renamed(value: unknown, from: string, to: string): unknown {
   if (Array.isArray(value)) return value.map((element) => renamed(element, from, to));
   if (!isObject(value)) return value;
-  // fromEntries defines properties, where an assignment of `__proto__` would set the prototype.
+  // fromEntries defines properties. An assignment of `__proto__` would set the prototype.
   return Object.fromEntries(
     Object.entries(value).map(([key, element]) => [key === from ? to : key, renamed(element, from, to)]),
   );

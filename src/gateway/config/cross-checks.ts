@@ -1,178 +1,173 @@
+import { describe } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
-import { HEADER_NAME, isForbiddenAccountHeader } from '../admission/account-source.ts';
-import { type Fault, formatPath } from './config-error.ts';
-import { list, type Raw, record } from './raw.ts';
-import { parametersOf, parseRoute, type RouteTemplate, shapeOf } from './route-template.ts';
+import { unusableSource } from './account-source.ts';
+import { type ConfigIssue, formatPath } from './config-error.ts';
+import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import { parametersOf, parseRoute, shapeOf } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
+import { didYouMean } from './suggest.ts';
 
 /**
- * What one value alone cannot show: names that must be unique, or must exist elsewhere in the file.
- * Works on the raw file, so that these faults are listed even where others spoil the shape.
+ * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and texts with a format of their own.
+ * Works on the raw file, so that these issues are listed even if other issues spoil its shape.
  */
-export function crossChecks(file: Raw): Fault[] {
+export function crossChecks(file: JsonObject): ConfigIssue[] {
   return [
-    ...keyFaults(list(file.keys)),
-    ...accountFaults(list(file.accounts)),
-    ...routeFaults(list(file.routes)),
-    ...limitFaults(record(file.limits), idsOf(file), routesOf(file)),
-    ...upstreamFaults(file.upstream),
-    ...storeFaults(file.store),
-    ...sameAddress(record(file.listen), file.admin === undefined ? undefined : record(file.admin)),
+    ...keyIssues(arrayOrEmpty(file.keys)),
+    ...accountIssues(arrayOrEmpty(file.accounts)),
+    ...routeIssues(arrayOrEmpty(file.routes)),
+    ...limitIssues(objectOrEmpty(file.limits), textsOf(file.accounts, 'id'), textsOf(file.routes, 'route')),
+    ...issueIf('upstream', upstreamFlaw(file.upstream)),
+    ...issueIf('store', storeFlaw(file.store)),
+    ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
   ];
 }
 
-/** Not echoed: such a URL may hold a password. */
-function storeFaults(store: unknown): Fault[] {
-  if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return [];
-  return [
-    {
-      path: 'store',
-      reason: 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port',
-    },
-  ];
-}
-
-function keyFaults(keys: readonly unknown[]): Fault[] {
-  const faults: Fault[] = [];
+function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
   const seen = new Map<string, number>();
-  for (const [index, raw] of keys.entries()) {
-    const { sha256, token, role, scope } = record(raw);
+  for (const [index, key] of keys.entries()) {
+    // The schema has reported anything else.
+    if (!isObject(key)) continue;
+    const { sha256, token, role, scope } = key as JsonObject;
     const path = `keys[${index}]`;
     if ((sha256 === undefined) === (token === undefined)) {
-      faults.push({ path, reason: 'needs exactly one of sha256 and token' });
+      issues.push({ path, reason: 'needs exactly one of sha256 and token' });
     }
-    const scoped = scope !== undefined && scope !== null;
-    if (role === 'scoped' && !scoped) faults.push({ path: `${path}.scope`, reason: 'a scoped key needs a scope' });
-    // Silently ignored, it would look like a restriction that does not exist.
-    if (role !== 'scoped' && scoped) {
-      faults.push({ path: `${path}.scope`, reason: 'only a key with the role "scoped" has a scope' });
+    const hasScope = scope !== undefined && scope !== null;
+    if (role === 'scoped' && !hasScope) issues.push({ path: `${path}.scope`, reason: 'a scoped key needs a scope' });
+    // If it were silently ignored, it would look like a restriction that does not exist.
+    if (role !== 'scoped' && hasScope) {
+      issues.push({ path: `${path}.scope`, reason: 'only a key with the role "scoped" has a scope' });
     }
-    const secret = typeof sha256 === 'string' ? `sha256 ${sha256.toLowerCase()}` : `token ${String(token)}`;
-    const before = seen.get(secret);
-    if (before !== undefined && (sha256 ?? token) !== undefined)
-      faults.push({ path, reason: `is keys[${before}] again` });
-    else seen.set(secret, index);
+    const secret = typeof sha256 === 'string' ? `sha256 ${sha256.toLowerCase()}` : token;
+    if (typeof secret !== 'string') continue;
+    const first = seen.get(secret);
+    if (first === undefined) seen.set(secret, index);
+    else issues.push({ path, reason: `is the same key as keys[${first}]` });
   }
-  return faults;
+  return issues;
 }
 
-function accountFaults(accounts: readonly unknown[]): Fault[] {
-  return repeated(accounts.map((account) => record(account).id)).map(([index, first]) => ({
+function accountIssues(accounts: readonly unknown[]): ConfigIssue[] {
+  const ids = accounts.map((account) => objectOrEmpty(account).id);
+  return repeated(ids).map(([index, first]) => ({
     path: `accounts[${index}].id`,
-    reason: `is the id of accounts[${first}] too`,
+    reason: `${describe(ids[index])} is also the id of accounts[${first}]`,
   }));
 }
 
-function routeFaults(routes: readonly unknown[]): Fault[] {
-  const faults: Fault[] = [];
-  const templates = routes.map((raw, index) => {
-    const { route, account } = record(raw);
+function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
+  const shapes = routes.map((value, index) => {
+    const { route, account } = objectOrEmpty(value);
     if (typeof route !== 'string') return undefined;
     const template = parseRoute(route);
     if ('reason' in template) {
-      faults.push({ path: `routes[${index}].route`, reason: template.reason });
+      issues.push({ path: `routes[${index}].route`, reason: template.reason });
       return undefined;
     }
     if (/^(GET|HEAD) \/healthz$/.test(route)) {
-      faults.push({ path: `routes[${index}].route`, reason: "/healthz is the gateway's own" });
+      issues.push({ path: `routes[${index}].route`, reason: 'the gateway itself answers /healthz' });
     }
-    const reason = typeof account === 'string' ? sourceFault(account, template) : undefined;
-    if (reason !== undefined) faults.push({ path: `routes[${index}].account`, reason });
+    const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
+    issues.push(...issueIf(`routes[${index}].account`, reason));
     return shapeOf(template);
   });
-  for (const [index, first] of repeated(templates)) {
-    faults.push({ path: `routes[${index}].route`, reason: `matches the same requests as routes[${first}]` });
+  for (const [index, first] of repeated(shapes)) {
+    issues.push({ path: `routes[${index}].route`, reason: `matches the same requests as routes[${first}]` });
   }
-  return faults;
+  return issues;
 }
 
-function sourceFault(source: string, template: RouteTemplate): string | undefined {
-  const name = source.slice(source.indexOf('.') + 1);
-  if (source.startsWith('path.') && !parametersOf(template).includes(name))
-    return `the route has no parameter {${name}}`;
-  if (!source.startsWith('header.')) return undefined;
-  if (!HEADER_NAME.test(name)) return `${JSON.stringify(name)} is no header name`;
-  return isForbiddenAccountHeader(name) ? `the header ${name} cannot name an account` : undefined;
-}
-
-function limitFaults(limits: Raw, accounts: ReadonlySet<unknown>, routes: ReadonlySet<unknown>): Fault[] {
-  const layers = [
-    [['limits', 'default'], limits.default] as const,
-    ...Object.entries(record(limits.providers)).map(([name, layer]) => [['limits', 'providers', name], layer] as const),
-    ...Object.entries(record(limits.accounts)).map(([name, layer]) => [['limits', 'accounts', name], layer] as const),
-  ];
-  const unknown = Object.keys(record(limits.accounts)).filter((account) => !accounts.has(account));
+function limitIssues(limits: JsonObject, accounts: readonly string[], routes: readonly string[]): ConfigIssue[] {
+  const byName = (group: 'providers' | 'accounts') =>
+    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [['limits', group, name], layer] as const);
+  const layers = [[['limits', 'default'], limits.default] as const, ...byName('providers'), ...byName('accounts')];
   return [
-    ...unknown.map((account) => ({
-      path: formatPath(['limits', 'accounts', account]),
-      reason: 'the file has no such account',
-    })),
-    ...layers.flatMap(([path, layer]) => layerFaults(path, record(layer), routes)),
+    ...unknownNames(['limits', 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
+    ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
   ];
 }
 
-function layerFaults(path: readonly string[], layer: Raw, routes: ReadonlySet<unknown>): Fault[] {
+function layerIssues(path: readonly string[], layer: JsonObject, routes: readonly string[]): ConfigIssue[] {
   const { allMethods } = layer;
-  const faults = Array.isArray(allMethods)
-    ? distinctDurations([...path, 'allMethods'], allMethods)
-    : distinctDurations([...path, 'allMethods', 'windows'], record(allMethods).windows);
-  for (const [route, limit] of Object.entries(record(layer.routes))) {
-    const place = [...path, 'routes', route];
-    if (!routes.has(route)) faults.push({ path: formatPath(place), reason: 'the file has no such route' });
-    faults.push(...distinctDurations(place, limit));
-  }
-  return faults;
+  const limits = objectOrEmpty(layer.routes);
+  return [
+    ...(Array.isArray(allMethods)
+      ? durationIssues([...path, 'allMethods'], allMethods)
+      : durationIssues([...path, 'allMethods', 'windows'], objectOrEmpty(allMethods).windows)),
+    ...unknownNames([...path, 'routes'], limits, routes, 'route'),
+    ...Object.entries(limits).flatMap(([route, limit]) => durationIssues([...path, 'routes', route], limit)),
+  ];
 }
 
-/** Of a limit whose windows are each in order; the others have faults of their own. */
-function distinctDurations(path: readonly string[], limit: unknown): Fault[] {
+/** @param known the names that the file's own list has */
+function unknownNames(
+  path: readonly string[],
+  values: JsonObject,
+  known: readonly string[],
+  noun: 'route' | 'account',
+): ConfigIssue[] {
+  const listed = new Set(known);
+  const unknown = Object.keys(values).filter((name) => !listed.has(name));
+  return unknown.map((name) => ({
+    path: formatPath([...path, name]),
+    reason: `the file has no such ${noun}${didYouMean(name, known)}`,
+  }));
+}
+
+/** Finds windows of equal duration. If a window itself is malformed, the schema has reported it. */
+function durationIssues(path: readonly string[], limit: unknown): ConfigIssue[] {
   try {
     if (Array.isArray(limit)) parseLimit(limit, 'limit');
     return [];
   } catch (error) {
-    const reason = /^limit: (.*)$/s.exec((error as Error).message)?.[1];
-    return reason === undefined ? [] : [{ path: formatPath(path), reason }];
+    return issueIf(formatPath(path), /^limit: (.*)$/s.exec((error as Error).message)?.[1]);
   }
 }
 
-function upstreamFaults(upstream: unknown): Fault[] {
-  if (typeof upstream !== 'string') return [];
-  const reason = upstreamFault(upstream);
-  return reason === undefined ? [] : [{ path: 'upstream', reason }];
-}
-
-function upstreamFault(text: string): string | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:\/\//i.test(text)) return 'must be a URL with http:// or https://';
-  if (text.includes('?') || text.includes('#')) return 'must have neither a query nor a fragment';
+function upstreamFlaw(upstream: unknown): string | undefined {
+  if (typeof upstream !== 'string') return undefined;
+  const url = URL.canParse(upstream) ? new URL(upstream) : undefined;
+  // A value with one of these characters may have a password or a token in it.
+  const given = /[@?#]/.test(upstream) ? '' : `, got ${describe(upstream)}`;
+  if (url === undefined || !/^https?:\/\//i.test(upstream)) return `must be a URL with http:// or https://${given}`;
+  if (/[?#]/.test(upstream)) return 'must have neither a query nor a fragment';
   return url.username === '' && url.password === '' ? undefined : 'must not have a user name or password in it';
 }
 
-function sameAddress(listen: Raw, admin: Raw | undefined): Fault[] {
-  if (admin === undefined) return [];
+/** The reason never shows the value, because a store URL may have a password in it. */
+function storeFlaw(store: unknown): string | undefined {
+  if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return undefined;
+  return 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port';
+}
+
+function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {
   const { host = '127.0.0.1', port = 8080 } = listen;
-  const other = { host: '127.0.0.1', port: 8081, ...admin };
-  if (port === 0 || other.port !== port || other.host !== host) return [];
-  return [{ path: 'admin.port', reason: 'is the port of listen too' }];
+  const other = { host: '127.0.0.1', port: 8081, ...objectOrEmpty(admin) };
+  if (admin === undefined || port === 0 || other.port !== port || other.host !== host) return [];
+  return [{ path: 'admin.port', reason: `${describe(port)} is also the port of listen` }];
 }
 
-function idsOf(file: Raw): Set<unknown> {
-  return new Set(list(file.accounts).map((account) => record(account).id));
+function issueIf(path: string, reason: string | undefined): ConfigIssue[] {
+  return reason === undefined ? [] : [{ path, reason }];
 }
 
-function routesOf(file: Raw): Set<unknown> {
-  return new Set(list(file.routes).map((route) => record(route).route));
+function textsOf(values: unknown, name: 'id' | 'route'): string[] {
+  const texts = arrayOrEmpty(values).map((value) => objectOrEmpty(value)[name]);
+  return texts.filter((text) => typeof text === 'string');
 }
 
-/** Index of each value that stood before, with the index where it stood first. */
+/** Index of each value that has appeared before, with the index of its first appearance. */
 function repeated(values: readonly unknown[]): [number, number][] {
   const first = new Map<unknown, number>();
-  const found: [number, number][] = [];
+  const repetitions: [number, number][] = [];
   for (const [index, value] of values.entries()) {
     if (value === undefined) continue;
     const before = first.get(value);
     if (before === undefined) first.set(value, index);
-    else found.push([index, before]);
+    else repetitions.push([index, before]);
   }
-  return found;
+  return repetitions;
 }

@@ -1,24 +1,39 @@
-import type { Fault } from './config-error.ts';
+import type { ConfigIssue } from './config-error.ts';
 
-/** What a JSON text says, or where it stops being JSON. */
-export type JsonText = { readonly value: unknown } | { readonly fault: Fault };
+/** An object of a file that has not been checked yet. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The value if it is an object, otherwise an empty one. */
+export function objectOrEmpty(value: unknown): JsonObject {
+  return isObject(value) ? (value as JsonObject) : {};
+}
+
+/** The value if it is an array, otherwise an empty one. */
+export function arrayOrEmpty(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** An object, but not an array. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /**
- * Reads JSON as a person writes it into a file: a fault has its line and column, which `JSON.parse` of Node 20 does not always tell,
- * and a name given twice in one object is a fault too, since the first value would silently be lost.
+ * Reads JSON that a person wrote into a file. An error has its line and column, which `JSON.parse` of Node 20 does not always report.
+ * A name given twice in one object is an error too, because the first value would silently be lost.
  */
-export function readJson(text: string): JsonText {
+export function readJson(text: string): { readonly value: unknown } | { readonly issue: ConfigIssue } {
   const source = text.startsWith('\uFEFF') ? text.slice(1) : text;
   try {
     new Scanner(source).scan();
     return { value: JSON.parse(source) };
   } catch (error) {
-    if (error instanceof JsonFault) return { fault: { path: '', reason: error.at(source) } };
-    return { fault: { path: '', reason: `not JSON: ${(error as Error).message}` } };
+    const reason = error instanceof JsonError ? error.at(source) : `not JSON: ${(error as Error).message}`;
+    return { issue: { path: '', reason } };
   }
 }
 
-class JsonFault extends Error {
+class JsonError extends Error {
   constructor(
     readonly reason: string,
     readonly offset: number,
@@ -32,12 +47,12 @@ class JsonFault extends Error {
   }
 }
 
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 const STRING = /"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const SPACE = /[ \t\r\n]*/y;
 
-/** Walks over JSON without making anything of it. */
+/** Walks over JSON and throws at the first error; returns nothing. */
 class Scanner {
   #at = 0;
 
@@ -49,7 +64,7 @@ class Scanner {
   }
 
   #value(depth: number): void {
-    if (depth > DEEPEST) this.#fail(`nested deeper than ${DEEPEST} levels`);
+    if (depth > MAX_DEPTH) this.#fail(`nested deeper than ${MAX_DEPTH} levels`);
     this.#take(SPACE);
     const next = this.source[this.#at];
     if (next === '{') this.#members(depth);
@@ -65,7 +80,7 @@ class Scanner {
       this.#take(SPACE);
       const start = this.#at;
       const name = this.#string('a name in double quotes');
-      if (names.has(name)) this.#fail(`${JSON.stringify(name)} stands twice in one object`, start);
+      if (names.has(name)) this.#fail(`${JSON.stringify(name)} appears twice in one object`, start);
       names.add(name);
       this.#take(SPACE);
       if (this.source[this.#at++] !== ':') this.#fail('":" expected', this.#at - 1);
@@ -88,9 +103,9 @@ class Scanner {
     }
   }
 
-  #string(what: string): string {
+  #string(expected: string): string {
     const text = this.#take(STRING);
-    if (text === undefined) this.#fail(`${what} expected`);
+    if (text === undefined) this.#fail(`${expected} expected`);
     return JSON.parse(text) as string;
   }
 
@@ -102,6 +117,6 @@ class Scanner {
   }
 
   #fail(reason: string, offset = this.#at): never {
-    throw new JsonFault(offset >= this.source.length ? `${reason}, but the file ends` : reason, offset);
+    throw new JsonError(offset >= this.source.length ? `${reason}, but the file ends` : reason, offset);
   }
 }

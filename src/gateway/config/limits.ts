@@ -9,27 +9,24 @@ export function limiterOf(config: Config, store: LimitStore): Limiter {
   return createLimiter({ store, limits: limitsOf(config) });
 }
 
-/** The layers of a config; with `recommended`, each provider starts from headgate's recommendation. */
+/** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
 export function limitsOf({ limits, routes }: Config): LayeredLimits {
-  const { recommended, default: everybody, providers, accounts } = limits;
-  if (!recommended) return { default: everybody, providers, accounts };
-  const known = new Set(routes.map(({ route }) => route));
-  const started = new Map<string, LimitSet>(Object.entries(recommendedLimits));
-  const names = new Set([...started.keys(), ...Object.keys(providers)]);
-  const merged = [...names].map((name) => [name, merge(started.get(name), own(providers, name), known)] as const);
-  return { default: everybody, providers: Object.fromEntries(merged), accounts };
+  const { recommended, default: common, providers, accounts } = limits;
+  if (!recommended) return { default: common, providers, accounts };
+  const listed = new Set(routes.map(({ route }) => route));
+  const starts = new Map<string, LimitSet>(Object.entries(recommendedLimits));
+  const given = new Map<string, LimitSet>(Object.entries(providers));
+  const names = new Set([...starts.keys(), ...given.keys()]);
+  const merged = [...names].map((name) => [name, merge(starts.get(name), given.get(name), listed)] as const);
+  return { default: common, providers: Object.fromEntries(merged), accounts };
 }
 
-/** Limit by limit: the file's own, else the recommendation; less recommendations for routes that the file does not have. */
-function merge(recommended: LimitSet | undefined, given: LimitSet | undefined, known: ReadonlySet<string>): LimitSet {
-  const routes = Object.entries(recommended?.routes ?? {}).filter(([route]) => known.has(route));
-  const allMethods = given?.allMethods ?? recommended?.allMethods;
+/** Per limit name, the file wins over the recommendation. Recommendations for routes that the file does not list are dropped. */
+function merge(start: LimitSet | undefined, given: LimitSet | undefined, listed: ReadonlySet<string>): LimitSet {
+  const routes = Object.entries(start?.routes ?? {}).filter(([route]) => listed.has(route));
+  const allMethods = given?.allMethods ?? start?.allMethods;
   return {
     ...(allMethods === undefined ? {} : { allMethods }),
     routes: Object.fromEntries([...routes, ...Object.entries(given?.routes ?? {})]),
   };
-}
-
-function own<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
-  return Object.hasOwn(record, name) ? record[name] : undefined;
 }

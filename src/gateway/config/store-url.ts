@@ -1,8 +1,11 @@
-/** Where counters live, as `store` says it. */
+/** Where counters and claims are stored: the config's `store`, taken apart. */
 export type StoreUrl =
   | { readonly kind: 'memory' }
   | ({ readonly kind: 'redis'; readonly node: Node; readonly db: number; readonly tls: boolean } & Credentials)
   | ({ readonly kind: 'redis-cluster'; readonly nodes: readonly Node[] } & Credentials);
+
+/** A store URL that names a server. */
+export type RedisUrl = Exclude<StoreUrl, { kind: 'memory' }>;
 
 interface Node {
   readonly host: string;
@@ -16,7 +19,10 @@ interface Credentials {
 
 const DEFAULT_PORT = 6_379;
 
-/** Reads `memory`, `redis://[user:password@]host:port/db`, `rediss://…` or `redis-cluster://[user:password@]host:port,host:port`; undefined for anything else. */
+/**
+ * Reads `memory`, `redis://[user:password@]host:port/db`, `rediss://…` or `redis-cluster://[user:password@]host:port,host:port`.
+ * Returns undefined for anything else.
+ */
 export function parseStoreUrl(text: string): StoreUrl | undefined {
   if (text === 'memory') return { kind: 'memory' };
   const match = /^(redis|rediss|redis-cluster):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/(\d{1,5})?)?$/.exec(text);

@@ -1,42 +1,50 @@
-import { type Fault, formatPath } from './config-error.ts';
+import { type ConfigIssue, formatPath } from './config-error.ts';
 import type { Config } from './schema.ts';
+import { didYouMean } from './suggest.ts';
 
-/** What a config may well say, and hardly means: nothing of it keeps the gateway from serving. */
-export function notesOn({ keys, accounts, routes, limits }: Config): Fault[] {
-  const needsAccount = routes.some(({ account }) => account !== undefined);
-  const providers = new Set(accounts.map(({ provider }) => provider));
-  const callers = new Set(keys.map(({ application }) => application));
-  const colon = (route: string): string | undefined => route.split('/').find((segment) => segment.startsWith(':'));
+/** A shorter secret can be found by trial by a reader of the store. */
+const GOOD_SECRET_LENGTH = 16;
+
+/** Settings that are valid but probably mistakes. The gateway serves with them. */
+export function warningsFor({ keys, accounts, routes, limits, idempotency }: Config): ConfigIssue[] {
+  const hasAccountRoute = routes.some(({ account }) => account !== undefined);
+  const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
+  const applications = new Set(keys.map(({ application }) => application));
   return [
-    ...note(keys.length === 0, 'keys', 'the config has no keys: no request will get through'),
-    ...note(routes.length === 0, 'routes', 'the config has no routes: no request will get through'),
-    ...note(
-      needsAccount && accounts.length === 0,
+    ...warnIf(keys.length === 0, 'keys', 'the config has no keys, so every request is refused'),
+    ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
+    ...warnIf(
+      hasAccountRoute && accounts.length === 0,
       'accounts',
-      'the config has no accounts: no request of a route with an account will get through',
+      'the config has no accounts, so requests for a route with an account are refused',
     ),
     ...accounts.flatMap(({ application }, i) =>
-      note(
-        keys.length > 0 && !callers.has(application),
+      warnIf(
+        keys.length > 0 && !applications.has(application),
         `accounts[${i}].application`,
-        'no key is of this application: nobody can reach it',
+        'no key belongs to this application, so no request can reach the account',
       ),
     ),
     ...routes.flatMap(({ route }, i) => {
-      const segment = colon(route);
-      const reason = `${segment} is matched letter by letter; a parameter is {${segment?.slice(1)}}`;
-      return note(segment !== undefined, `routes[${i}].route`, reason);
+      const segment = route.split('/').find((part) => part.startsWith(':'));
+      const reason = `${segment} is matched letter by letter; write a parameter as {${segment?.slice(1)}}`;
+      return warnIf(segment !== undefined, `routes[${i}].route`, reason);
     }),
     ...Object.keys(limits.providers).flatMap((name) =>
-      note(
+      warnIf(
         accounts.length > 0 && !providers.has(name),
         formatPath(['limits', 'providers', name]),
-        'no account of the file has this provider',
+        `no account of the file has this provider${didYouMean(name, [...providers])}`,
       ),
+    ),
+    ...warnIf(
+      idempotency.secret !== undefined && idempotency.secret.length < GOOD_SECRET_LENGTH,
+      'idempotency.secret',
+      `shorter than ${GOOD_SECRET_LENGTH} characters, so it can be guessed`,
     ),
   ];
 }
 
-function note(isSo: boolean, path: string, reason: string): Fault[] {
+function warnIf(isSo: boolean, path: string, reason: string): ConfigIssue[] {
   return isSo ? [{ path, reason }] : [];
 }

@@ -3,12 +3,12 @@ import { problemReply, type Reply } from '../../http/problem.ts';
 import { type Exchange, isOpen } from './exchange.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Longest wait for the rest of a body that nobody reads, before its connection is cut. */
+/** Longest wait for the rest of a body that is thrown away. Then its connection is cut. */
 const LINGER_MS = 2_000;
-/** A body of this length at most is read to its end rather than cut off, so that the connection can be used again. */
-const WORTH_READING = 65_536;
+/** A body of at most this length is read to its end, so that the connection can be used again. A longer one is cut off. */
+const MAX_READ_TO_END = 65_536;
 
-/** Answers with the error object; does nothing where the answer has begun. */
+/** Answers with the error object; does nothing if an answer has begun. */
 export function refuseExchange(
   exchange: Exchange,
   refusal: Refusal,
@@ -19,22 +19,22 @@ export function refuseExchange(
 }
 
 /**
- * Answers with something of ours. A body that is still coming in is read and thrown away within bounds: to close at once would make
- * the client's system drop the answer with the connection.
- * @param cut the rest of the body cannot be read: it is malformed
+ * Sends an answer of the gateway. If the request body is still coming in, a bounded part of it is read and thrown away: if the gateway
+ * closed at once, the client's system would drop the answer with the connection.
+ * @param cut the rest of the body cannot be read, because it is malformed
  */
 export function sendReply(exchange: Exchange, { status, headers, body }: Reply, cut = false): void {
   if (!isOpen(exchange)) return;
   exchange.answered = true;
   const { request, response, id } = exchange;
-  const linger = cut || isUnbounded(exchange);
-  // After something malformed, what follows on the connection may be part of it.
+  const linger = cut || hasLongRest(exchange);
+  // After something malformed, the next bytes of the connection may be part of it.
   if (linger || status === 400) {
-    exchange.last = true;
+    exchange.closesConnection = true;
     response.shouldKeepAlive = false;
   }
   const fields: OutgoingHttpHeaders = { ...headers, 'x-request-id': id };
-  // A replay of an answer to HEAD: how long the body would be is not known.
+  // The answer to HEAD is replayed without its body, so the length is not known.
   if (request.method === 'HEAD' && body.length === 0) delete fields['content-length'];
   response.writeHead(status, fields);
   if (!linger) {
@@ -43,7 +43,7 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
     return;
   }
   response.write(body);
-  // An answer to HEAD has no body that would take the head along.
+  // Node sends the head with the body, and an answer to HEAD has none.
   response.flushHeaders();
   const end = (): void => {
     clearTimeout(timer);
@@ -55,7 +55,7 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
   request.resume();
 }
 
-/** Reads what is left of a body, and cuts the connection where it does not end soon. For exchanges that have been answered. */
+/** Reads the rest of the request body, and cuts the connection if it does not end soon. Only after an answer. */
 export function discardBody({ request }: Exchange): void {
   if (request.complete) return;
   request.unpipe();
@@ -64,9 +64,9 @@ export function discardBody({ request }: Exchange): void {
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
 }
 
-function isUnbounded({ request }: Exchange): boolean {
+function hasLongRest({ request }: Exchange): boolean {
   if (request.complete || !hasBody(request.headers)) return false;
-  return !(Number(request.headers['content-length']) <= WORTH_READING);
+  return !(Number(request.headers['content-length']) <= MAX_READ_TO_END);
 }
 
 /** Whether a request has a body, by its framing. */

@@ -1,22 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { IdempotentRequest } from '../../gate/idempotency-stage.ts';
-import type { Account } from '../admission/accounts.ts';
-import type { Route } from '../admission/routes.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import type { SpooledBody } from '../body/spool.ts';
+import type { Route } from '../config/routes.ts';
+import type { Account } from '../config/schema.ts';
 
-/** How an exchange ended, for the log: what the limits said, or which of the gateway's stages answered. */
-export type Decided = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed';
+/** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
+export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed';
 
-/** What makes a request idempotent, here and at the upstream. */
-export interface Idempotent {
+/** The idempotency key of a request. */
+export interface KeyedRequest {
   readonly request: IdempotentRequest;
-  /** The `Idempotency-Key` that the upstream sees. */
+  /** The `Idempotency-Key` that the upstream receives. */
   readonly forwardedKey: string;
 }
 
-/** One request and its answer on their way through the process; what each stage finds out is added to it. */
+/** One request and its response in the process. Each stage adds what it finds. */
 export interface Exchange {
-  /** Ours: `x-request-id` to the client and the upstream, `req_id` in errors and in the log. */
+  /** Made by the gateway: `x-request-id` to the client and the upstream, `req_id` in errors and in the log. */
   readonly id: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -26,18 +26,18 @@ export interface Exchange {
   readonly expectsContinue: boolean;
   route: Route | undefined;
   account: Account | undefined;
-  /** Where it had to be read before the request goes on; otherwise it streams. */
+  /** The stored body, if it had to be read before forwarding; otherwise the body is streamed. */
   body: SpooledBody | undefined;
-  /** Of a request with a key on an idempotent route. */
-  idempotent: Idempotent | undefined;
-  /** The upstream may be reading the body, whatever becomes of the client. */
+  /** Set if the route is idempotent and the request has a key. */
+  idempotent: KeyedRequest | undefined;
+  /** The upstream may still read the body, even if the client has gone. */
   forwarding: boolean;
-  decided: Decided;
-  /** Ours or the upstream's answer has begun; nobody else may answer. */
+  decision: DecisionLabel;
+  /** An answer has begun, so no other may begin. */
   answered: boolean;
-  /** The connection ends with this answer: what the client has sent behind it is not to be looked at. */
-  last: boolean;
-  /** Stops what runs for this exchange, where something does. */
+  /** The connection closes after this answer. Requests that the client sent behind it are ignored. */
+  closesConnection: boolean;
+  /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
   release: (() => void) | undefined;
 }
 
@@ -59,26 +59,26 @@ export function createExchange(
     body: undefined,
     idempotent: undefined,
     forwarding: false,
-    decided: 'refused',
+    decision: 'refused',
     answered: false,
-    last: false,
+    closesConnection: false,
     release: undefined,
   };
 }
 
-/** Holds a body that was read until nobody needs it: neither the exchange nor its forwarding. */
-export function holdBody(exchange: Exchange, body: SpooledBody): void {
+/** Gives the exchange a stored body, and frees it when the response closes. If the body is being forwarded then, the forwarding frees it. */
+export function attachBody(exchange: Exchange, body: SpooledBody): void {
   exchange.body = body;
   const { response } = exchange;
-  const letGo = (): void => {
+  const free = (): void => {
     if (!exchange.forwarding) void body.dispose();
   };
-  // One that waited behind another answer may have been told already that its connection has gone.
-  if (response.closed || response.destroyed) letGo();
-  else response.once('close', letGo);
+  // If the response waited behind another answer, its 'close' event may have been emitted already.
+  if (response.closed || response.destroyed) free();
+  else response.once('close', free);
 }
 
-/** Whether an answer would still reach somebody. */
+/** Whether the client could still receive an answer. */
 export function isOpen({ answered, response }: Exchange): boolean {
   return !answered && !response.destroyed && !response.closed;
 }

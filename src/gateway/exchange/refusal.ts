@@ -1,7 +1,9 @@
+import type { BodyError } from '../../http/body-error.ts';
+import { BODY_ERROR_TYPES } from '../../http/body-limits.ts';
 import type { ErrorStatus, ErrorType } from '../../http/error-types.ts';
 import { createProblem, type Problem } from '../../http/problem.ts';
 
-/** The gateway's own "no", at any stage, as it becomes the error object. */
+/** A request that the gateway answers with an error itself, before or instead of forwarding it. */
 export interface Refusal {
   /** @param requestId becomes `req_id` */
   problem(requestId: string): Problem;
@@ -13,7 +15,18 @@ export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorTy
   return { status, problem: (requestId) => createProblem(status, type, detail, requestId) as Problem };
 }
 
-/** Whether a stage said no. */
+/** The refusal of a request whose body cannot be read. */
+export function refuseBody({ status, message }: BodyError): Refusal {
+  return status === 500 ? UNEXPECTED : refuse<ErrorStatus>(status, BODY_ERROR_TYPES[status], message);
+}
+
+/** Whether a stage refused the request. */
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'problem' in value;
 }
+
+export const UNEXPECTED = refuse(
+  500,
+  'errors/unexpected_error',
+  'Internal error. The server log has details under this req_id.',
+);

@@ -4,20 +4,20 @@ import type { Exchange } from '../exchange/exchange.ts';
 /** The process's log: JSON lines. */
 export interface Log {
   readonly logger: Logger;
-  /** One line for one answered request. Holds no token, no header value, no path but the route's template, and nothing of a query. */
+  /** Writes one line per answered request. It has no token, no header value, no query, and of the path only the route's template. */
   request(exchange: Exchange, status: number): void;
-  /** Writes what is still kept and ends the log, before the process exits; a reader that has stalled does not hold it. */
+  /** Writes buffered lines and ends the log, before the process exits. It does not wait for a reader that has stalled. */
   close(): Promise<void>;
 }
 
-/** Bytes of lines kept for a reader that is slow; past it lines are dropped, since the gateway must live. */
-const MOST_KEPT = 16_777_216;
+/** Bytes of lines that are buffered for a slow reader. Further lines are dropped, because the gateway must not run out of memory. */
+const MAX_BUFFERED_BYTES = 16_777_216;
 const CLOSE_MS = 500;
 
-/** Deepest cause that is told. */
-const MOST_CAUSES = 3;
+/** How many causes of an error are logged. */
+const MAX_CAUSES = 3;
 
-/** What an error says of itself, and no more: a client's error may carry the command that failed, and so a password or a key. */
+/** Logs only these properties: the error of a Redis client may also have the failed command, and with it a password or a key. */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
@@ -27,21 +27,21 @@ function describeError(error: unknown, depth = 0): unknown {
     message,
     ...(typeof code === 'string' ? { code } : {}),
     stack,
-    ...(cause === undefined || depth === MOST_CAUSES ? {} : { cause: describeError(cause, depth + 1) }),
+    ...(cause === undefined || depth === MAX_CAUSES ? {} : { cause: describeError(cause, depth + 1) }),
   };
 }
 
 /** @param fd file descriptor, 1 for stdout */
 export function createLog(fd = 1): Log {
-  const sink = destination({ fd, sync: false, maxLength: MOST_KEPT });
-  // A reader of the log that goes away must not take the gateway with it.
+  const sink = destination({ fd, sync: false, maxLength: MAX_BUFFERED_BYTES });
+  // If the reader of the log goes away, the gateway must go on.
   sink.on('error', () => {});
   const serializers = { err: describeError };
   const logger = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers }, sink);
   return {
     logger,
     request(exchange, status) {
-      const { id, request, response, route, decided, startedAt } = exchange;
+      const { id, request, response, route, decision, startedAt } = exchange;
       logger.info(
         {
           req_id: id,
@@ -49,7 +49,7 @@ export function createLog(fd = 1): Log {
           route: route?.name ?? null,
           status,
           ms: Math.round((performance.now() - startedAt) * 1_000) / 1_000,
-          decision: decided,
+          decision,
           ...(response.writableFinished ? {} : { aborted: true }),
         },
         'request',
@@ -58,7 +58,7 @@ export function createLog(fd = 1): Log {
     close: () =>
       new Promise((resolve) => {
         const timer = setTimeout(() => {
-          // Else pino would write the rest at the exit, and wait for the reader for ever.
+          // Otherwise pino would write the rest at exit, and wait for the reader for ever.
           sink.destroy();
           resolve();
         }, CLOSE_MS);

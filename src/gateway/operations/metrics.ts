@@ -1,29 +1,29 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
-import type { IdempotencyEvent } from '../../idempotency/idempotency.ts';
-import type { StoreFigure } from './store-figures.ts';
+import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import type { StoreGauge } from './store-gauges.ts';
 
-/** What is counted for `/metrics`. No label ever holds an account, a token or a path that is no route of the config. */
+/** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
-  /** The text for Prometheus, and its media type. */
+  /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
-  /** Figures that others know, read when they are asked for. */
-  observe(figures: readonly StoreFigure[]): void;
-  /** @param route of the config, or undefined where none matched */
+  /** Adds gauges that are read at every scrape. */
+  addGauges(gauges: readonly StoreGauge[]): void;
+  /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
-  /** The store, with its time measured. */
+  /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
 }
 
 const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
 const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** @param figures of the store */
-export function createMetrics(figures: readonly StoreFigure[]): Metrics {
+export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];
   collectDefaultMetrics({ register: registry });
@@ -31,7 +31,7 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = counter(
     'decisions_total',
-    'Decisions by route, shown limit and outcome',
+    'Decisions by route, limit shown in the headers, and outcome',
     'route',
     'limit',
     'outcome',
@@ -44,31 +44,31 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
   );
   const providerRejections = counter(
     'provider_rejections_total',
-    "Answers 429 of the provider's own, by route",
+    "429 answers of the provider's own limits, by route",
     'route',
   );
-  const refunds = counter('refunds_total', 'Charges that were taken back, by route', 'route');
-  const failures = counter('failures_total', 'Faults inside the gate, by stage', 'stage');
+  const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
+  const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
   const claims = counter(
     'idempotency_claims_total',
-    'Requests with an idempotency key by outcome: claimed, inherited, replayed, bypassed, unavailable, or why they were refused',
+    'Requests with an idempotency key, by outcome: claimed, inherited, replayed, bypassed, unavailable, or the reason of the refusal',
     'outcome',
   );
   const claimSteps = counter(
     'idempotency_steps_total',
-    'What became of claims: completed, not_kept (without its body), released, superseded, lost, overdue, retrying, given_up',
+    'Steps of claims: completed, not_kept (stored without its body), released, superseded, lost, overdue, retrying, given_up',
     'step',
   );
   const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');
   const waits = new Histogram({
     name: 'headgate_idempotency_wait_seconds',
-    help: 'Time that duplicates waited for their original',
+    help: 'Time that duplicates waited for the outcome of their original',
     buckets: SLOW,
     registers,
   });
   const storeSeconds = new Histogram({
     name: 'headgate_store_seconds',
-    help: 'Time that the store took for a call',
+    help: 'Duration of calls to the store, by operation',
     labelNames: ['operation'],
     buckets: FAST,
     registers,
@@ -80,8 +80,8 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
     buckets: SLOW,
     registers,
   });
-  const observe = (all: readonly StoreFigure[]): void => {
-    for (const { name, help, value } of all) {
+  const addGauges = (gauges: readonly StoreGauge[]): void => {
+    for (const { name, help, value } of gauges) {
       new Gauge({
         name: `headgate_${name}`,
         help,
@@ -92,9 +92,9 @@ export function createMetrics(figures: readonly StoreFigure[]): Metrics {
       });
     }
   };
-  observe(figures);
+  addGauges(storeGauges);
   return {
-    observe,
+    addGauges,
     onIdempotency(event) {
       switch (event.type) {
         case 'claimed':
@@ -155,7 +155,7 @@ function measuredStore(store: LimitStore, observe: Observe): LimitStore {
     const from = performance.now();
     const done = (): void => observe(operation, (performance.now() - from) / 1_000);
     const result = call();
-    if (result instanceof Promise) void result.then(done, done);
+    if (isPromise(result)) void result.then(done, done);
     else done();
     return result;
   };

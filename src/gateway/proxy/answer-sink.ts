@@ -1,28 +1,29 @@
 import type { ServerResponse } from 'node:http';
+import type { CapturedHead } from '../../gate/recording.ts';
 import { discardBody } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
-/** The head of the upstream's answer, as the client gets it. */
-export interface AnswerHead {
-  readonly status: number;
+/** A longer response is not worth reading only to discard it. */
+const MAX_DISCARDED_BYTES = 65_536;
+
+/** The head of the upstream's response, as the client gets it. */
+export interface UpstreamHead extends CapturedHead {
   readonly reason: string | undefined;
-  /** Names and values in one flat list. */
-  readonly fields: readonly string[];
 }
 
-/** Where the upstream's answer goes, piece by piece: `head`, any number of `data`, then `end` or `breakOff`. */
+/** Takes the upstream's response piece by piece: `head`, any number of `data`, then `end` or `breakOff`. */
 export interface AnswerSink {
-  head(head: AnswerHead): void;
-  /** Returns false where nothing more may come until the response has drained, or {@link AnswerSink.onReady} was called. */
+  head(head: UpstreamHead): void;
+  /** @returns false if no more data may come until {@link AnswerSink.onReady} is called */
   data(chunk: Buffer): boolean;
   end(): void;
-  /** The upstream broke in mid-answer: the client must not take half an answer for a whole one. */
+  /** The upstream's response broke off. The client must not take a part of the response for the whole one. */
   breakOff(): void;
-  /** Called when more may come; set by whoever reads the upstream. */
+  /** Called when more data may come. Set by the code that reads from the upstream. */
   onReady: (() => void) | undefined;
 }
 
-/** Straight on to the client, as fast as it takes it. */
+/** Sends the response to the client as fast as the client reads it. */
 export class StreamedAnswer implements AnswerSink {
   onReady: (() => void) | undefined;
 
@@ -30,9 +31,9 @@ export class StreamedAnswer implements AnswerSink {
     exchange.response.on('drain', () => this.onReady?.());
   }
 
-  head(head: AnswerHead): void {
+  head(head: UpstreamHead): void {
     writeHead(this.exchange, head);
-    // The head of an answer that takes its time must not wait for its body; one write for both where they come together.
+    // The head must not wait for a slow body. If both come together, they are sent in one write.
     setImmediate(() => {
       const { response } = this.exchange;
       if (!response.writableEnded && !response.destroyed) flushHead(response);
@@ -53,18 +54,45 @@ export class StreamedAnswer implements AnswerSink {
   }
 }
 
-/** From here on nobody else may answer. */
-export function writeHead(exchange: Exchange, { status, reason, fields }: AnswerHead): void {
+/** Reads the rest of a response that the client does not get, if it is short: its connection can then be used again. */
+export class DiscardedAnswer implements AnswerSink {
+  onReady: (() => void) | undefined;
+  #bytes = 0;
+
+  /** @param stop called if the response is too long to be read to its end */
+  constructor(private readonly stop: () => void) {}
+
+  head(): void {}
+
+  data(chunk: Buffer): boolean {
+    this.#bytes += chunk.length;
+    if (this.#bytes > MAX_DISCARDED_BYTES) this.stop();
+    return true;
+  }
+
+  end(): void {}
+
+  breakOff(): void {}
+}
+
+/** Writes the head. From here on the gateway cannot answer this exchange in another way. */
+export function writeHead(exchange: Exchange, { status, reason, fields }: UpstreamHead): void {
   exchange.response.writeHead(status, reason, fields as string[]);
   exchange.answered = true;
 }
 
-/** Sends the head before any body. Node's own `flushHeaders` would write its bytes above ASCII as UTF-8, where all else writes them as they came. */
+/**
+ * Sends the head before any body. Node's own `flushHeaders` would encode bytes above ASCII as UTF-8 instead of sending
+ * them as they came.
+ */
 export function flushHead(response: ServerResponse): void {
   response.write('', 'latin1');
 }
 
-/** Where only the end of the connection ends an answer, breaking it off takes a reset. */
+/**
+ * Breaks the client's response off. HTTP/1.0 needs a reset, because there the end of the connection can be the end of
+ * the response.
+ */
 export function breakOff({ request, response }: Exchange): void {
   if (request.httpVersion === '1.0') response.socket?.resetAndDestroy();
   response.destroy();

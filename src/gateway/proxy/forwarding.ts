@@ -2,53 +2,55 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
+import { isBodyError } from '../../http/body-error.ts';
 import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
-import { tooLarge } from '../admission/admission.ts';
-import { BodyMeter, BodyTooLargeError } from '../body/meter.ts';
+import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse } from '../exchange/refusal.ts';
-import { type AnswerSink, StreamedAnswer } from './answer-sink.ts';
+import { type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
+import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
 import { StoredAnswer } from './stored-answer.ts';
 import { answerFields } from './upstream-fields.ts';
 
-/** Most of a body that is read only to be thrown away, in bytes. */
-const MOST_DISCARDED = 65_536;
+/** How long the rest of a discarded response may take before its connection is closed. */
 const DISCARD_MS = 2_000;
 
-const BODYLESS: readonly number[] = [204, 304];
+const UPSTREAM_TIMEOUT = refuse(504, 'errors/request_timeout', 'The upstream did not respond in time.');
+const BODY_TIMEOUT = refuse(408, 'errors/request_timeout', 'The rest of the request body did not arrive in time.');
+const PROVIDER_LIMIT = refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached.");
 
-/** What a forwarding needs to know besides the exchange. */
+/** What a forwarding needs besides the exchange. */
 export interface ForwardingOptions {
-  /** Longest wait for the head of the answer, in milliseconds. */
+  /** Longest wait for the head of the response, in milliseconds. */
   readonly timeoutMs: number;
   readonly maxBodyBytes: number;
-  /** Hears of each head that came, with the seconds that it took. */
+  /** Called for each head that arrives, with the seconds that it took. */
   readonly onHead: (exchange: Exchange, seconds: number) => void;
 }
 
 /**
- * One request on its way to the upstream and the answer on its way back, streamed both ways: each side is read only as fast as the
- * other one takes it. Told by undici, never sent again. Where the outcome is kept, it goes on to its end whatever becomes of the client.
+ * Forwards one request to the upstream and its response to the client. Both are streamed, and each side is read only as
+ * fast as the other side takes the data. undici calls the handler methods and never sends the request again. If the
+ * response is stored for retries, the forwarding continues when the client disconnects.
  */
 export class Forwarding implements Dispatcher.DispatchHandler {
-  /** For undici; null where the request has none. */
+  /** For undici: the body of the request; null if it has none. */
   readonly body: Readable | null;
   readonly #exchange: Exchange;
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
   readonly #recording: Recording | undefined;
-  readonly #sink: AnswerSink;
+  #sink: AnswerSink;
   #controller: Dispatcher.DispatchController | undefined;
-  /** The connection was there, so that the upstream may have got something: from here on the charge stays. */
-  #sent = false;
-  #settled = false;
-  /** Of the upstream's answer, once its head has come. */
+  /** undici had a connection, so the upstream may have received something. From here on the charge is not refunded. */
+  #isSent = false;
+  /** Nothing more is sent to or read from the upstream. */
+  #isFinished = false;
+  /** Status of the upstream's response, once its head has arrived. */
   #status: number | undefined;
-  /** The client was told that the upstream did not answer in time. */
-  #isLate = false;
-  #discarded: number | undefined;
+  /** The client got a 504, and the forwarding continues. */
+  #hasTimedOut = false;
   #abandoned: Promise<Reply | undefined> | undefined;
   readonly #startedAt = performance.now();
   #timer: NodeJS.Timeout;
@@ -60,13 +62,13 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#recording = passage.recording;
     this.#sink = passage.recording ? new StoredAnswer(exchange, passage.recording) : new StreamedAnswer(exchange);
     this.#sink.onReady = () => this.#controller?.resume();
-    this.#timer = setTimeout(() => this.#late(), options.timeoutMs);
+    this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
     exchange.forwarding = true;
     const { response } = exchange;
     if (this.#recording === undefined) {
       exchange.release = () => this.#stop();
       response.once('close', () => {
-        // A finished answer of ours may leave something of the upstream's to be discarded.
+        // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
         if (!response.writableFinished) this.#stop();
       });
     }
@@ -76,8 +78,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#settled) controller.abort(new Error('given up before it was sent'));
-    else this.#sent = true;
+    if (this.#isFinished) controller.abort(new Error('given up before it was sent'));
+    else this.#isSent = true;
   }
 
   onResponseStart(
@@ -86,51 +88,44 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     _headers: unknown,
     statusMessage?: string,
   ): void {
-    // Informational answers (100 to 199) concern the connection to the upstream.
-    if (status < 200 || this.#settled) return;
-    if (!this.#isLate) clearTimeout(this.#timer);
+    // Informational responses (100 to 199) are for the gateway, not for the client.
+    if (status < 200 || this.#isFinished) return;
+    if (!this.#hasTimedOut) clearTimeout(this.#timer);
     this.#status = status;
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
     const { headers, stripRateLimit } = this.#passage.settle({ status });
     if (stripRateLimit) {
-      this.#discarded = 0;
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#stop(), DISCARD_MS).unref();
-      this.#answer(refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached."), headers);
+      this.#discardAnswer();
+      this.#refuse(PROVIDER_LIMIT, headers);
       return;
     }
     if (this.#recording === undefined && !isOpen(exchange)) {
       this.#stop();
       return;
     }
-    const received = (controller.rawHeaders as Buffer[]).map((field) => field.toString('latin1'));
-    // Must not stand on a 204 (RFC 9110, section 8.6).
-    const raw = status === 204 ? without('content-length', received) : received;
+    const raw = (controller.rawHeaders as Buffer[]).map((field) => field.toString('latin1'));
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
-    const fields = answerFields(raw, exchange, headers, isLimited);
+    const fields = answerFields(raw, { status, id: exchange.id, gateFields: headers, isLimited });
     const reason = /^[\x20-\x7e]+$/.test(statusMessage ?? '') ? statusMessage : undefined;
     this.#sink.head({ status, reason, fields });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#discarded !== undefined) {
-      this.#discarded += chunk.length;
-      if (this.#discarded > MOST_DISCARDED) controller.abort(new Error('enough discarded'));
-    } else if (!this.#sink.data(chunk)) controller.pause();
+    if (!this.#sink.data(chunk)) controller.pause();
   }
 
   onResponseEnd(): void {
-    this.#settle();
-    if (this.#discarded === undefined) this.#sink.end();
+    this.#finish();
+    this.#sink.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#fail(error);
   }
 
-  /** The body that was read before, or the client's own as it comes. */
+  /** The body that the gateway has read already, or else the client's, as it arrives. */
   #openBody(): Readable | null {
     const { body, request, response, expectsContinue } = this.#exchange;
     if (body !== undefined) return body.size === 0 ? null : body.open();
@@ -141,107 +136,106 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     return meter;
   }
 
-  #late(): void {
+  #onTimeout(): void {
     const { body, request } = this.#exchange;
-    const isClientsFault =
-      this.#sent &&
+    const waitsForClient =
+      this.#isSent &&
       body === undefined &&
       this.body instanceof BodyMeter &&
       !request.complete &&
       !this.body.writableNeedDrain;
-    if (isClientsFault)
-      this.#giveUp(refuse(408, 'errors/request_timeout', 'The rest of the body did not come in time.'));
-    else if (this.#recording !== undefined && this.#sent) this.#goOnLate(this.#recording);
-    else this.#giveUp(TOO_LATE);
+    if (waitsForClient) this.#giveUp(BODY_TIMEOUT);
+    else if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
+    else this.#giveUp(UPSTREAM_TIMEOUT);
   }
 
-  /** The client is answered 504, but the operation goes on: an answer that comes after all is the outcome that retries get. */
-  #goOnLate(recording: Recording): void {
-    const problem = TOO_LATE.problem(this.#exchange.id);
-    this.#isLate = true;
+  /** The client gets a 504, but the operation continues. If a response still arrives, retries get it. */
+  #continueWithoutClient(recording: Recording): void {
+    const problem = UPSTREAM_TIMEOUT.problem(this.#exchange.id);
+    this.#hasTimedOut = true;
     sendReply(this.#exchange, problemReply(problem, this.#passage.settle({ status: 504 }).headers));
     const { lateAnswerMs = 0 } = this.#exchange.route?.idempotent ?? {};
     this.#timer = setTimeout(() => {
       this.#stop();
-      if (this.#status === undefined) void recording.store(captured(problemReply(problem)));
+      if (this.#status === undefined) void recording.store(capturedFrom(problemReply(problem)));
       else this.#sink.breakOff();
     }, lateAnswerMs);
   }
 
+  /** The rest of the upstream's response is discarded, within bounds, so that its connection can be used again. */
+  #discardAnswer(): void {
+    this.#sink = new DiscardedAnswer(() => this.#stop());
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#stop(), DISCARD_MS).unref();
+  }
+
   #fail(error: Error & { code?: string }): void {
-    // These have no body, whatever length they state (RFC 9110, section 8.6): undici takes the stated length for a missing body.
-    if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && BODYLESS.includes(this.#status ?? 0)) {
+    // These have no body, whatever length they state (RFC 9110, section 8.6). undici reports the missing body as an
+    // error.
+    if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && (this.#status === 204 || this.#status === 304)) {
       this.onResponseEnd();
       return;
     }
-    if (this.#settled || this.#discarded !== undefined) {
-      this.#stop();
-      return;
-    }
+    if (this.#isFinished) return;
     if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) {
       this.#stop();
       this.#sink.breakOff();
-    } else if (error instanceof BodyTooLargeError) this.#giveUp(tooLarge(this.#options.maxBodyBytes));
-    else if (error.code === 'UND_ERR_INVALID_ARG') {
-      this.#giveUp(refuse(400, 'errors/malformed_request', 'The request cannot be forwarded.'));
-    } else {
-      const detail = this.#sent
-        ? 'The upstream broke the connection before it answered; it may have got the request.'
-        : 'The upstream cannot be reached; it did not get the request.';
-      this.#giveUp(refuse(503, 'errors/network_down', detail));
-    }
+    } else this.#giveUp(this.#refusalFor(error));
   }
 
-  /** An answer of ours instead of the upstream's. */
+  #refusalFor(error: Error & { code?: string }): Refusal {
+    if (isBodyError(error, 'too_large')) return refuseBody(error);
+    if (error.code === 'UND_ERR_INVALID_ARG') {
+      const detail = 'The request cannot be forwarded: its target or one of its header fields is not valid.';
+      return refuse(400, 'errors/malformed_request', detail);
+    }
+    const detail = this.#isSent
+      ? 'The upstream closed the connection before it responded. It may have received the request.'
+      : 'The upstream cannot be reached. It did not receive the request.';
+    return refuse(503, 'errors/network_down', detail);
+  }
+
+  /** Stops, and answers with an error instead of the upstream's response. */
   #giveUp(refusal: Refusal): void {
     this.#stop();
-    // What was charged is shown, whoever answers; what was given back is not.
-    const headers = this.#sent ? this.#passage.settle({ status: refusal.status }).headers : this.#passage.marks;
-    this.#answer(refusal, headers);
+    // Headers show what was charged. A charge that was refunded is not shown.
+    const headers = this.#isSent ? this.#passage.settle({ status: refusal.status }).headers : this.#passage.marks;
+    this.#refuse(refusal, headers);
   }
 
-  /** Answers once it is settled what becomes of charge and key: given back where nothing was sent, kept otherwise. */
-  #answer(refusal: Refusal, headers: HeaderFields | undefined): void {
+  /** Answers with an error after the outcome of the key is known: released if nothing was sent, otherwise stored. */
+  #refuse(refusal: Refusal, headers: HeaderFields | undefined): void {
     this.#exchange.release = undefined;
-    const isKept = this.#recording !== undefined && this.#abandoned === undefined;
-    const settled = isKept
-      ? this.#recording?.store(captured(problemReply(refusal.problem(this.#exchange.id))))
-      : this.#abandoned;
-    if (settled === undefined) refuseExchange(this.#exchange, refusal, { headers });
+    const outcome =
+      this.#abandoned ?? this.#recording?.store(capturedFrom(problemReply(refusal.problem(this.#exchange.id))));
+    if (outcome === undefined) refuseExchange(this.#exchange, refusal, { headers });
     else {
-      void settled.then((instead) => {
+      void outcome.then((instead) => {
         if (instead === undefined) refuseExchange(this.#exchange, refusal, { headers });
         else sendReply(this.#exchange, instead);
       });
     }
   }
 
-  /** No more to and from the upstream. Where nothing was sent, charge and key go back; harmless where that was settled. */
+  /** Ends the exchange with the upstream. If nothing was sent, the charge is refunded and the key is released. */
   #stop(): void {
-    if (this.#settled) return;
-    this.#settle();
-    if (!this.#sent) this.#abandoned = this.#passage.abandon();
+    if (this.#isFinished) return;
+    this.#finish();
+    if (!this.#isSent) this.#abandoned = this.#passage.abandon();
     if (this.body instanceof BodyMeter) this.#exchange.request.unpipe(this.body);
     this.body?.destroy();
     this.#controller?.abort(new Error('given up'));
   }
 
-  #settle(): void {
-    this.#settled = true;
+  #finish(): void {
+    this.#isFinished = true;
     clearTimeout(this.#timer);
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
   }
 }
 
-const TOO_LATE = refuse(504, 'errors/request_timeout', 'The upstream did not answer in time.');
-
-/** An answer of ours as it is kept. */
-function captured({ status, headers, body }: Reply): CapturedResponse {
+/** An error answer of the gateway, as it is stored. */
+function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
   return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
-}
-
-/** Names and values in one flat list, less those of one name. */
-function without(name: string, raw: readonly string[]): string[] {
-  return raw.filter((_, i) => raw[i - (i % 2)]?.toLowerCase() !== name);
 }

@@ -6,33 +6,37 @@ import { requestFields } from './upstream-fields.ts';
 
 /** Options of {@link createProxy}. */
 export interface ProxyOptions extends ForwardingOptions {
-  /** `http://host:port/base`, checked. */
+  /** Base URL such as `http://host:port/base`, already checked. */
   readonly upstream: string;
 }
 
 /** Forwards requests to the upstream. */
 export interface UpstreamProxy {
-  /** Answers the exchange, one way or another; never throws. */
+  /** Forwards the request and answers the exchange, with the upstream's response or with an error. Never throws. */
   forward(exchange: Exchange, passage: Passage): void;
-  /** Cuts every connection to the upstream. */
+  /** Closes every connection to the upstream at once. */
   close(): Promise<void>;
 }
 
-const MOST_TO_CONNECT_MS = 10_000;
-/** Longest silence in the middle of an answer. */
-const SILENCE_MS = 300_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Longest pause between two pieces of a response body. */
+const BODY_TIMEOUT_MS = 300_000;
 
-/** A proxy over a pool of kept connections, one request at a time on each. undici sends nothing twice then: it has no retry of its own. */
+/**
+ * Creates a proxy with a pool of connections that stay open, one request at a time on each. Like this undici never sends
+ * a request twice: it has no retries of its own.
+ */
 export function createProxy(options: ProxyOptions): UpstreamProxy {
   const { origin, pathname } = new URL(options.upstream);
   const base = pathname.replace(/\/$/, '');
   const pool = new Pool(origin, {
     pipelining: 1,
-    // Our own timer is exact and covers connecting too.
+    // The timer of Forwarding is exact, and it includes the time to connect.
     headersTimeout: 0,
-    bodyTimeout: SILENCE_MS,
-    connect: { timeout: MOST_TO_CONNECT_MS },
-    // Shorter than the 5 s after which many servers close, so that few requests meet a connection that is just being closed.
+    bodyTimeout: BODY_TIMEOUT_MS,
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    // Shorter than the 5 s after which many servers close an idle connection, so that few requests meet a connection
+    // that is closing.
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 60_000,
   });

@@ -5,11 +5,11 @@ import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 
-/** Knows which exchanges run on which connection, and answers what never became a request. */
+/** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
   /** Exchanges that run now. */
   readonly running: number;
-  /** Returns false for one that comes behind the last answer of its connection: nobody will see what it is answered. */
+  /** Returns false if the connection closes with an earlier answer: the client would never see an answer to this request. */
   add(exchange: Exchange): boolean;
   /** Whether nothing runs on this connection. */
   isQuiet(socket: Duplex): boolean;
@@ -20,17 +20,18 @@ export interface Connections {
 /** Options of {@link watchConnections}. */
 export interface ConnectionsOptions {
   readonly newId: () => string;
-  /** Hears of an answer to something that was no request. */
+  /** Called when malformed HTTP is answered. */
   readonly onMalformed: (id: string, status: number, reason: string) => void;
 }
 
-/** Answers malformed HTTP with the error object, in its turn behind the answers that the connection still owes, and then closes it. */
+/** Answers malformed HTTP with the error object, after the answers to earlier requests of the connection, and then closes the connection. */
 export function watchConnections(server: Server, { newId, onMalformed }: ConnectionsOptions): Connections {
   const bySocket = new WeakMap<Duplex, Set<Exchange>>();
   const broken = new WeakSet<Duplex>();
   let running = 0;
   let waiting: (() => void)[] = [];
 
+  const exchangesOn = (socket: Duplex): Exchange[] => [...(bySocket.get(socket) ?? [])];
   const answerRaw = (socket: Duplex, refusal: Refusal, reason: string): void => {
     if (!socket.writable) {
       socket.destroy();
@@ -40,26 +41,26 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     onMalformed(id, refusal.status, reason);
     socket.end(rawReply(id, refusal), () => socket.destroy());
   };
+  const answerInTurn = (socket: Duplex, refusal: Refusal, reason: string): void => {
+    const last = exchangesOn(socket).at(-1);
+    if (last === undefined) answerRaw(socket, refusal, reason);
+    else last.response.once('close', () => answerRaw(socket, refusal, reason));
+  };
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (broken.has(socket)) return;
     broken.add(socket);
-    const refusal = refusalOf(error);
-    const reason = error.code ?? 'unknown';
-    const exchanges = bySocket.get(socket) ?? new Set();
-    const incomplete = [...exchanges].find(({ request }) => !request.complete);
+    const refusal = refusalFor(error);
+    const incomplete = exchangesOn(socket).find(({ request }) => !request.complete);
     if (!socket.writable) socket.destroy();
     else if (incomplete?.answered) incomplete.request.socket.destroySoon();
     else if (incomplete !== undefined) refuseExchange(incomplete, refusal, { cut: true });
-    else if (exchanges.size === 0) answerRaw(socket, refusal, reason);
-    else
-      for (const last of [...exchanges].slice(-1))
-        last.response.once('close', () => answerRaw(socket, refusal, reason));
+    else answerInTurn(socket, refusal, error.code ?? 'unknown');
   });
   server.on('connection', (socket) => {
     socket.once('close', () => {
-      // Node tells only the answer whose turn it is that the connection has gone; those that wait behind it are told here.
-      for (const { response } of [...(bySocket.get(socket) ?? [])]) {
+      // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event here.
+      for (const { response } of exchangesOn(socket)) {
         if (response.socket !== null) continue;
         response.destroy();
         response.emit('close');
@@ -68,11 +69,7 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
   });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
-    const answer = (): void =>
-      answerRaw(socket, refuse(400, 'errors/malformed_request', 'The gateway is no tunnel.'), 'CONNECT');
-    const last = [...(bySocket.get(socket) ?? [])].at(-1);
-    if (last === undefined) answer();
-    else last.response.once('close', answer);
+    answerInTurn(socket, refuse(400, 'errors/malformed_request', 'CONNECT is not supported.'), 'CONNECT');
   });
 
   return {
@@ -82,7 +79,7 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     add(exchange) {
       const { socket } = exchange.request;
       const exchanges = bySocket.get(socket) ?? new Set();
-      if ([...exchanges].some(({ last }) => last)) return false;
+      if ([...exchanges].some(({ closesConnection }) => closesConnection)) return false;
       bySocket.set(socket, exchanges.add(exchange));
       running++;
       exchange.response.once('close', () => {
@@ -99,12 +96,12 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
   };
 }
 
-function refusalOf({ code }: NodeJS.ErrnoException): Refusal {
+function refusalFor({ code }: NodeJS.ErrnoException): Refusal {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return refuse(431, 'errors/headers_too_large', 'The head of the request is larger than 16 KiB.');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return refuse(408, 'errors/request_timeout', 'The request did not come in time.');
+      return refuse(408, 'errors/request_timeout', 'The request did not arrive in time.');
     default:
       return refuse(400, 'errors/malformed_request', 'The request is not valid HTTP.');
   }

@@ -7,7 +7,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** The process could not get an address; exit code 1. */
+/** The process cannot listen on an address; exit code 1. */
 export class ListenError extends Error {
   constructor({ host, port }: Address, flag: string, cause: NodeJS.ErrnoException) {
     const why =
@@ -22,8 +22,8 @@ export class ListenError extends Error {
 }
 
 /**
- * Listens; resolves to the address that it got, where a port of 0 has become a real one.
- * @param flag how to choose another address, for the message
+ * Listens. Resolves to the real address: a port of 0 has become the port that the system chose.
+ * @param flag how to choose another address, for the error message
  * @throws ListenError
  */
 export function listen(server: Server, address: Address, flag: string): Promise<Address> {
@@ -37,7 +37,7 @@ export function listen(server: Server, address: Address, flag: string): Promise<
   });
 }
 
-/** `http://127.0.0.1:8080`, also where the host is an IPv6 address. */
+/** `http://127.0.0.1:8080`; an IPv6 address gets brackets. */
 export function urlOf({ host, port }: Address): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -1,16 +1,17 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
 import type { Entry, Gate } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
-import { createExchange, type Decided, type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse } from '../exchange/refusal.ts';
+import { createExchange, type DecisionLabel, type Exchange, isOpen } from '../exchange/exchange.ts';
+import { type Refusal, refuse, UNEXPECTED } from '../exchange/refusal.ts';
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import type { UpstreamProxy } from '../proxy/proxy.ts';
 import { type Connections, watchConnections } from './connections.ts';
 
-/** What the main listener is made of. */
+/** The parts of the main listener. */
 export interface ServerOptions {
   readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
   readonly gate: Pick<Gate<Exchange>, 'enter'>;
@@ -19,7 +20,7 @@ export interface ServerOptions {
   readonly metrics: Metrics;
   /** Longest silence on a connection, in milliseconds. */
   readonly silenceMs: number;
-  /** Of the store; asked by `/healthz`. */
+  /** Health of the store, for `/healthz`. */
   readonly health: () => Promise<'ok' | 'degraded'>;
 }
 
@@ -27,17 +28,17 @@ export interface ServerOptions {
 export interface GatewayServer {
   readonly server: Server;
   readonly connections: Connections;
-  /** From now on requests get 503, and connections end with their answers. */
+  /** From now on requests get 503, and each connection closes after its answers. */
   drain(): void;
 }
 
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000;
 const KEEP_ALIVE_MS = 65_000;
-/** A client that left before its answer, as nginx writes it; for log and metrics, never sent. */
+/** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
 const CLIENT_GONE = 499;
 
-/** Takes requests through the stages; whatever breaks on the way is answered 500, and the process goes on. */
+/** Takes requests through the stages. An unexpected error is answered with 500, and the process goes on. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { admit, gate, proxy, log, metrics, health } = options;
   let draining = false;
@@ -46,55 +47,57 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 5_000,
-    // Checked by a stage of ours, whose answer has the error object.
+    // The admission checks it, and answers with the error object.
     requireHostHeader: false,
   });
   server.timeout = options.silenceMs;
-  // The head's 16 KiB are the bound; a header past a count would silently be dropped.
+  // The size of the head is bounded to 16 KiB. Node would silently drop headers past a maximum count.
   server.maxHeadersCount = 0;
   const connections = watchConnections(server, {
     newId,
     onMalformed(id, status, reason) {
       metrics.onRequest(undefined, status);
-      log.logger.info({ req_id: id, status, reason }, 'malformed');
+      log.logger.info({ req_id: id, status, reason }, 'malformed request');
     },
   });
 
-  const pass = (exchange: Exchange, entry: Entry): void => {
-    exchange.decided = decidedBy(entry);
-    if (entry.kind === 'answer') sendReply(exchange, entry.reply);
-    else if (isOpen(exchange)) proxy.forward(exchange, entry);
-    else void entry.abandon();
-  };
   const run = (exchange: Exchange): void => {
     if (isHealthCheck(exchange)) {
       if (draining) sendReply(exchange, healthReply('draining'));
       else void health().then((status) => sendReply(exchange, healthReply(status)));
       return;
     }
-    const refusal = draining ? DRAINING : admit(exchange);
-    if (refusal instanceof Promise) {
-      void refusal.then((found) => judge(exchange, found)).catch((error: unknown) => fail(exchange, error));
-    } else judge(exchange, refusal);
+    onResult(exchange, draining ? DRAINING : admit(exchange), enterGate);
   };
-  const judge = (exchange: Exchange, refusal: Refusal | undefined): void => {
+  const enterGate = (exchange: Exchange, refusal: Refusal | undefined): void => {
     if (refusal !== undefined) refuseExchange(exchange, refusal);
-    // One that left while its body came in has nothing to be claimed or charged for.
-    else if (isOpen(exchange)) enter(exchange, gate.enter(exchange, exchange.id));
+    // If the client left while its body came in, nothing may be claimed or charged.
+    else if (isOpen(exchange)) onResult(exchange, gate.enter(exchange, exchange.id), proceed);
   };
-  const enter = (exchange: Exchange, entry: MaybePromise<Entry>): void => {
-    if ('kind' in entry) pass(exchange, entry);
-    else void entry.then((value) => pass(exchange, value)).catch((error: unknown) => fail(exchange, error));
+  const proceed = (exchange: Exchange, entry: Entry): void => {
+    exchange.decision = labelOf(entry);
+    if (entry.kind === 'answer') sendReply(exchange, entry.reply);
+    else if (isOpen(exchange)) proxy.forward(exchange, entry);
+    else void entry.abandon();
+  };
+  /** Continues at once if the result is not a promise. */
+  const onResult = <Result>(
+    exchange: Exchange,
+    result: MaybePromise<Result>,
+    next: (exchange: Exchange, result: Result) => void,
+  ): void => {
+    if (!isPromise(result)) next(exchange, result);
+    else void result.then((value) => next(exchange, value)).catch((error: unknown) => fail(exchange, error));
   };
   const fail = (exchange: Exchange, error: unknown): void => {
-    log.logger.error({ req_id: exchange.id, err: error }, 'unexpected');
+    log.logger.error({ req_id: exchange.id, err: error }, 'unexpected error');
     refuseExchange(exchange, UNEXPECTED);
     if (!exchange.response.writableEnded && exchange.response.headersSent) exchange.response.destroy();
   };
   const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
     const exchange = createExchange(newId(), request, response, expectsContinue);
     if (!connections.add(exchange)) return;
-    // Errors of a connection show as the close of the response.
+    // An error of the connection also closes the response, and the 'close' event is handled below.
     request.on('error', () => {});
     response.on('error', () => {});
     if (draining) response.shouldKeepAlive = false;
@@ -113,7 +116,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   };
   server.on('request', (request, response) => handle(request, response, false));
   server.on('checkContinue', (request, response) => handle(request, response, true));
-  // An expectation that nobody knows may be ignored (RFC 9110, section 10.1.1).
+  // A server may ignore an expectation that it does not know (RFC 9110, section 10.1.1).
   server.on('checkExpectation', (request, response) => handle(request, response, false));
   return {
     server,
@@ -125,18 +128,13 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
 }
 
 const HEALTH = 'GET /healthz';
-const DRAINING = refuse(503, 'errors/service_unavailable', 'The gateway is about to stop; try again.');
-const UNEXPECTED = refuse(
-  500,
-  'errors/unexpected_error',
-  'Something of ours broke; the log has more under this req_id.',
-);
+const DRAINING = refuse(503, 'errors/service_unavailable', 'The gateway is shutting down: try again.');
 
 function newId(): string {
   return crypto.randomUUID();
 }
 
-function decidedBy(entry: Entry): Decided {
+function labelOf(entry: Entry): DecisionLabel {
   if (entry.kind === 'answer') {
     if (entry.replayed === true) return 'replayed';
     return entry.reply.status === 429 ? 'rejected' : 'refused';

@@ -1,19 +1,16 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { StoreUrl } from '../config/store-url.ts';
-
-/** A store URL that names a server. */
-export type RedisUrl = Exclude<StoreUrl, { kind: 'memory' }>;
+import type { RedisUrl } from '../config/store-url.ts';
 
 const CONNECT_MS = 2_000;
-const LONGEST_RETRY_MS = 1_000;
+const MAX_RETRY_DELAY_MS = 1_000;
 
 /**
- * A client that never keeps a command for later and never sends one twice: a check that was given up must not land after the outage, and one
- * that may have been counted must not be counted again. It connects, and connects again, for as long as it lives.
- * @param onError hears of connections that fail
+ * A client that never queues a command and never sends one twice: a check that was given up must not arrive after the outage, and one
+ * that may have been counted must not be counted again. It connects, and reconnects, until it is disconnected.
+ * @param onError called with errors of the connection
  */
 export function createRedisClient(url: RedisUrl, onError: (error: Error) => void): Redis | Cluster {
-  const retryStrategy = (times: number): number => Math.min(LONGEST_RETRY_MS, times * 50);
+  const retryStrategy = (times: number): number => Math.min(MAX_RETRY_DELAY_MS, times * 50);
   const options = {
     ...(url.username === undefined ? {} : { username: url.username }),
     ...(url.password === undefined ? {} : { password: url.password }),
@@ -30,7 +27,7 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
           redisOptions: options,
           enableOfflineQueue: false,
           clusterRetryStrategy: retryStrategy,
-          // Only MOVED and ASK are followed, which say that nothing was done.
+          // Only MOVED and ASK are followed. They say that the command was not executed.
           retryDelayOnFailover: 0,
           retryDelayOnClusterDown: 0,
           slotsRefreshTimeout: CONNECT_MS,
@@ -39,7 +36,7 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
   return client;
 }
 
-/** Resolves when the client is connected, when its first try has failed, or after `ms`; says whether it is. */
+/** Resolves when the client is connected, when its first attempt has failed, or after `ms`. Returns whether it is connected. */
 export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
   const failed = new Promise<never>((_, reject) => void client.once('error', reject));
   return within(ms, Promise.race([connect(client), failed]));
@@ -47,7 +44,7 @@ export async function connected(client: Redis | Cluster, ms: number): Promise<bo
 
 async function connect(client: Redis | Cluster): Promise<void> {
   if (client.status !== 'ready') await new Promise((resolve) => client.once('ready', resolve));
-  // A cluster's client connects to a master with the first command for it, which would then be late.
+  // A cluster client connects to a master only with the first command for it, and that command would be late.
   if (client instanceof Cluster) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
 }
 

@@ -6,71 +6,66 @@ import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
 import type { Config } from '../config/schema.ts';
-import { parseStoreUrl } from '../config/store-url.ts';
-import { examine } from '../operations/doctor.ts';
+import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
 import {
-  memoryClaimFigures,
-  memoryFigures,
-  redisClaimFigures,
-  redisFigures,
-  type StoreFigure,
-} from '../operations/store-figures.ts';
-import { answers, connected, createRedisClient, type RedisUrl } from './redis-client.ts';
+  memoryClaimGauges,
+  memoryLimitGauges,
+  redisClaimGauges,
+  redisLimitGauges,
+  type StoreGauge,
+} from '../operations/store-gauges.ts';
+import { examineStore } from './doctor.ts';
+import { answers, connected, createRedisClient } from './redis-client.ts';
 
-/** Where the process keeps its counters and claims. */
-export interface OpenStore {
+/** Where the process stores its counters and claims. */
+export interface GatewayStore {
   readonly limits: LimitStore;
-  /** Of idempotency keys. In memory they have a bound of their own. */
+  /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
-  readonly figures: readonly StoreFigure[];
-  /** `degraded` while the store is away and the failure policy answers. Within `storeDeadlineMs`. */
+  readonly gauges: readonly StoreGauge[];
+  /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
   close(): void;
 }
 
-/** Longest wait for Redis at the start. After it the gateway serves degraded, and recovers. */
+/** Longest wait for Redis at start. After it the gateway serves degraded, and recovers. */
 const START_MS = 2_000;
-/** What is asked where nothing but the answer is wanted: no config can name such an account. */
+/** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
-/** At most one line a second says that Redis fails. */
+/** At most one line per second reports Redis errors. */
 const LOG_EVERY_MS = 1_000;
 
-/** Opens what `store` names. A Redis that is away is a warning, never a fault. */
-export async function openStore(config: Config, log: Log): Promise<OpenStore> {
+/** Opens the store of the config. If Redis is down, that is a warning, not an error. */
+export async function openStore(config: Config, log: Log): Promise<GatewayStore> {
   const url = parseStoreUrl(config.store) ?? { kind: 'memory' };
   return url.kind === 'memory' ? openMemory(config) : openRedis(config, url, log);
 }
 
-function openMemory(config: Config): OpenStore {
+function openMemory(config: Config): GatewayStore {
   const limits = createMemoryStore({ maxKeys: keysNeeded(config) });
   const claims = createMemoryClaimStore();
-  const figures = [...memoryFigures(() => limits.stats()), ...memoryClaimFigures(() => claims.stats())];
-  return { limits, claims, figures, health: async () => 'ok', close() {} };
+  const gauges = [...memoryLimitGauges(() => limits.stats()), ...memoryClaimGauges(() => claims.stats())];
+  return { limits, claims, gauges, health: async () => 'ok', close() {} };
 }
 
-async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<OpenStore> {
-  const warn = seldom((error: unknown) => log.logger.warn({ err: error }, 'redis fails'));
-  const client = createRedisClient(url, warn);
+async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
+  const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
+  const client = createRedisClient(url, onError);
   const { storeDeadlineMs: deadlineMs, onStoreFailure } = config;
-  const limits = createRedisStore(client, {
-    deadlineMs,
-    onStoreFailure,
-    onError: warn,
-    localMaxKeys: keysNeeded(config),
-  });
-  const claims = createRedisClaimStore(client, { deadlineMs, onError: warn });
-  if (await connected(client, START_MS)) void warnOf(config, log);
-  else log.logger.warn({ onStoreFailure }, 'redis is not there yet: serving degraded until it is');
+  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
+  const claims = createRedisClaimStore(client, { deadlineMs, onError });
+  if (await connected(client, START_MS)) void logFindings(config, log);
+  else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
   return {
     limits,
     claims,
-    figures: [...redisFigures(() => limits.stats()), ...redisClaimFigures(() => claims.stats())],
+    gauges: [...redisLimitGauges(() => limits.stats()), ...redisClaimGauges(() => claims.stats())],
     health: async () => {
       const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
       if (!(await answers(client, deadlineMs))) return 'degraded';
-      // A breaker closes when something was asked and answered: without traffic nobody else would ask.
+      // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make that call.
       if (!isWell())
         await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
       return isWell() ? 'ok' : 'degraded';
@@ -79,23 +74,26 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<OpenS
   };
 }
 
-/** What the doctor does not like about the store, in the log. Serving does not wait for it. */
-async function warnOf(config: Config, log: Log): Promise<void> {
-  for (const { verdict, subject, text } of await examine(config)) {
+/** Logs the doctor's warnings and faults. Serving does not wait for it. */
+async function logFindings(config: Config, log: Log): Promise<void> {
+  for (const { verdict, subject, text } of await examineStore(config)) {
     if (verdict !== 'ok') log.logger.warn({ subject, verdict }, `store: ${text}`);
   }
 }
 
-function seldom(say: (error: unknown) => void): (error: unknown) => void {
+function oncePerInterval(report: (error: unknown) => void): (error: unknown) => void {
   let next = 0;
   return (error) => {
     if (performance.now() < next) return;
     next = performance.now() + LOG_EVERY_MS;
-    say(error);
+    report(error);
   };
 }
 
-/** Only accounts and routes of the config ever reach the store: with room for all of them, and for what an account's routes share, it is never full (S18). */
+/**
+ * Only accounts and routes of the config reach the store. With room for each of these pairs, and per account for the count that its routes
+ * share, the store is never full (S18).
+ */
 function keysNeeded({ accounts, routes }: Config): number {
   const limited = routes.filter(({ account }) => account !== undefined).length;
   return Math.min(16_000_000, Math.max(1, accounts.length * (limited + 1)));

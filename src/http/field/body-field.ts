@@ -1,48 +1,42 @@
-import { BodyError } from '../body-error.ts';
 import { boundaryOf, isEncoded, isForm, isJson, isUtf8, parseMediaType } from '../parse/media-type.ts';
-import { type FieldReader, Found } from './field-value.ts';
+import { type FieldReader, FieldValue } from './field-value.ts';
 import { FormField } from './form.ts';
 import { JsonField } from './json.ts';
 import { MultipartField } from './multipart.ts';
 
-export type { FieldReader };
-
 export interface BodyFieldOptions {
-  /** Of the property or field. */
+  /** Name of the property or field. */
   readonly name: string;
-  /** The header as it came. A request that has it twice must be refused before. */
+  /** The header's value as received. The caller must refuse a request that has the header twice. */
   readonly contentType: string | undefined;
-  /** The header as it came. */
+  /** The header's value as received. */
   readonly contentEncoding?: string | undefined;
   /**
-   * Bound of the value, in bytes of UTF-8.
+   * Maximum length of the value, in bytes of UTF-8.
    * @default 65_536
    */
   readonly maxValueBytes?: number | undefined;
 }
 
 /**
- * Reads one field that decides something, such as the account: a property of a JSON object, a field of a form, or a part of a multipart form.
- * It must be there once, as text, and not be empty. Whoever reads the same body later must find the same value: what parsers read in more
- * than one way is refused.
+ * Reads one field that a decision depends on, such as the account: a property of a JSON object, a field of a form, or a
+ * part of a multipart form. The field must be given once, as text that is not empty. The server that reads the same
+ * body later must find the same value, so everything that parsers read in more than one way is refused.
  *
- * @throws BodyError (422), at once where the type says that the field cannot be read
+ * @throws BodyError (422), immediately if the field cannot be read from a body of this type
  */
 export function createBodyField(options: BodyFieldOptions): FieldReader {
   const { name, contentType, contentEncoding, maxValueBytes = 65_536 } = options;
-  const found = new Found(name, maxValueBytes);
+  const field = new FieldValue(name, maxValueBytes);
   if (isEncoded(contentEncoding)) {
-    throw found.error('content_encoded', 'cannot be read: send the body without a content encoding');
+    throw field.error('content_encoded', 'cannot be read: send the body without a content encoding');
   }
   const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
   if (mediaType !== undefined && isUtf8(mediaType)) {
-    if (isJson(mediaType)) return new JsonField(found);
-    if (isForm(mediaType)) return new FormField(found);
-    if (mediaType.essence === 'multipart/form-data') return new MultipartField(boundaryOf(mediaType), found);
+    if (isJson(mediaType)) return new JsonField(field);
+    if (isForm(mediaType)) return new FormField(field);
+    if (mediaType.essence === 'multipart/form-data') return new MultipartField(boundaryOf(mediaType), field);
   }
-  throw new BodyError(
-    422,
-    'unsupported_type',
-    `The field ${name} must stand in a body of application/json, application/x-www-form-urlencoded or multipart/form-data, in UTF-8.`,
-  );
+  const expected = 'application/json, application/x-www-form-urlencoded or multipart/form-data, in UTF-8';
+  throw field.error('unsupported_type', `cannot be read: send the body as ${expected}`);
 }

@@ -1,23 +1,26 @@
 import { BodyError, type BodyErrorReason } from '../body-error.ts';
 import { foldName } from './fold-name.ts';
 
-/** Reads one field out of a body while that comes in. */
+/** Reads one field out of a body while the body arrives. */
 export interface FieldReader {
-  /** Throws a `BodyError` (422) as soon as it is certain that there is no one value. */
+  /** @throws BodyError (422) as soon as it is certain that the field does not have exactly one value */
   write(bytes: Uint8Array): void;
-  /** The value, once the body is complete; throws likewise. */
+  /**
+   * Returns the value. Call it once, after the last byte of the body.
+   * @throws BodyError (422)
+   */
   end(): string;
 }
 
-/** The one value that a field must have. */
-export class Found {
+/** The value of one field, which must be given exactly once, as text that is not empty. */
+export class FieldValue {
   #value: string | undefined;
   readonly #folded: string;
 
   /**
    * @param name of the field
-   * @param maxBytes bound of its value
-   * @param place what it is a field of; a query is a form that stands in the head
+   * @param maxBytes maximum length of the value, in bytes of UTF-8
+   * @param place for error messages; a query string is read as a form
    */
   constructor(
     readonly name: string,
@@ -27,14 +30,17 @@ export class Found {
     this.#folded = foldName(name);
   }
 
-  /** Whether it is this field; a name that some server takes for it is refused. */
+  /**
+   * Whether `candidate` is the name of this field.
+   * @throws BodyError (422) if it is another name that some server treats as the same one
+   */
   matches(candidate: string): boolean {
     if (candidate === this.name) return true;
     if (foldName(candidate) !== this.#folded) return false;
-    throw this.error('field_ambiguous', 'has another field beside it that can be taken for it');
+    throw this.ambiguous('some servers read the name of another field as the same name');
   }
 
-  /** @param value undefined where it is no text */
+  /** @param value undefined if it is not text */
   set(value: string | undefined): void {
     if (this.#value !== undefined) throw this.error('field_repeated', 'is given more than once');
     if (value === undefined || value.startsWith('\uFEFF')) throw this.error('field_not_text', 'must be text in UTF-8');
@@ -52,7 +58,7 @@ export class Found {
   }
 
   ambiguous(why: string): BodyError {
-    return this.error('field_ambiguous', `cannot be told with certainty: ${why}`);
+    return this.error('field_ambiguous', `is ambiguous: ${why}`);
   }
 
   error(reason: BodyErrorReason, problem: string): BodyError {

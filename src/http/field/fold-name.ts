@@ -1,9 +1,10 @@
-/** Folding does not change it. */
+/** Names that folding does not change. */
 const PLAIN = /^[a-z0-9_]*$/;
 
 /**
- * A name as the servers see it that are generous: they ignore case (Go, .NET), turn dots and blanks into underscores (PHP), read brackets as
- * structure (qs, Rails, PHP), or cut at a NUL. Two names that fold alike are one name to some server.
+ * A field's name as the most lenient servers read it. They ignore case (Go, .NET), turn dots and spaces into
+ * underscores (PHP), read brackets as structure (qs, Rails, PHP), or cut the name at a NUL. Two names with the same
+ * folded form are the same name to some server.
  */
 export function foldName(name: string): string {
   if (PLAIN.test(name)) return name;

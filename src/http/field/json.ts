@@ -1,28 +1,28 @@
 import { BodyError } from '../body-error.ts';
 import { type JsonHandler, JsonLexer } from '../parse/json.ts';
 import { parseJsonString } from '../parse/json-string.ts';
-import { Bytes } from './bytes.ts';
-import type { FieldReader, Found } from './field-value.ts';
+import { BoundedBuffer } from './bounded-buffer.ts';
+import type { FieldReader, FieldValue } from './field-value.ts';
 
-/** Longest property name that is looked at, in bytes as written. */
+/** Longest property name that is compared, in bytes as written. */
 const MAX_KEY_BYTES = 4_096;
-/** Of one character, as an escape. */
+/** Length of one character written as an escape. */
 const ESCAPE_BYTES = 6;
 const QUOTE = 0x22;
 
-/** A property of the outermost object. */
+/** Reads a property of the outermost JSON object. */
 export class JsonField implements FieldReader, JsonHandler {
   readonly #lexer = new JsonLexer(this);
-  readonly #key = new Bytes(MAX_KEY_BYTES);
-  readonly #value: Bytes;
+  readonly #key = new BoundedBuffer(MAX_KEY_BYTES);
+  readonly #value: BoundedBuffer;
   #depth = 0;
   /** Whether the outermost value is an object. */
   #isObject = false;
-  /** Where the lexemes of now go. */
+  /** What the current lexeme is: a name in the outermost object, the field's value, or something else. */
   #role: 'key' | 'value' | 'other' = 'other';
 
-  constructor(private readonly found: Found) {
-    this.#value = new Bytes(found.maxBytes * ESCAPE_BYTES + 2);
+  constructor(private readonly field: FieldValue) {
+    this.#value = new BoundedBuffer(field.maxBytes * ESCAPE_BYTES + 2);
   }
 
   write(bytes: Uint8Array): void {
@@ -33,11 +33,11 @@ export class JsonField implements FieldReader, JsonHandler {
   end(): string {
     this.#lexer.end();
     this.#check();
-    return this.found.get();
+    return this.field.get();
   }
 
   open(isObject: boolean): void {
-    if (this.#role === 'value') throw this.#noText();
+    if (this.#role === 'value') throw this.#notText();
     if (this.#depth++ === 0) this.#isObject = isObject;
     this.#expectKey();
   }
@@ -49,36 +49,36 @@ export class JsonField implements FieldReader, JsonHandler {
 
   lexeme(bytes: Uint8Array, start: number, end: number): void {
     if (this.#role === 'key' && !this.#key.add(bytes, start, end)) {
-      throw this.found.ambiguous(`there is a property with a name of more than ${MAX_KEY_BYTES} bytes`);
+      throw this.field.ambiguous(`another property has a name of more than ${MAX_KEY_BYTES} bytes`);
     }
-    if (this.#role === 'value' && !this.#value.add(bytes, start, end)) throw this.found.tooLong();
+    if (this.#role === 'value' && !this.#value.add(bytes, start, end)) throw this.field.tooLong();
   }
 
   lexemeEnd(isKey: boolean): void {
     if (isKey && this.#role === 'key') {
       const key = parseJsonString(this.#key.take());
-      this.#role = this.found.matches(key) ? 'value' : 'other';
+      this.#role = this.field.matches(key) ? 'value' : 'other';
     } else if (!isKey) {
       if (this.#role === 'value') this.#set();
       this.#expectKey();
     }
   }
 
-  /** What comes after a value, or first in an object: a name, where this is the outermost object. */
+  /** After a value, or at the start of an object, a name follows if this is the outermost object. */
   #expectKey(): void {
     this.#role = this.#isObject && this.#depth === 1 ? 'key' : 'other';
   }
 
   #set(): void {
-    if (this.#value.first !== QUOTE) throw this.#noText();
+    if (this.#value.first !== QUOTE) throw this.#notText();
     const value = parseJsonString(this.#value.take());
-    if (new TextEncoder().encode(value).length > this.found.maxBytes) throw this.found.tooLong();
-    // Half a surrogate pair is no text: on its way on it becomes something else.
-    this.found.set(/\p{Surrogate}/u.test(value) ? undefined : value);
+    if (new TextEncoder().encode(value).length > this.field.maxBytes) throw this.field.tooLong();
+    // Half a surrogate pair is not text: the next program that encodes it would change it.
+    this.field.set(/\p{Surrogate}/u.test(value) ? undefined : value);
   }
 
-  #noText(): BodyError {
-    return this.found.error('field_not_text', 'must be a string');
+  #notText(): BodyError {
+    return this.field.error('field_not_text', 'must be a string');
   }
 
   #check(): void {

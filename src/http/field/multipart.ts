@@ -1,28 +1,28 @@
 import { parseDisposition } from '../parse/content-disposition.ts';
-import { isUtf8, parseMediaType } from '../parse/media-type.ts';
+import { isUtf8, type MediaType, parseMediaType } from '../parse/media-type.ts';
 import { type MultipartHandler, MultipartParser } from '../parse/multipart.ts';
-import type { PartHeader } from '../parse/part-headers.ts';
+import { type PartHeader, partHeaderValues } from '../parse/part-headers.ts';
 import { decodeUtf8 } from '../parse/utf8.ts';
 import { latin1 } from '../platform.ts';
-import { Bytes } from './bytes.ts';
-import type { FieldReader, Found } from './field-value.ts';
+import { BoundedBuffer } from './bounded-buffer.ts';
+import type { FieldReader, FieldValue } from './field-value.ts';
 
-/** Codings that change nothing. */
+/** Transfer encodings that leave the content unchanged. */
 const IDENTITY = /^[ \t]*(?:7bit|8bit|binary)[ \t]*$/i;
 
-/** A field of `multipart/form-data`, in any position. */
+/** Reads a field of `multipart/form-data`, in any position. */
 export class MultipartField implements FieldReader, MultipartHandler {
   readonly #parser: MultipartParser;
-  readonly #value: Bytes;
-  /** Whether the part under way is the field. */
-  #isFound = false;
+  readonly #value: BoundedBuffer;
+  /** Whether the current part is the field. */
+  #isMatch = false;
 
   constructor(
     boundary: string,
-    private readonly found: Found,
+    private readonly field: FieldValue,
   ) {
     this.#parser = new MultipartParser(boundary, this);
-    this.#value = new Bytes(found.maxBytes);
+    this.#value = new BoundedBuffer(field.maxBytes);
   }
 
   write(bytes: Uint8Array): void {
@@ -33,40 +33,40 @@ export class MultipartField implements FieldReader, MultipartHandler {
   end(): string {
     this.#parser.end();
     this.#check();
-    return this.found.get();
+    return this.field.get();
   }
 
   part(headers: readonly PartHeader[]): void {
-    const { name: raw, hasFilename } = parseDisposition(valuesOf(headers, 'content-disposition'));
-    if (raw === undefined) throw this.found.ambiguous('a part of the form has no plain name');
-    const name = decodeUtf8(Uint8Array.from(raw, (character) => character.charCodeAt(0)));
-    if (name === undefined) throw this.found.ambiguous('there is a name that is not UTF-8');
-    this.#isFound = this.found.matches(name);
-    if (!this.#isFound) return;
-    if (hasFilename) throw this.found.error('field_not_text', 'must be text, not a file');
-    if (!isText(headers)) throw this.found.error('field_not_text', 'must be plain text in UTF-8, not encoded');
+    const { name: bytes, hasFilename } = parseDisposition(headers);
+    if (bytes === undefined) throw this.field.ambiguous('a part of the form has no plain name');
+    const name = decodeUtf8(bytes);
+    if (name === undefined) throw this.field.ambiguous('the name of another field is not UTF-8');
+    this.#isMatch = this.field.matches(name);
+    if (!this.#isMatch) return;
+    if (hasFilename) throw this.field.error('field_not_text', 'must be text, not a file');
+    if (!isText(headers)) throw this.field.error('field_not_text', 'must be plain text in UTF-8, not encoded');
   }
 
   content(bytes: Uint8Array): void {
-    if (this.#isFound && !this.#value.add(bytes)) throw this.found.tooLong();
+    if (this.#isMatch && !this.#value.add(bytes)) throw this.field.tooLong();
   }
 
   partEnd(): void {
-    if (this.#isFound) this.found.set(this.#value.text());
-    this.#isFound = false;
+    if (this.#isMatch) this.field.set(this.#value.takeText());
+    this.#isMatch = false;
   }
 
   outside(): void {}
 
   #check(): void {
-    if (this.#parser.ambiguous) throw this.found.ambiguous('the boundary stands in other places than between parts');
+    if (this.#parser.ambiguous) throw this.field.ambiguous('the boundary also appears where it separates no parts');
   }
 }
 
-/** Whether nobody would decode the part as something else, or take it for a file. */
+/** Whether every server decodes the part as this text, and none treats it as a file. */
 function isText(headers: readonly PartHeader[]): boolean {
-  const types = valuesOf(headers, 'content-type').map((value) => parseMediaType(latin1(value)));
-  const encodings = valuesOf(headers, 'content-transfer-encoding').map(latin1);
+  const types = partHeaderValues(headers, 'content-type').map((value) => parseMediaType(latin1(value)));
+  const encodings = partHeaderValues(headers, 'content-transfer-encoding').map(latin1);
   return (
     types.length <= 1 &&
     types.every((type) => type?.essence === 'text/plain' && isUtf8OrAscii(type)) &&
@@ -74,10 +74,6 @@ function isText(headers: readonly PartHeader[]): boolean {
   );
 }
 
-function isUtf8OrAscii(type: NonNullable<ReturnType<typeof parseMediaType>>): boolean {
+function isUtf8OrAscii(type: MediaType): boolean {
   return isUtf8(type) || type.parameters.every(({ name, value }) => name !== 'charset' || /^us-ascii$/i.test(value));
-}
-
-function valuesOf(headers: readonly PartHeader[], wanted: string): readonly Uint8Array[] {
-  return headers.filter(({ name }) => name === wanted).map(({ value }) => value);
 }

@@ -1,26 +1,27 @@
 import { COMPONENTS, type Fingerprint, TAG_LENGTH, VERSION } from './format.ts';
 
-/** Most pieces that are named. */
+/** Most pieces that one message names. */
 const MAX_NAMED = 3;
 
 interface Tags {
   readonly total: string;
   readonly components: readonly string[];
   readonly kind: string;
-  /** Of each piece of the body, its name's and its content's. */
+  /** Two tags per piece of the body: one of its name, one of its content. */
   readonly entries: readonly { readonly name: string; readonly content: string }[];
 }
 
 /**
- * What the current request has other than the stored one, for the detail of a 409: `attachments[1] differs`. Names nothing but what the current
- * requester sent itself. Undefined where they are the same.
+ * How the current request differs from the stored one, for the detail of a 409: `attachments[1] differs`. It names only
+ * what the current client sent itself, so it reveals nothing of the stored request.
  *
  * @param stored `value` of the fingerprint that the key belongs to
+ * @returns undefined if the requests are the same
  */
 export function describeDifference(stored: string, current: Fingerprint): string | undefined {
   if (stored === current.value) return undefined;
   const [before, now] = [parse(stored), parse(current.value)];
-  // Of another version, or not ours.
+  // The fingerprint is of another version, or was not made by this library.
   if (before === undefined || now === undefined) return 'the request differs';
   const differing = COMPONENTS.filter((_, i) => before.components[i] !== now.components[i]);
   const subjects = differing.filter((component) => component !== 'body').map((component) => `the ${component}`);
@@ -33,13 +34,11 @@ export function describeDifference(stored: string, current: Fingerprint): string
   return sentence([...subjects, ...(pieces.length > 0 ? pieces : ['the body'])]);
 }
 
-/** Labels of the pieces that differ; undefined where the bodies do not have the same names. */
+/** Labels of the pieces that differ; undefined if the two bodies do not have the same names. */
 function differingPieces(before: Tags, now: Tags, labels: readonly string[]): readonly string[] | undefined {
   const names = ({ entries }: Tags): string => entries.map(({ name }) => name).join();
-  if (before.entries.length === 0 || now.entries.length === 0) {
-    // Too many to have tags, or none at all.
-    return [];
-  }
+  // There are too many pieces to have tags, or there are none.
+  if (before.entries.length === 0 || now.entries.length === 0) return [];
   if (names(before) !== names(now)) return undefined;
   return labels.filter((_, i) => before.entries[i]?.content !== now.entries[i]?.content);
 }

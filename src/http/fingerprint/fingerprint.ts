@@ -9,26 +9,25 @@ import {
   type MediaType,
   parseMediaType,
 } from '../parse/media-type.ts';
-import type { BodyPrinter } from './body-print.ts';
-import { BytesPrinter } from './bytes.ts';
-import { FormPrinter } from './form.ts';
+import { type BodyFingerprint, type BodyFingerprinter, BytesFingerprinter } from './body-fingerprint.ts';
+import { FormFingerprinter } from './form.ts';
 import { encodeFingerprint, type Fingerprint } from './format.ts';
-import { JsonPrinter } from './json.ts';
-import { MultipartPrinter } from './multipart.ts';
+import { JsonFingerprinter } from './json.ts';
+import { MultipartFingerprinter } from './multipart.ts';
 
 export type { Fingerprint };
 
-/** What a request is besides its body. */
+/** Everything of a request that is known before its body. */
 export interface RequestHead {
-  /** As it came: `POST`. */
+  /** As received: `POST`. */
   readonly method: string;
-  /** As it came, not decoded. */
+  /** As received, not decoded. */
   readonly path: string;
-  /** As it came, without its question mark; undefined where there is no question mark. */
+  /** As received, without the question mark; undefined if there is no question mark. */
   readonly query?: string | undefined;
-  /** The header as it came. A request that has it twice must be refused before. */
+  /** The header's value as received. The caller must refuse a request that has the header twice. */
   readonly contentType?: string | undefined;
-  /** The header as it came: an encoded body is compared by its bytes. */
+  /** The header's value as received. An encoded body is compared by its bytes. */
   readonly contentEncoding?: string | undefined;
 }
 
@@ -36,37 +35,43 @@ export interface RequestHead {
 export interface FingerprintRequest extends RequestHead {
   /** The connected account that the request is for. */
   readonly account?: string | undefined;
-  /** The bytes as they came, in any pieces; read to the end. */
+  /** The bytes as received, in chunks of any length. It is read to the end. */
   readonly body?: AsyncIterable<Uint8Array> | undefined;
 }
 
 /** Options of {@link fingerprint}. */
 export interface FingerprintOptions {
   /**
-   * Key of an HMAC, not empty. Without it (the default) a fingerprint is made of plain SHA-256: whoever reads the store can test guesses
-   * of a request, and, by 24 bits of each, of its single fields.
+   * Key of an HMAC-SHA-256; must not be empty. Without it, fingerprints are plain SHA-256. A reader of the store can
+   * then test guesses of a whole request, and of its single fields by 24 bits each.
    */
   readonly secret?: string | Uint8Array | undefined;
 }
 
-/** Makes a fingerprint while the body comes in. */
+/** Makes the fingerprint of a request while its body arrives. */
 export interface Fingerprinter {
-  /** The next piece of the body; read at once, not kept. Throws a `BodyError` (422) where the body is malformed or past a bound. */
+  /**
+   * Reads the next chunk of the body. The chunk may be reused afterwards.
+   * @throws BodyError (422) if the body is malformed or exceeds a limit
+   */
   write(bytes: Uint8Array): void;
-  /** The body is complete; once. Throws likewise. */
+  /** Ends the body. Call it once. Throws as `write` does. */
   end(): void;
-  /** After `end()`. The account may stand in the body, so that it is known only now. */
+  /** Returns the fingerprint; call it after `end()`. The account is passed here because it may come from the body. */
   fingerprint(account?: string): Fingerprint;
 }
 
 /**
- * The fingerprint of a request (I3): its `value` is equal for two requests iff they are the same. What counts: method, path, query, account, media type
- * with its parameters less a multipart body's boundary, body. Reads the body once, in constant memory.
+ * Makes the fingerprint of a request (I3). Two requests have the same `value` if and only if they are the same request.
+ * It depends on the method, the path, the query, the account, the media type with its parameters (without the boundary
+ * of a multipart body), and the body. The body is read once, in constant memory.
  *
- * @throws BodyError (422) for a multipart body that is malformed, has more than 1,000 parts, or 16 KiB of headers in one, and for JSON
- * nested more than 64 deep
+ * @throws BodyError (422) if a multipart body is malformed, has more than 1,000 parts, or has more than 16 KiB of
+ * headers in one part, and if JSON is nested more than 64 levels deep
+ * @throws OptionError if `secret` is empty
  * @example
- * const { value } = await fingerprint({ method: 'POST', path: '/api/v1/emails', account: 'acc_1', contentType: 'application/json', body });
+ * const contentType = 'application/json';
+ * const { value } = await fingerprint({ method: 'POST', path: '/emails', account: 'acc_1', contentType, body });
  */
 export async function fingerprint(request: FingerprintRequest, options: FingerprintOptions = {}): Promise<Fingerprint> {
   const fingerprinter = createFingerprinter(request, options);
@@ -75,41 +80,47 @@ export async function fingerprint(request: FingerprintRequest, options: Fingerpr
   return fingerprinter.fingerprint(request.account);
 }
 
-/** As {@link fingerprint}, for a body that something else reads. */
+/**
+ * As {@link fingerprint}, for a body that the caller reads.
+ * @throws OptionError if `secret` is empty
+ */
 export function createFingerprinter(head: RequestHead, { secret }: FingerprintOptions = {}): Fingerprinter {
   if (secret !== undefined && secret.length === 0) throw new OptionError('secret', '', 'must not be empty');
   const { method, path, query, contentType, contentEncoding } = head;
   const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
-  // A body of no bytes is nothing that could be malformed.
-  let printer: BodyPrinter = new BytesPrinter();
+  // An empty body cannot be malformed, whatever its type, so the parser is chosen with the first byte.
+  let bodyFingerprinter: BodyFingerprinter = new BytesFingerprinter();
   let isEmpty = true;
-  let body: ReturnType<BodyPrinter['end']> | undefined;
+  let body: BodyFingerprint | undefined;
   return {
     write(bytes) {
       if (bytes.length === 0) return;
-      if (isEmpty) printer = createPrinter(mediaType, contentEncoding);
+      if (isEmpty) bodyFingerprinter = createBodyFingerprinter(mediaType, contentEncoding);
       isEmpty = false;
-      printer.write(bytes);
+      bodyFingerprinter.write(bytes);
     },
     end() {
-      body = printer.end();
+      body = bodyFingerprinter.end();
     },
     fingerprint(account) {
-      if (body === undefined) throw new Error('end() comes before fingerprint()');
+      if (body === undefined) throw new Error('fingerprint() was called before end()');
       const type = mediaType === undefined ? contentType : canonicalType(mediaType);
       return encodeFingerprint({ method, path, query, account, type, contentEncoding, body }, secret);
     },
   };
 }
 
-function createPrinter(mediaType: MediaType | undefined, contentEncoding: string | undefined): BodyPrinter {
-  if (mediaType === undefined || isEncoded(contentEncoding)) return new BytesPrinter();
+function createBodyFingerprinter(
+  mediaType: MediaType | undefined,
+  contentEncoding: string | undefined,
+): BodyFingerprinter {
+  if (mediaType === undefined || isEncoded(contentEncoding)) return new BytesFingerprinter();
   if (isMultipart(mediaType))
-    return new MultipartPrinter(boundaryOf(mediaType), mediaType.essence === 'multipart/form-data');
-  // In another charset, the same bytes are other characters.
-  if (!isUtf8(mediaType)) return new BytesPrinter();
-  if (isJson(mediaType)) return new JsonPrinter();
-  return isForm(mediaType) ? new FormPrinter() : new BytesPrinter();
+    return new MultipartFingerprinter(boundaryOf(mediaType), mediaType.essence === 'multipart/form-data');
+  // In another charset, the same bytes are different characters.
+  if (!isUtf8(mediaType)) return new BytesFingerprinter();
+  if (isJson(mediaType)) return new JsonFingerprinter();
+  return isForm(mediaType) ? new FormFingerprinter() : new BytesFingerprinter();
 }
 
 function canonicalType(mediaType: MediaType): string {

@@ -1,34 +1,41 @@
 import { type FormHandler, FormParser } from '../parse/form.ts';
-import { type BodyEntry, type BodyPrint, type BodyPrinter, labelOf, MAX_ENTRIES } from './body-print.ts';
-import { BytesPrinter } from './bytes.ts';
-import { Sink } from './sink.ts';
+import {
+  type BodyEntry,
+  type BodyFingerprint,
+  type BodyFingerprinter,
+  BytesFingerprinter,
+  MAX_ENTRIES,
+  readableLabel,
+} from './body-fingerprint.ts';
+import { DigestBuffer } from './digest-buffer.ts';
 
 const MAX_LABEL_BYTES = 64;
 const [EMPTY, WITHOUT_VALUE, WITH_VALUE] = [0, 1, 2];
 
 /**
- * A form by its percent-decoded pairs, in their order. `a` and `a=` are two things, so are `a=1` and `a=1&`. A percent sign that begins no
- * escape leaves the bytes: servers disagree on it.
+ * Compares a form by its percent-decoded pairs, in their order. `a` and `a=` are different, and so are `a=1` and
+ * `a=1&`. If a percent sign does not begin an escape, the whole body is compared by its bytes, because servers disagree
+ * about such a percent sign.
  */
-export class FormPrinter implements BodyPrinter, FormHandler {
+export class FormFingerprinter implements BodyFingerprinter, FormHandler {
   readonly #parser = new FormParser(this);
-  readonly #bytes = new BytesPrinter();
-  readonly #total = new Sink();
-  readonly #name = new Sink();
-  readonly #value = new Sink();
+  readonly #bytes = new BytesFingerprinter();
+  readonly #total = new DigestBuffer();
+  readonly #name = new DigestBuffer();
+  readonly #value = new DigestBuffer();
   #label: number[] = [];
   #entries: BodyEntry[] = [];
   #pairs = 0;
-  #isBad = false;
+  #hasBadEscape = false;
 
   write(bytes: Uint8Array): void {
     this.#bytes.write(bytes);
-    if (!this.#isBad) this.#parser.write(bytes);
+    if (!this.#hasBadEscape) this.#parser.write(bytes);
   }
 
-  end(): BodyPrint {
-    if (!this.#isBad) this.#parser.end();
-    if (this.#isBad) return this.#bytes.end();
+  end(): BodyFingerprint {
+    if (!this.#hasBadEscape) this.#parser.end();
+    if (this.#hasBadEscape) return this.#bytes.end();
     const entries = this.#pairs > MAX_ENTRIES ? [] : this.#entries;
     return { kind: 'form', total: this.#total.finish(), entries };
   }
@@ -43,7 +50,7 @@ export class FormPrinter implements BodyPrinter, FormHandler {
   }
 
   badEscape(): void {
-    this.#isBad = true;
+    this.#hasBadEscape = true;
   }
 
   pairEnd({ hasEquals, isEmpty }: { hasEquals: boolean; isEmpty: boolean }): void {
@@ -57,7 +64,7 @@ export class FormPrinter implements BodyPrinter, FormHandler {
     this.#total.field(name);
     this.#total.field(value);
     if (this.#pairs++ >= MAX_ENTRIES) return;
-    const label = labelOf(Uint8Array.from(this.#label));
+    const label = readableLabel(Uint8Array.from(this.#label));
     this.#label = [];
     this.#entries.push({ label, name, content: Uint8Array.of(marker, ...value) });
   }

@@ -1,81 +1,75 @@
 import { base64url, digestText } from '../platform.ts';
-import type { BodyEntry, BodyPrint } from './body-print.ts';
+import type { BodyEntry, BodyFingerprint } from './body-fingerprint.ts';
 
-/** A fingerprint: what is stored, and what only its requester's answer may use. */
+/** A fingerprint: its value is stored, its labels may be used only in the response to the same request. */
 export interface Fingerprint {
-  /** Opaque; visible ASCII, at most 2 KiB. Equal for two requests iff they are the same. */
+  /** Opaque; visible ASCII, at most 2 KiB. Equal for two requests if and only if they are the same. */
   readonly value: string;
-  /** What the requester calls the pieces of the body, in the order of their tags. Not stored. */
+  /** The client's names of the pieces of the body, in the order of their tags. Not stored. */
   readonly labels: readonly string[];
 }
 
-/** Everything that counts, each in the form in which it counts. */
-export interface RequestPrint {
+/** Everything of a request that the fingerprint depends on, in the form in which it is compared. */
+export interface CanonicalRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string | undefined;
   readonly account: string | undefined;
   readonly type: string | undefined;
   readonly contentEncoding: string | undefined;
-  readonly body: BodyPrint;
+  readonly body: BodyFingerprint;
 }
 
 type Field = string | Uint8Array | undefined;
 type Secret = string | Uint8Array | undefined;
 
-/** First field of every fingerprint: another version never equals this one. */
+/** First field of every fingerprint: fingerprints of two versions are never equal. */
 export const VERSION = '1';
-/** Characters of a tag: 24 bits. A tag only says which piece differs; that something does is said by the total's 256 bits. */
+/** Characters of a tag: 24 bits. Whether requests differ is decided by the 256 bits of the total; a tag says where. */
 export const TAG_LENGTH = 4;
-/** What has a tag, in order; the body's is followed by one letter for how it was understood. */
+/** The components that have a tag, in order. The body's tag is followed by one letter for its kind. */
 export const COMPONENTS = ['method', 'path', 'query', 'account', 'content type', 'body'] as const;
 
-/** `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */
-export function encodeFingerprint(print: RequestPrint, secret: Secret): Fingerprint {
-  const { method, path, query, account, body } = print;
-  const type = written(print.type);
-  const contentEncoding = written(print.contentEncoding);
-  const content = `${written(body.kind)}\n${written(body.total)}`;
+/** Writes `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */
+export function encodeFingerprint(request: CanonicalRequest, secret: Secret): Fingerprint {
+  const { method, path, query, account, type, contentEncoding, body } = request;
   const components = [
-    written(method),
-    written(path),
-    written(query),
-    written(account),
-    `${type}\n${contentEncoding}`,
-    content,
+    ...[method, path, query, account].map(fieldLine),
+    `${fieldLine(type)}\n${fieldLine(contentEncoding)}`,
+    `${fieldLine(body.kind)}\n${fieldLine(body.total)}`,
   ];
   let tags = '';
   for (let i = 0; i < components.length; i++) tags += tag(COMPONENTS[i] as string, components[i] as string, secret);
   let entries = '';
   for (const entry of body.entries) {
-    const name = written(entry.name);
-    entries += tag('entry name', name, secret) + tag('entry', `${name}\n${written(entry.content)}`, secret);
+    const name = fieldLine(entry.name);
+    entries += tag('entry name', name, secret) + tag('entry', `${name}\n${fieldLine(entry.content)}`, secret);
   }
-  const total = seal('request', components.join('\n'), secret);
+  const total = labelledDigest('request', components.join('\n'), secret);
   return {
     value: `${VERSION}.${total}.${tags}${body.kind.charAt(0)}.${entries}`,
-    labels: numbered(body.entries),
+    labels: withIndexes(body.entries),
   };
 }
 
 function tag(label: string, fields: string, secret: Secret): string {
-  return seal(label, fields, secret).slice(0, TAG_LENGTH);
+  return labelledDigest(label, fields, secret).slice(0, TAG_LENGTH);
 }
 
-/** Digest of fields, each in a line, none of which can pass for another: each says what it is, and where it ends. */
-function seal(label: string, fields: string, secret: Secret): string {
+/** Digest of fields, one per line, so that different fields never give the same text. */
+function labelledDigest(label: string, fields: string, secret: Secret): string {
   return digestText(`headgate ${VERSION} ${label}\n${fields}`, secret);
 }
 
-/** In one line; different for different fields. */
-function written(field: Field): string {
+/** Writes a field as one line. Different fields give different lines. */
+function fieldLine(field: Field): string {
   if (field === undefined) return '-';
-  // JSON also of what is no well-formed text, which UTF-8 could only replace.
+  // JSON escapes lone surrogates, which UTF-8 would replace: two different strings would become the same.
   return typeof field === 'string' ? JSON.stringify(field) : `=${base64url(field)}`;
 }
 
-/** `attachments[1]` where a name comes more than once. */
-function numbered(entries: readonly BodyEntry[]): readonly string[] {
+/** Labels of the entries; `attachments[1]` if a name is used more than once. */
+function withIndexes(entries: readonly BodyEntry[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { label } of entries) counts.set(label, (counts.get(label) ?? 0) + 1);
   const seen = new Map<string, number>();

@@ -1,51 +1,58 @@
 import { type JsonHandler, JsonLexer } from '../parse/json.ts';
 import { parseJsonString } from '../parse/json-string.ts';
 import { bytesOfLatin1 } from '../platform.ts';
-import { type BodyEntry, type BodyPrint, type BodyPrinter, labelOf, MAX_ENTRIES } from './body-print.ts';
-import { BytesPrinter } from './bytes.ts';
-import { Sink } from './sink.ts';
+import {
+  type BodyEntry,
+  type BodyFingerprint,
+  type BodyFingerprinter,
+  BytesFingerprinter,
+  MAX_ENTRIES,
+  readableLabel,
+} from './body-fingerprint.ts';
+import { DigestBuffer } from './digest-buffer.ts';
 
-/** Longest property name that is told apart, in bytes as written. */
+/** A body with a longer property name, in bytes as written, is compared by its bytes. */
 const MAX_KEY_BYTES = 65_536;
-/** Most that is held of objects whose end has not come, in bytes; past it the bytes count. */
-const MAX_HELD_BYTES = 4_194_304;
+/** A body is compared by its bytes if its unfinished objects need more memory than this, in bytes. */
+const MAX_BUFFERED_BYTES = 4_194_304;
 const MEMBER_OVERHEAD = 128;
-/** A name with nothing to decode. */
+/** A name without escapes. */
 const PLAIN = /^[\x20-\x5b\x5d-\x7e]*$/;
 const [COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
 interface Member {
-  /** As it is written, one character for each byte. */
+  /** As written, one character per byte. */
   readonly key: string;
   readonly value: Uint8Array;
 }
 
 interface Container {
-  /** Where the container itself is written. */
-  readonly outer: Sink;
-  /** Of an object, by decoded name. */
+  /** The container itself is written here when it ends. */
+  readonly outer: DigestBuffer;
+  /** By decoded name; undefined for an array. */
   readonly members: Map<string, Member> | undefined;
-  held: number;
+  bufferedBytes: number;
 }
 
 /**
- * JSON without its white space and with its properties in one order; everything else counts as it is written. What is no JSON, and what
- * parsers disagree on (a name given twice), is compared by its bytes.
+ * Compares JSON without its white space and without the order of its properties; everything else is compared as it is
+ * written. If the text is not JSON, or if parsers disagree about it (a name given twice), the body is compared by its
+ * bytes.
  */
-export class JsonPrinter implements BodyPrinter, JsonHandler {
+export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
   readonly #lexer = new JsonLexer(this);
-  readonly #bytes = new BytesPrinter();
-  readonly #root = new Sink();
+  readonly #bytes = new BytesFingerprinter();
+  readonly #root = new DigestBuffer();
   readonly #stack: Container[] = [];
-  /** Where the value under way is written; an object has none between two of its values. */
-  #target: Sink = this.#root;
-  /** Sinks that can be used again. */
-  readonly #spare: Sink[] = [];
+  /** The current value is written here. Between two values of an object nothing is written. */
+  #target: DigestBuffer = this.#root;
+  /** Empty buffers that can be reused. */
+  readonly #spare: DigestBuffer[] = [];
   #key = '';
   #keys: { readonly decoded: string; readonly raw: string }[] = [];
   #isKey = false;
-  #held = 0;
-  #isUnsure = false;
+  #bufferedBytes = 0;
+  #useBytes = false;
   #rootMembers: readonly Member[] = [];
 
   write(bytes: Uint8Array): void {
@@ -53,23 +60,23 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     this.#lexer.write(bytes);
   }
 
-  end(): BodyPrint {
+  end(): BodyFingerprint {
     this.#lexer.end();
-    if (this.#isUnsure || this.#lexer.malformed !== undefined) return this.#bytes.end();
+    if (this.#useBytes || this.#lexer.malformed !== undefined) return this.#bytes.end();
     return { kind: 'json', total: this.#root.finish(), entries: entriesOf(this.#rootMembers) };
   }
 
   open(isObject: boolean): void {
-    if (this.#isUnsure) return;
-    this.#stack.push({ outer: this.#target, members: isObject ? new Map() : undefined, held: 0 });
+    if (this.#useBytes) return;
+    this.#stack.push({ outer: this.#target, members: isObject ? new Map() : undefined, bufferedBytes: 0 });
     if (!isObject) this.#target.byte(OPEN_ARRAY);
     this.#isKey = isObject;
   }
 
   close(isObject: boolean): void {
-    if (this.#isUnsure) return;
-    const { outer, members, held } = this.#stack.pop() as Container;
-    this.#held -= held;
+    if (this.#useBytes) return;
+    const { outer, members, bufferedBytes } = this.#stack.pop() as Container;
+    this.#bufferedBytes -= bufferedBytes;
     this.#target = outer;
     if (members !== undefined) this.#writeMembers(members, outer);
     outer.byte(isObject ? CLOSE_OBJECT : CLOSE_ARRAY);
@@ -77,14 +84,14 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
   }
 
   lexeme(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#isUnsure) return;
+    if (this.#useBytes) return;
     if (!this.#isKey) this.#target.write(bytes, start, end);
     else if (this.#key.length + end - start > MAX_KEY_BYTES) this.#giveUp();
     else for (let i = start; i < end; i++) this.#key += String.fromCharCode(bytes[i] as number);
   }
 
   lexemeEnd(isKey: boolean): void {
-    if (this.#isUnsure) return;
+    if (this.#useBytes) return;
     if (!isKey) {
       this.#target.byte(COMMA);
       this.#valueEnd();
@@ -99,7 +106,7 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     }
     this.#keys.push({ decoded, raw });
     this.#isKey = false;
-    this.#target = this.#spare.pop() ?? new Sink();
+    this.#target = this.#spare.pop() ?? new DigestBuffer();
   }
 
   #valueEnd(): void {
@@ -110,13 +117,13 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     const value = this.#target.finish();
     this.#spare.push(this.#target);
     container.members.set(decoded, { key: raw, value });
-    const held = raw.length + value.length + MEMBER_OVERHEAD;
-    container.held += held;
-    this.#held += held;
-    if (this.#held > MAX_HELD_BYTES) this.#giveUp();
+    const bytes = raw.length + value.length + MEMBER_OVERHEAD;
+    container.bufferedBytes += bytes;
+    this.#bufferedBytes += bytes;
+    if (this.#bufferedBytes > MAX_BUFFERED_BYTES) this.#giveUp();
   }
 
-  #writeMembers(members: ReadonlyMap<string, Member>, outer: Sink): void {
+  #writeMembers(members: ReadonlyMap<string, Member>, outer: DigestBuffer): void {
     const sorted = [...members.values()].sort((left, right) => (left.key < right.key ? -1 : 1));
     outer.byte(OPEN_OBJECT);
     for (const { key, value } of sorted) {
@@ -126,9 +133,9 @@ export class JsonPrinter implements BodyPrinter, JsonHandler {
     if (this.#stack.length === 0) this.#rootMembers = sorted;
   }
 
-  /** From here on the bytes count; what was held is let go. */
+  /** Compares the body by its bytes from now on, and frees the buffers. */
   #giveUp(): void {
-    this.#isUnsure = true;
+    this.#useBytes = true;
     this.#stack.length = 0;
     this.#keys = [];
     this.#key = '';
@@ -140,6 +147,6 @@ function entriesOf(members: readonly Member[]): readonly BodyEntry[] {
   if (members.length > MAX_ENTRIES) return [];
   return members.map(({ key, value }) => {
     const name = bytesOfLatin1(key);
-    return { label: labelOf(name.subarray(1, -1)), name, content: value };
+    return { label: readableLabel(name.subarray(1, -1)), name, content: value };
   });
 }

@@ -2,52 +2,52 @@ import { parseDisposition } from '../parse/content-disposition.ts';
 import { type MultipartHandler, MultipartParser } from '../parse/multipart.ts';
 import type { PartHeader } from '../parse/part-headers.ts';
 import { createDigest, type Digest } from '../platform.ts';
-import { type BodyPrint, type BodyPrinter, compareBytes, labelOf, MAX_ENTRIES } from './body-print.ts';
-import { Sink } from './sink.ts';
+import {
+  type BodyEntry,
+  type BodyFingerprint,
+  type BodyFingerprinter,
+  MAX_ENTRIES,
+  readableLabel,
+} from './body-fingerprint.ts';
+import { DigestBuffer } from './digest-buffer.ts';
 
 const ENCODER = /* @__PURE__ */ new TextEncoder();
 const UNNAMED = /* @__PURE__ */ Uint8Array.of(0);
 
-interface Part {
-  readonly label: string;
-  readonly name: Uint8Array;
-  readonly content: Uint8Array;
-}
-
 /**
- * A multipart body by its parts, each hashed while it comes in. Boundary, preamble, epilogue, the order of a part's headers and the order
- * of fields with different names do not count. Where a server may see other parts than we do, or names can be read in two ways,
- * everything but the headers' order counts.
+ * Compares a multipart body by its parts, each hashed while it arrives. The boundary, the preamble, the epilogue, the
+ * order of a part's headers and the order of fields with different names are ignored. If a server may see different
+ * parts than this parser, or if names can be read in two ways, only the order of the headers is ignored.
  */
-export class MultipartPrinter implements BodyPrinter, MultipartHandler {
+export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandler {
   readonly #parser: MultipartParser;
-  readonly #parts: Part[] = [];
-  readonly #outside = new Sink();
+  readonly #parts: BodyEntry[] = [];
+  readonly #outside = new DigestBuffer();
   #digest: Digest = createDigest();
   #label = '';
   #name: Uint8Array = UNNAMED;
-  #isOrdered: boolean;
+  #orderMatters: boolean;
 
-  /** @param isFormData whether parts have names, so that their order does not count */
+  /** @param isFormData whether parts have names; the order of different names is then ignored */
   constructor(
     private readonly boundary: string,
     isFormData: boolean,
   ) {
     this.#parser = new MultipartParser(boundary, this);
-    this.#isOrdered = !isFormData;
+    this.#orderMatters = !isFormData;
   }
 
   write(bytes: Uint8Array): void {
     this.#parser.write(bytes);
   }
 
-  end(): BodyPrint {
+  end(): BodyFingerprint {
     this.#parser.end();
-    // The sort is stable: parts of one name stay in their order.
-    const parts = this.#isOrdered
+    // The sort is stable: parts with the same name keep their order.
+    const parts = this.#orderMatters
       ? this.#parts
       : this.#parts.toSorted((left, right) => compareBytes(left.name, right.name));
-    const total = new Sink();
+    const total = new DigestBuffer();
     total.byte(this.#parser.ambiguous ? 1 : 0);
     if (this.#parser.ambiguous) {
       total.field(ENCODER.encode(this.boundary));
@@ -58,12 +58,10 @@ export class MultipartPrinter implements BodyPrinter, MultipartHandler {
   }
 
   part(headers: readonly PartHeader[]): void {
-    const dispositions = headers.filter(({ name }) => name === 'content-disposition').map(({ value }) => value);
-    const { name } = parseDisposition(dispositions);
-    if (name === undefined) this.#isOrdered = true;
-    const bytes = Uint8Array.from(name ?? '', (character) => character.charCodeAt(0));
-    this.#label = name === undefined ? 'part' : labelOf(bytes);
-    this.#name = name === undefined ? UNNAMED : digestOf(bytes);
+    const { name } = parseDisposition(headers);
+    if (name === undefined) this.#orderMatters = true;
+    this.#label = name === undefined ? 'part' : readableLabel(name);
+    this.#name = name === undefined ? UNNAMED : digestOf(name);
     this.#digest = createDigest();
     this.#digest.update(canonical(headers));
   }
@@ -81,15 +79,15 @@ export class MultipartPrinter implements BodyPrinter, MultipartHandler {
   }
 }
 
-/** Headers in one order, those of one name in theirs; their length first, so that content cannot pass for one. */
+/** Headers sorted by name, in their own order within a name. Their length is first: content cannot imitate one. */
 function canonical(headers: readonly PartHeader[]): Uint8Array {
   const sorted = headers.toSorted((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
-  const sink = new Sink();
+  const buffer = new DigestBuffer();
   for (const { name, value } of sorted) {
-    sink.field(ENCODER.encode(name));
-    sink.field(value);
+    buffer.field(ENCODER.encode(name));
+    buffer.field(value);
   }
-  const block = sink.finish();
+  const block = buffer.finish();
   const framed = new Uint8Array(block.length + 2);
   framed.set([block.length >> 8, block.length & 0xff]);
   framed.set(block, 2);
@@ -100,4 +98,14 @@ function digestOf(bytes: Uint8Array): Uint8Array {
   const digest = createDigest();
   digest.update(bytes);
   return digest.digest();
+}
+
+/** Compares bytes, because a comparison of text may depend on the locale. */
+function compareBytes(left: Uint8Array, right: Uint8Array): number {
+  const length = Math.min(left.length, right.length);
+  for (let i = 0; i < length; i++) {
+    const difference = (left[i] as number) - (right[i] as number);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
 }

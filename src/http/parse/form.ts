@@ -1,21 +1,24 @@
-/** Hears of a form's pairs, in order, a decoded byte at a time. */
+/** Receives the pairs of a form in order, one decoded byte at a time. */
 export interface FormHandler {
   nameByte(byte: number): void;
   valueByte(byte: number): void;
-  /** A percent sign that begins no escape; it follows as the byte that it is. */
+  /** A percent sign does not begin an escape. It follows as a plain byte. */
   badEscape(inValue: boolean): void;
-  /** The byte that follows is a bare `;`, at which some servers begin another pair. */
+  /** The next byte is a `;` that is not escaped. Some servers begin another pair there. */
   bareSemicolon?(inValue: boolean): void;
   pairEnd(pair: { readonly hasEquals: boolean; readonly isEmpty: boolean }): void;
 }
 
 const [PERCENT, AMPERSAND, PLUS, SEMICOLON, EQUALS] = [0x25, 0x26, 0x2b, 0x3b, 0x3d];
 
-/** Reads `application/x-www-form-urlencoded` while it comes in, as bytes: decoded as text, `%ff` and `%fe` would be the same. */
+/**
+ * Reads `application/x-www-form-urlencoded` while it arrives. It decodes to bytes: as text, `%ff` and `%fe` would be
+ * the same.
+ */
 export class FormParser {
   #hasEquals = false;
   #isEmpty = true;
-  /** Of an escape under way: its bytes so far, percent sign included. */
+  /** Bytes of an incomplete escape, percent sign included. */
   readonly #escape: number[] = [];
 
   constructor(private readonly handler: FormHandler) {}
@@ -25,22 +28,22 @@ export class FormParser {
   }
 
   end(): void {
-    this.#giveUpEscape();
+    this.#endBadEscape();
     this.#endPair();
   }
 
   #take(byte: number): void {
-    const begun = this.#escape;
-    if (begun.length > 0) {
+    const pending = this.#escape;
+    if (pending.length > 0) {
       if (hexValue(byte) !== -1) {
-        begun.push(byte);
-        if (begun.length < 3) return;
-        const decoded = hexValue(begun[1] as number) * 16 + hexValue(begun[2] as number);
-        begun.length = 0;
+        pending.push(byte);
+        if (pending.length < 3) return;
+        const decoded = hexValue(pending[1] as number) * 16 + hexValue(pending[2] as number);
+        pending.length = 0;
         this.#emit(decoded);
         return;
       }
-      this.#giveUpEscape();
+      this.#endBadEscape();
     }
     if (byte === AMPERSAND) this.#endPair();
     else this.#takePlain(byte);
@@ -56,7 +59,7 @@ export class FormParser {
     }
   }
 
-  #giveUpEscape(): void {
+  #endBadEscape(): void {
     if (this.#escape.length === 0) return;
     const bytes = this.#escape.splice(0);
     this.handler.badEscape(this.#hasEquals);
@@ -75,7 +78,7 @@ export class FormParser {
   }
 }
 
-/** -1 where it is no hexadecimal digit. */
+/** Returns -1 if the byte is not a hexadecimal digit. */
 function hexValue(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   const lower = byte | 0x20;

@@ -15,7 +15,7 @@ const NEXT: Readonly<Record<State, Partial<Record<Character, State>>>> = {
 };
 const COMPLETE: ReadonlySet<State> = new Set<State>(['zero', 'integer', 'fraction', 'exponent']);
 
-/** A JSON number, a byte at a time. */
+/** Checks a JSON number, one byte at a time. */
 export class JsonNumber {
   #state: State = 'start';
 
@@ -27,7 +27,7 @@ export class JsonNumber {
     return COMPLETE.has(this.#state);
   }
 
-  /** Whether the byte belongs to the number. */
+  /** Returns false if the byte does not belong to the number. */
   take(byte: number): boolean {
     const character = characterOf(byte);
     const next = character === undefined ? undefined : NEXT[this.#state][character];

@@ -1,8 +1,8 @@
 import { decodeUtf8 } from './utf8.ts';
 
 /**
- * What a string of a JSON text says.
- * @param lexeme as the lexer gave it, quotes included
+ * Decodes a JSON string.
+ * @param lexeme its bytes as the lexer passed them, quotes included
  */
 export function parseJsonString(lexeme: Uint8Array): string {
   const text = decodeUtf8(lexeme) ?? '""';

@@ -1,15 +1,16 @@
 import { BodyError } from '../body-error.ts';
+import { bytesOfLatin1 } from '../platform.ts';
 import { JsonNumber } from './json-number.ts';
 import { Utf8Check } from './utf8.ts';
 
 /** Deepest nesting of objects and arrays. */
 export const MAX_JSON_DEPTH = 64;
 
-/** Hears of a text's tokens, in order. Of strings and numbers it gets the bytes as they are written, quotes included. */
+/** Receives the tokens of a JSON text in order. It gets strings and numbers as they are written, quotes included. */
 export interface JsonHandler {
   open(isObject: boolean): void;
   close(isObject: boolean): void;
-  /** A piece of a string, a number or a literal; how it is cut says nothing. Valid only during the call. */
+  /** A piece of a string, a number or a literal, cut anywhere. The bytes are valid only during the call. */
   lexeme(bytes: Uint8Array, start: number, end: number): void;
   lexemeEnd(isKey: boolean): void;
 }
@@ -29,32 +30,35 @@ type State =
 
 const [QUOTE, COMMA, MINUS, ZERO, NINE, COLON] = [0x22, 0x2c, 0x2d, 0x30, 0x39, 0x3a];
 const [OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d];
-const ESCAPES = /* @__PURE__ */ new Set(/* @__PURE__ */ bytesOf('"\\/bfnrt'));
+const ESCAPES = /* @__PURE__ */ new Set(/* @__PURE__ */ bytesOfLatin1('"\\/bfnrt'));
 const LITERALS = /* @__PURE__ */ byFirstByte('true', 'false', 'null');
 
-/** Reads JSON (RFC 8259, strictly; UTF-8, no byte order mark) token by token while it comes in, in constant memory. */
+/**
+ * Reads JSON token by token while it arrives, in constant memory: strictly RFC 8259, in UTF-8, without a byte order
+ * mark.
+ */
 export class JsonLexer {
-  /** Why this is no JSON: from then on nothing is heard. */
+  /** Why the text is not JSON. Once it is set, the handler is not called again. */
   malformed: string | undefined;
   #state: State = 'value';
   /** Whether each open container is an object. */
   readonly #containers: boolean[] = [];
   #isKey = false;
-  /** Hexadecimal digits, or characters of a literal, that have been seen. */
+  /** How many hexadecimal digits of an escape, or characters of a literal, were read. */
   #seen = 0;
-  #literal = new Uint8Array(0);
+  #literal: Uint8Array = new Uint8Array(0);
   readonly #number = new JsonNumber();
   readonly #utf8 = new Utf8Check();
 
   constructor(private readonly handler: JsonHandler) {}
 
-  /** Throws where it is nested too deeply. */
+  /** @throws BodyError `too_deep` (422) */
   write(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length && this.malformed === undefined) at = this.#step(bytes, at);
   }
 
-  /** The text is complete. */
+  /** Call it after the last byte: `malformed` is final then. */
   end(): void {
     if (this.malformed !== undefined) return;
     if (this.#state === 'number') this.#endNumber();
@@ -106,7 +110,7 @@ export class JsonLexer {
     }
     if (byte === CLOSE_OBJECT && isInObject === true) return this.#close(true, at);
     if (byte === CLOSE_ARRAY && isInObject === false) return this.#close(false, at);
-    return this.#fail('there is something behind a value');
+    return this.#fail('there is something after a value');
   }
 
   #beginValue(bytes: Uint8Array, at: number, byte: number): number {
@@ -157,7 +161,7 @@ export class JsonLexer {
       } else if (byte === QUOTE && this.#utf8.pending === 0) {
         return this.#endLexeme(bytes, start, at + 1, this.#isKey ? 'colon' : 'after');
       } else if (!this.#readCharacter(byte))
-        return this.#fail('a string has a byte that must be escaped, or is no UTF-8');
+        return this.#fail('a string has a byte that must be escaped, or is not UTF-8');
     }
     this.handler.lexeme(bytes, start, bytes.length);
     return bytes.length;
@@ -169,7 +173,7 @@ export class JsonLexer {
     return byte >= 0x20;
   }
 
-  /** A character behind a backslash. */
+  /** Reads a character after a backslash. */
   #readEscape(byte: number): boolean {
     if (this.#state === 'escape') {
       this.#seen = 0;
@@ -220,10 +224,6 @@ export class JsonLexer {
   }
 }
 
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
-}
-
-function byFirstByte(...words: string[]): ReadonlyMap<number, Uint8Array<ArrayBuffer>> {
-  return new Map(words.map((word) => [word.charCodeAt(0), bytesOf(word)]));
+function byFirstByte(...words: string[]): ReadonlyMap<number, Uint8Array> {
+  return new Map(words.map((word) => [word.charCodeAt(0), bytesOfLatin1(word)]));
 }

@@ -1,43 +1,36 @@
 import { BodyError } from '../body-error.ts';
+import { matchParameters, TOKEN } from './parameters.ts';
 
-export interface MediaTypeParameter {
+interface MediaTypeParameter {
   /** In lower case. */
   readonly name: string;
-  /** As it came, with its quotes. */
+  /** As received, with its quotes. */
   readonly raw: string;
   /** Without quotes and escapes. */
   readonly value: string;
 }
 
-/** A `content-type` that was taken apart. */
+/** A parsed `content-type`. */
 export interface MediaType {
   /** `type/subtype`, in lower case. */
   readonly essence: string;
-  /** In their order. */
+  /** In the order of the header. */
   readonly parameters: readonly MediaTypeParameter[];
 }
 
-const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const ESSENCE = /* @__PURE__ */ new RegExp(`^[ \\t]*(${TOKEN}/${TOKEN})[ \\t]*`);
 const PARAMETER = /* @__PURE__ */ new RegExp(`;[ \\t]*(?:(${TOKEN})=(${TOKEN}|"(?:[^"\\\\]|\\\\.)*"))?[ \\t]*`, 'y');
-/** RFC 2046, section 5.1.1, with what clients use beside it; no CR, no quote, no backslash. */
+/** RFC 2046, section 5.1.1, and the other characters that clients use; no CR, quote or backslash. */
 const BOUNDARY = /^[\x20\x21\x23-\x5b\x5d-\x7e]{0,69}[\x21\x23-\x5b\x5d-\x7e]$/;
 
-/** Undefined where it is not written as RFC 9110 says: then nobody knows what a server takes it for. */
+/** Returns undefined if the header is not written as RFC 9110 says: then it is unknown how a server reads it. */
 export function parseMediaType(raw: string): MediaType | undefined {
   const head = ESSENCE.exec(raw);
-  if (head === null) return undefined;
-  const parameters: MediaTypeParameter[] = [];
-  let at = head[0].length;
-  while (at < raw.length) {
-    PARAMETER.lastIndex = at;
-    const match = PARAMETER.exec(raw);
-    if (match === null) return undefined;
-    at = PARAMETER.lastIndex;
-    const [, name, value] = match;
-    if (name === undefined || value === undefined) continue;
-    parameters.push({ name: name.toLowerCase(), raw: value, value: unquote(value) });
-  }
+  const matches = head === null ? undefined : matchParameters(PARAMETER, raw, head[0].length);
+  if (head === null || matches === undefined) return undefined;
+  const parameters = matches.flatMap(([, name, value]) =>
+    name === undefined || value === undefined ? [] : [{ name: name.toLowerCase(), raw: value, value: unquote(value) }],
+  );
   return { essence: (head[1] as string).toLowerCase(), parameters };
 }
 
@@ -53,12 +46,15 @@ export function isForm({ essence }: MediaType): boolean {
   return essence === 'application/x-www-form-urlencoded';
 }
 
-/** Whether text of this type is UTF-8, as far as the type says so. */
+/** Whether text of this type is UTF-8: the type names no other charset. */
 export function isUtf8({ parameters }: MediaType): boolean {
   return parameters.every(({ name, value }) => name !== 'charset' || /^utf-?8$/i.test(value));
 }
 
-/** What separates the parts of a multipart body. Throws where two servers might see two boundaries. */
+/**
+ * The boundary between the parts of a multipart body.
+ * @throws BodyError (422) if there is none, or if two servers might read two different ones
+ */
 export function boundaryOf({ parameters }: MediaType): string {
   const candidates = parameters.filter(({ name }) => name.startsWith('boundary'));
   const [boundary] = candidates;
@@ -73,7 +69,7 @@ export function boundaryOf({ parameters }: MediaType): string {
   return boundary.value;
 }
 
-/** Whether the body went through a coding that would have to be undone before it can be read. */
+/** Whether the body is compressed or otherwise encoded, so that it cannot be read as it is. */
 export function isEncoded(contentEncoding: string | undefined): boolean {
   return contentEncoding !== undefined && !/^[ \t]*(?:identity[ \t]*)?$/i.test(contentEncoding);
 }

@@ -1,50 +1,51 @@
 import { BodyError } from '../body-error.ts';
 import { indexOf } from '../platform.ts';
+import { failureTable, nextMatch } from './failure-table.ts';
 import { type PartHeader, parsePartHeaders } from './part-headers.ts';
-import { prefixTable } from './prefix-table.ts';
 
-/** Bounds that the contract sets. */
-export const MAX_PARTS = 1_000;
-export const MAX_PART_HEADER_BYTES = 16_384;
-/** Blanks behind a boundary that are taken for padding (RFC 2046, section 5.1.1). */
+/** More parts than this are refused, so that a body cannot make memory grow. */
+const MAX_PARTS = 1_000;
+/** The same for the headers of one part. */
+const MAX_PART_HEADER_BYTES = 16_384;
+/** Most spaces and tabs after a boundary that count as padding (RFC 2046, section 5.1.1). */
 const MAX_PADDING = 64;
-/** Most that is looked at at once, in bytes: memory stays small however large the chunks are. */
+/** Longest piece that is searched at a time, in bytes: memory stays small however large the chunks are. */
 const MAX_PIECE = 65_536;
 
 const [TAB, LF, CR, SPACE, DASH] = [9, 10, 13, 32, 45];
 
-/** Hears of a body's parts, in order. Bytes are views, valid only during the call. */
+/** Receives the parts of a body in order. Bytes are views, valid only during the call. */
 export interface MultipartHandler {
   part(headers: readonly PartHeader[]): void;
-  /** A piece of the part's content; how it is cut says nothing. */
+  /** A piece of the part's content, cut anywhere. */
   content(bytes: Uint8Array): void;
   partEnd(): void;
   /** A piece of the preamble or the epilogue, which belong to no part. */
   outside(bytes: Uint8Array): void;
 }
 
-/** What stands behind the characters of a boundary. */
-type Delimiter = { readonly kind: 'open' | 'close'; readonly next: number } | { readonly kind: 'text' | 'unknown' };
+/** What the bytes after the characters of a boundary make of it; 'unknown' until more have arrived. */
+type DelimiterEnd = { readonly kind: 'open' | 'close'; readonly next: number } | { readonly kind: 'text' | 'unknown' };
 
 /**
- * Cuts a multipart body into its parts while it comes in, in constant memory. Strict (RFC 2046): unterminated bodies and malformed
- * headers are errors, nothing is skipped, shortened or decoded, and any chunking of the same bytes gives the same parts.
+ * Splits a multipart body into its parts while it arrives, in constant memory. It is strict (RFC 2046): unterminated
+ * bodies and malformed headers are errors, nothing is skipped, shortened or decoded, and any chunking of the same bytes
+ * gives the same parts.
  *
- * Our own, since of the maintained ones @remix-run/multipart-parser holds whole parts in memory, @fastify/busboy and busboy drop
- * malformed headers without a word (two bodies would look the same), multipasta's parts depend on the chunks, and formidable's
- * costs three times what hashing does. They judge this one in the tests.
+ * None of the maintained parsers does all of that. @remix-run/multipart-parser buffers whole parts. @fastify/busboy and
+ * busboy silently drop malformed headers, so two different bodies would look the same. The parts of multipasta depend
+ * on the chunks, and formidable costs three times what hashing does. The tests compare this parser with them.
  */
 export class MultipartParser {
   /**
-   * The characters of the boundary stand where lenient parsers may see a delimiter and strict ones don't: behind a bare line feed, in
-   * mid-line, followed by something else, behind the end.
+   * Whether the characters of the boundary appear where a lenient parser may see a delimiter and a strict one does not:
+   * after a bare line feed, in the middle of a line, followed by other text, or after the end.
    */
   ambiguous = false;
   #state: 'preamble' | 'headers' | 'content' | 'epilogue' = 'preamble';
-  readonly #needle: Uint8Array;
-  /** KMP's failure function of the needle. */
-  readonly #borders: Uint8Array;
-  /** Of what came, the end that may be the beginning of a delimiter. */
+  readonly #delimiter: Uint8Array;
+  readonly #failureTable: Uint8Array;
+  /** The end of the bytes so far, if it may be the beginning of a delimiter. */
   #carry: Uint8Array | undefined;
   #scratch = new Uint8Array(0);
   #atStart = true;
@@ -57,8 +58,8 @@ export class MultipartParser {
     boundary: string,
     private readonly handler: MultipartHandler,
   ) {
-    this.#needle = new TextEncoder().encode(`--${boundary}`);
-    this.#borders = prefixTable(this.#needle);
+    this.#delimiter = new TextEncoder().encode(`--${boundary}`);
+    this.#failureTable = failureTable(this.#delimiter);
   }
 
   write(chunk: Uint8Array): void {
@@ -72,55 +73,55 @@ export class MultipartParser {
     while (at < bytes.length) at = this.#state === 'headers' ? this.#readHeaders(bytes, at) : this.#readText(bytes, at);
   }
 
-  /** Throws where the last boundary is missing. */
+  /** @throws BodyError `malformed_multipart` (422) if the last boundary is missing */
   end(): void {
     if (this.#state !== 'epilogue') throw malformed('The multipart body has no end: its last boundary is missing.');
     if (this.#carry !== undefined) this.handler.outside(this.#carry);
     this.#carry = undefined;
   }
 
-  /** Reads up to a delimiter or to the end of `bytes`; returns how far. */
+  /** Reads up to a delimiter or to the end of `bytes`. Returns the new position. */
   #readText(bytes: Uint8Array, start: number): number {
     let from = start;
     for (;;) {
-      const found = indexOf(bytes, this.#needle, from);
-      if (found === -1) break;
-      const lineStart = this.#lineStart(bytes, start, found);
-      const delimiter = lineStart === undefined ? TEXT : delimiterAt(bytes, found + this.#needle.length);
-      if (lineStart !== undefined && delimiter.kind === 'unknown') return this.#keep(bytes, start, lineStart);
-      if (lineStart !== undefined && 'next' in delimiter) {
+      const position = indexOf(bytes, this.#delimiter, from);
+      if (position === -1) break;
+      const lineStart = this.#lineStart(bytes, start, position);
+      const end = lineStart === undefined ? TEXT : readDelimiterEnd(bytes, position + this.#delimiter.length);
+      if (lineStart !== undefined && end.kind === 'unknown') return this.#passUpTo(bytes, start, lineStart);
+      if (lineStart !== undefined && 'next' in end) {
         this.#emit(bytes, start, lineStart);
-        this.#pass(delimiter.kind);
-        // Padding that not every parser knows.
-        if (delimiter.next - found - this.#needle.length > 2) this.ambiguous = true;
-        return delimiter.next;
+        this.#endText(end.kind);
+        // Not every parser accepts padding.
+        if (end.next - position - this.#delimiter.length > 2) this.ambiguous = true;
+        return end.next;
       }
       this.ambiguous = true;
-      from = found + this.#needle.length;
+      from = position + this.#delimiter.length;
     }
-    return this.#keep(bytes, start, bytes.length - this.#heldBack(bytes, start, from));
+    return this.#passUpTo(bytes, start, bytes.length - this.#partialDelimiterLength(bytes, start, from));
   }
 
-  /** Where the line that a boundary begins starts, with its line break; undefined where it begins none. */
-  #lineStart(bytes: Uint8Array, start: number, found: number): number | undefined {
+  /** Start of the line break before a boundary that begins a line; undefined if the boundary does not begin one. */
+  #lineStart(bytes: Uint8Array, start: number, position: number): number | undefined {
     if (this.#state === 'epilogue') return undefined;
-    if (this.#atStart && found === start) return found;
-    return found - 2 >= start && bytes[found - 2] === CR && bytes[found - 1] === LF ? found - 2 : undefined;
+    if (this.#atStart && position === start) return position;
+    const lineBreak = position - 2;
+    return lineBreak >= start && bytes[lineBreak] === CR && bytes[lineBreak + 1] === LF ? lineBreak : undefined;
   }
 
-  /** Length of the longest end of `bytes` that may be the beginning of a delimiter. Linear: KMP over at most one needle's length. */
-  #heldBack(bytes: Uint8Array, start: number, from: number): number {
+  /** Length of the longest end of `bytes` that may begin a delimiter. At most a delimiter's length is read. */
+  #partialDelimiterLength(bytes: Uint8Array, start: number, from: number): number {
     let matched = 0;
-    for (let i = Math.max(from, bytes.length - this.#needle.length + 1); i < bytes.length; i++) {
-      while (matched > 0 && bytes[i] !== this.#needle[matched]) matched = this.#borders[matched - 1] as number;
-      if (bytes[i] === this.#needle[matched]) matched++;
+    for (let i = Math.max(from, bytes.length - this.#delimiter.length + 1); i < bytes.length; i++) {
+      matched = nextMatch(this.#delimiter, this.#failureTable, matched, bytes[i] as number);
     }
     const before = bytes.length - matched;
     if (before - 2 >= start && bytes[before - 2] === CR && bytes[before - 1] === LF) return matched + 2;
     return matched === 0 && before - 1 >= start && bytes[before - 1] === CR ? 1 : matched;
   }
 
-  /** Both as one, in memory that is used again and again: nobody keeps what the handler is given. */
+  /** Joins both in memory that is reused: the handler may not keep what it is passed. */
   #joined(carry: Uint8Array, piece: Uint8Array): Uint8Array {
     const length = carry.length + piece.length;
     if (this.#scratch.length < length) this.#scratch = new Uint8Array(length);
@@ -129,10 +130,10 @@ export class MultipartParser {
     return this.#scratch.subarray(0, length);
   }
 
-  /** Passes on what is certain, and keeps the rest until more has come. */
-  #keep(bytes: Uint8Array, start: number, end: number): number {
+  /** Passes the bytes up to `end` to the handler, and carries over the rest. Returns the new position. */
+  #passUpTo(bytes: Uint8Array, start: number, end: number): number {
     this.#emit(bytes, start, end);
-    // A copy, since the chunk may be used again; a Buffer's `slice` would be none.
+    // This must be a copy, because the caller may reuse the chunk. A Buffer's `slice` would not copy.
     this.#carry = end < bytes.length ? new Uint8Array(bytes.subarray(end)) : undefined;
     return bytes.length;
   }
@@ -145,7 +146,7 @@ export class MultipartParser {
     else this.handler.outside(text);
   }
 
-  #pass(kind: 'open' | 'close'): void {
+  #endText(kind: 'open' | 'close'): void {
     this.#atStart = false;
     if (this.#state === 'content') this.handler.partEnd();
     this.#state = kind === 'open' ? 'headers' : 'epilogue';
@@ -155,7 +156,7 @@ export class MultipartParser {
     this.#headLength = 0;
   }
 
-  /** Collects a part's headers up to the empty line behind them. */
+  /** Collects the headers of a part up to the empty line after them. Returns the new position. */
   #readHeaders(bytes: Uint8Array, start: number): number {
     if (this.#head.length === 0) this.#head = new Uint8Array(MAX_PART_HEADER_BYTES + 4);
     const head = this.#head;
@@ -184,10 +185,10 @@ export class MultipartParser {
   }
 }
 
-const TEXT: Delimiter = { kind: 'text' };
-const UNKNOWN: Delimiter = { kind: 'unknown' };
+const TEXT: DelimiterEnd = { kind: 'text' };
+const UNKNOWN: DelimiterEnd = { kind: 'unknown' };
 
-function delimiterAt(bytes: Uint8Array, start: number): Delimiter {
+function readDelimiterEnd(bytes: Uint8Array, start: number): DelimiterEnd {
   if (bytes[start] === DASH) {
     if (start + 1 === bytes.length) return UNKNOWN;
     return bytes[start + 1] === DASH ? { kind: 'close', next: start + 2 } : TEXT;

@@ -1,19 +1,22 @@
 import { BodyError } from '../body-error.ts';
+import { TOKEN } from './parameters.ts';
 
-/** One header of a part. */
+/** One header of a part of a multipart body. */
 export interface PartHeader {
   /** In lower case. */
   readonly name: string;
-  /** Everything behind the colon, as it came: blanks, line folding and all. */
+  /** Everything after the colon as received, with spaces and line folding. */
   readonly value: Uint8Array;
 }
 
 const [TAB, LF, CR, SPACE, COLON] = [9, 10, 13, 32, 58];
-const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const NAME = /* @__PURE__ */ new RegExp(`^${TOKEN}$`);
 
 /**
- * The headers of a part. Malformed ones are errors: a parser that drops them sees two different bodies as one.
+ * Parses the headers of a part. A malformed header is an error: a parser that drops it would treat two different bodies
+ * as the same.
  * @param head lines with their line breaks
+ * @throws BodyError `malformed_multipart` (422)
  */
 export function parsePartHeaders(head: Uint8Array): readonly PartHeader[] {
   const headers: PartHeader[] = [];
@@ -30,7 +33,15 @@ export function parsePartHeaders(head: Uint8Array): readonly PartHeader[] {
   return headers;
 }
 
-/** Where the line and those that continue it end, without the line break. */
+/**
+ * The values of every header with this name, in order.
+ * @param lowerName in lower case
+ */
+export function partHeaderValues(headers: readonly PartHeader[], lowerName: string): readonly Uint8Array[] {
+  return headers.filter(({ name }) => name === lowerName).map(({ value }) => value);
+}
+
+/** Position after the line and its continuation lines, without the line break. */
 function valueEnd(head: Uint8Array, start: number): number {
   for (let at = start; at < head.length; at++) {
     const byte = head[at] as number;

@@ -1,11 +1,11 @@
-/** Judges whether bytes are UTF-8 (RFC 3629: no overlong forms, no surrogates) while they come in. */
+/** Checks whether bytes are UTF-8 (RFC 3629: no overlong forms, no surrogates) while they arrive. */
 export class Utf8Check {
-  /** Bytes that the present character still needs; 0 between characters. */
+  /** Bytes that the current character still needs; 0 between characters. */
   pending = 0;
   #low = 0x80;
   #high = 0xbf;
 
-  /** Whether the bytes so far may still become UTF-8. */
+  /** Returns false if the bytes so far cannot be the start of UTF-8 text. */
   take(byte: number): boolean {
     if (this.pending > 0) {
       if (byte < this.#low || byte > this.#high) return false;
@@ -24,10 +24,10 @@ export class Utf8Check {
 }
 
 const DECODER = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-/** Up to here a loop is faster than the decoder. */
+/** Up to this length, in bytes, a loop is faster than the decoder. */
 const SHORT = 32;
 
-/** The text, or undefined where the bytes are not UTF-8. A byte order mark stays. */
+/** Returns undefined if the bytes are not UTF-8. A byte order mark stays in the text. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length <= SHORT) {
     let text = '';

@@ -15,54 +15,58 @@ import {
   type HeldCommand,
   type HeldReply,
   type KeptResult,
-  keptAt,
+  unexpired,
 } from '../../core/claim.ts';
+import { claimName } from '../../core/claim-id.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { ClockError, OptionError, StoreFullError } from '../../core/errors.ts';
+import { OptionError, StoreFullError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
-import { type Claim, ClaimTable } from './claim-table.ts';
+import { type ClaimEntry, ClaimTable } from './claim-table.ts';
+import { checkClock, checkMaxKeys, readClock } from './options.ts';
 import { bytesOf, KeptResults } from './results.ts';
 
 /** Options of {@link createMemoryClaimStore}. */
 export interface MemoryClaimStoreOptions {
   /**
-   * Most idempotency keys held at a time, from 1 to 16,000,000; they are this store's own, beside a limiter's. A full store looks at 256 keys
-   * for one whose retention is over; where it finds none, a new key is refused with `StoreFullError` and counted in `stats().refused`:
-   * a claim in progress is never evicted (I13), and a finished one never forgotten, since its retry would run again.
+   * Most idempotency keys in the store, from 1 to 16,000,000. They do not count for a limiter's store. A full store
+   * checks 256 keys for one that has expired. If it finds none, it refuses a new key with `StoreFullError` and counts
+   * it in `stats().refused`. A claim in progress is never evicted (I13). Neither is a finished one, because its retry
+   * would be executed again.
    * @default 100_000
    */
   readonly maxKeys?: number;
   /**
-   * Most bytes of kept results, counted as two a character. Past it the oldest results lose their value, counted in `stats().dropped`: the
-   * claim stays, and a retry is told that the original completed (I7).
+   * Most bytes of stored result values, counted as two per character. Past it, the values of the oldest results are
+   * dropped and counted in `stats().dropped`. Their claims stay: a retry gets the reply that the original has completed
+   * (I7).
    * @default 67_108_864 (64 MiB)
    */
   readonly maxBytes?: number;
   /**
-   * Integer milliseconds.
-   * @default a monotonic clock, which a step of the wall clock does not move
+   * Returns integer milliseconds.
+   * @default a monotonic clock, which a step of the wall clock does not change (S15)
    */
   readonly clock?: Clock;
 }
 
-/** What an operator sees of a memory claim store. */
+/** Figures of a memory claim store, for operators. */
 export interface MemoryClaimStoreStats {
-  /** Keys held now, those included that are over and wait for a sweep. */
+  /** Current number of keys, including those that have expired but are not swept yet. */
   readonly keys: number;
   readonly maxKeys: number;
-  /** Of the values of kept results. */
+  /** Bytes of all stored result values. */
   readonly bytes: number;
   readonly maxBytes: number;
-  /** New keys refused since the start for want of room. */
+  /** New keys refused since the start because the store was full. */
   readonly refused: number;
-  /** Results that lost their value before their retention was over, since the start. */
+  /** Results whose value was dropped since the start, before their retention was over. */
   readonly dropped: number;
-  /** Keys that were over and have left, since the start. */
+  /** Keys that had expired and have been swept since the start. */
   readonly swept: number;
 }
 
-/** A bounded, synchronous {@link ClaimStore} in this process's memory; it forgets everything on a restart (I8). */
+/** A bounded, synchronous {@link ClaimStore} in this process's memory. A restart loses all claims (I8). */
 export interface MemoryClaimStore extends ClaimStore {
   readonly synchronous: true;
   begin(id: ClaimId, command: BeginCommand): BeginReply;
@@ -72,42 +76,40 @@ export interface MemoryClaimStore extends ClaimStore {
   abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
   inspect(id: ClaimId): ClaimView | undefined;
   close(): void;
-  /** Its figures, as they are now. */
+  /** Returns the current figures. */
   stats(): MemoryClaimStoreStats;
 }
 
 const DEFAULT_MAX_KEYS = 100_000;
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
-/** V8's Map holds no more than 2^24 entries. */
-const MOST_KEYS = 16_000_000;
 
-/** Commands between two sweeps. Sweeping rides on traffic: no timer, and a share of the work too small to be felt. */
+/**
+ * Commands between two sweeps. Commands do the sweeping in small steps, so that no timer is needed and none is slow.
+ */
 const COMMANDS_PER_SWEEP = 256;
-/** Keys looked at in a sweep, and for each key that comes: twice what was added, so what is over shrinks. */
+/** Keys checked per sweep, and per new key: twice what was added, so the backlog of expired keys shrinks. */
 const KEYS_PER_SWEEP = 2;
-/** Keys looked at when the store is full, before a newcomer is refused. */
+/** Keys checked when the store is full, before a new key is refused. */
 const KEYS_WHEN_FULL = 256;
 
 /**
- * Claims in memory, around the core's own step.
+ * Creates a claim store in memory. Each command is a function of `core/claim.ts`.
  * @throws OptionError
  */
 export function createMemoryClaimStore(options: MemoryClaimStoreOptions = {}): MemoryClaimStore {
   checkOptions(options, ['maxKeys', 'maxBytes', 'clock'], 'options');
   const { maxKeys = DEFAULT_MAX_KEYS, maxBytes = DEFAULT_MAX_BYTES, clock = monotonicClock } = options;
-  if (!Number.isSafeInteger(maxKeys) || maxKeys < 1 || maxKeys > MOST_KEYS) {
-    throw new OptionError('maxKeys', maxKeys, `must be an integer from 1 to ${MOST_KEYS}`);
-  }
+  checkMaxKeys(maxKeys);
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
-    throw new OptionError('maxBytes', maxBytes, 'must be an integer from 0 on');
+    throw new OptionError('maxBytes', maxBytes, 'must be an integer of 0 or more');
   }
-  if (typeof clock?.now !== 'function') throw new OptionError('clock', clock, 'must be an object with now()');
-  return new Store(maxKeys, maxBytes, clock);
+  checkClock(clock);
+  return new MemoryClaims(maxKeys, maxBytes, clock);
 }
 
-type Step<Command, Reply> = (record: ClaimRecord | undefined, command: Command, now: number) => ClaimStep<Reply>;
+type Apply<Command, Reply> = (record: ClaimRecord | undefined, command: Command, now: number) => ClaimStep<Reply>;
 
-class Store implements MemoryClaimStore {
+class MemoryClaims implements MemoryClaimStore {
   readonly synchronous = true;
   readonly #maxKeys: number;
   readonly #maxBytes: number;
@@ -147,15 +149,15 @@ class Store implements MemoryClaimStore {
   }
 
   inspect(id: ClaimId): ClaimView | undefined {
-    const now = this.#now();
-    const record = keptAt(this.#claims.get(nameOf(id))?.record, now);
+    const now = readClock(this.#clock);
+    const record = unexpired(this.#claims.get(claimName(id))?.record, now);
     if (record === undefined) return undefined;
     const { leaseUntil, keptUntil, ...rest } = record;
     const leaseMs = record.state === 'in_progress' ? Math.max(0, leaseUntil - now) : 0;
     return { ...rest, leaseMs, keptMs: keptUntil - now };
   }
 
-  /** Nothing was opened, so nothing is to be let go of. */
+  /** Does nothing, because the store has opened nothing. */
   close(): void {}
 
   stats(): MemoryClaimStoreStats {
@@ -170,10 +172,10 @@ class Store implements MemoryClaimStore {
     };
   }
 
-  #apply<Command, Reply>(id: ClaimId, step: Step<Command, Reply>, command: Command): Reply {
-    const now = this.#now();
+  #apply<Command, Reply>(id: ClaimId, step: Apply<Command, Reply>, command: Command): Reply {
+    const now = readClock(this.#clock);
     if (++this.#commands % COMMANDS_PER_SWEEP === 0) this.#sweep(KEYS_PER_SWEEP, now);
-    const name = nameOf(id);
+    const name = claimName(id);
     const claim = this.#claims.get(name);
     const { record, reply } = step(claim?.record, command, now);
     if (record === claim?.record) return reply;
@@ -183,75 +185,63 @@ class Store implements MemoryClaimStore {
     return reply;
   }
 
-  /** Throws before anything is held, so that a refused sender is told nothing that does not stand. */
+  /** Throws before anything is stored, so that the sender of a refused command never gets a reply that is not true. */
   #add(name: string, record: ClaimRecord, now: number): void {
     if (this.#claims.size >= this.#maxKeys) this.#sweep(KEYS_WHEN_FULL, now);
     if (this.#claims.size >= this.#maxKeys) {
       this.#refused++;
       throw new StoreFullError(this.#maxKeys);
     }
-    this.#keep(this.#claims.add(name, record), now);
+    this.#storeValue(this.#claims.add(name, record), now);
     this.#sweep(KEYS_PER_SWEEP, now);
   }
 
-  #replace(claim: Claim, record: ClaimRecord, now: number): void {
+  #replace(claim: ClaimEntry, record: ClaimRecord, now: number): void {
     this.#results.remove(claim);
     claim.record = record;
-    this.#keep(claim, now);
+    this.#storeValue(claim, now);
   }
 
-  #remove(claim: Claim): void {
-    this.#results.remove(claim);
-    this.#claims.delete(claim);
-  }
-
-  /** Holds the result's value, at the price of older ones where there is no room for all. */
-  #keep(claim: Claim, now: number): void {
+  /** Stores the value of the result. If there is no room for all values, the oldest ones are dropped. */
+  #storeValue(claim: ClaimEntry, now: number): void {
     const bytes = bytesOf(claim.record);
     if (bytes === 0) return;
     if (bytes > this.#maxBytes) {
-      // The others would all lose theirs, and it still would not fit.
-      this.#drop(claim);
+      // Even if all other values were dropped, it would not fit.
+      this.#dropValue(claim);
       return;
     }
     while (this.#results.bytes + bytes > this.#maxBytes) {
-      const oldest = this.#results.oldest as Claim;
-      if (keptAt(oldest.record, now) === undefined) this.#expire(oldest);
-      else this.#drop(oldest);
+      const oldest = this.#results.oldest as ClaimEntry;
+      if (unexpired(oldest.record, now) === undefined) this.#expire(oldest);
+      else this.#dropValue(oldest);
     }
     this.#results.add(claim);
   }
 
-  /** The claim stays, and says so to its retries (I7). */
-  #drop(claim: Claim): void {
+  /** Drops the value of a result. The claim stays, so that a retry is not executed again (I7). */
+  #dropValue(claim: ClaimEntry): void {
     const { status } = claim.record.result as KeptResult;
     this.#results.remove(claim);
     claim.record = { ...claim.record, result: { status, value: undefined } };
     this.#dropped++;
   }
 
-  #expire(claim: Claim): void {
-    this.#remove(claim);
+  /** Deletes an expired claim. */
+  #expire(claim: ClaimEntry): void {
+    this.#results.remove(claim);
+    this.#claims.delete(claim);
     this.#swept++;
   }
 
-  /** Looks at up to `most` keys, those first that were not looked at for longest: what is over leaves, the rest goes to the back. */
-  #sweep(most: number, now: number): void {
-    for (let looked = Math.min(most, this.#claims.size); looked > 0; looked--) {
-      const claim = this.#claims.first as Claim;
-      if (keptAt(claim.record, now) === undefined) this.#expire(claim);
-      else this.#claims.postpone(claim);
+  /**
+   * Checks up to `maxChecked` keys, the longest unchecked first. Deletes expired keys and moves the others to the end.
+   */
+  #sweep(maxChecked: number, now: number): void {
+    for (let left = Math.min(maxChecked, this.#claims.size); left > 0; left--) {
+      const claim = this.#claims.first as ClaimEntry;
+      if (unexpired(claim.record, now) === undefined) this.#expire(claim);
+      else this.#claims.moveToEnd(claim);
     }
   }
-
-  #now(): number {
-    const now = this.#clock.now();
-    if (!Number.isSafeInteger(now)) throw new ClockError(now);
-    return now;
-  }
-}
-
-/** One name for two strings; the length tells where the first one ends. */
-function nameOf({ scope, key }: ClaimId): string {
-  return `${scope.length}:${scope}${key}`;
 }

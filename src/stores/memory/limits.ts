@@ -4,60 +4,60 @@ import { ClockError, StoreFullError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { isOver, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
-import { blank, COPIED, copy } from './counters.ts';
+import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
-import { fillOptions, type MemoryStoreOptions } from './options.ts';
-import { indexOfWindow, type Part, partOf, partsOf } from './part.ts';
+import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
+import { indexOfWindow, type PlanPart, partOf, partsOf } from './plan-part.ts';
 import { Records, type RecordView } from './records.ts';
 import { HEADER, NOWHERE } from './slab.ts';
 
 export type { MemoryStoreOptions } from './options.ts';
 
-/** What an operator sees of a memory store. */
+/** Figures of a memory store, for operators. */
 export interface MemoryStoreStats {
-  /** Pairs held now, those included that are over and wait for a sweep. */
+  /** Current number of (account, route) pairs, including those that are over but not swept yet. */
   readonly keys: number;
   readonly maxKeys: number;
-  /** New pairs refused since the start because every key held had an active window (S18). */
+  /** New pairs refused since the start, because the store was full and the pairs that it checked were active (S18). */
   readonly refused: number;
-  /** Pairs that were over and have left, since the start. */
+  /** Pairs that were over and have been swept since the start. */
   readonly swept: number;
 }
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
-  /** Its figures, as they are now. */
+  /** Returns the current figures. */
   stats(): MemoryStoreStats;
 }
 
-/** Calls between two sweeps. Sweeping rides on traffic: no timer, and a share of the work too small to be felt. */
+/** Calls between two sweeps. Calls do the sweeping in small steps, so that no timer is needed and no call is slow. */
 const CALLS_PER_SWEEP = 256;
-/** Accounts looked at in a sweep, and for each window that begins: twice what can have been added, so what is over shrinks. */
+/** Accounts checked per sweep, and per window that starts: twice what can have been added, so the backlog shrinks. */
 const ACCOUNTS_PER_SWEEP = 2;
-/** Accounts looked at when the store is full, before a newcomer is refused. */
+/** Accounts checked when the store is full, before a new pair is refused. */
 const ACCOUNTS_WHEN_FULL = 256;
 
-/** The route of the record that holds All methods where the account's routes share it. */
-const SHARED = Symbol('every route');
+/** The route of the record for All methods, if the account's routes share that limit. */
+const ALL_ROUTES = Symbol('every route');
 
 /**
- * Counters in memory: one record of plain numbers per (account, route), whatever the number of windows.
+ * Creates a store in memory. It has one record of plain numbers per (account, route), whatever the number of windows.
  * @throws OptionError
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const { maxKeys, clock } = fillOptions(options);
-  return new Store(maxKeys, clock);
+  return new MemoryLimitStore(maxKeys, clock);
 }
 
-class Store implements MemoryStore {
+class MemoryLimitStore implements MemoryStore {
   readonly synchronous = true;
   readonly #maxKeys: number;
   readonly #clock: Clock;
-  readonly #partsOfPlan = new WeakMap<Plan, readonly Part[]>();
+  readonly #partsOfPlan = new WeakMap<Plan, readonly PlanPart[]>();
   #records: Records;
   #lastPlan: Plan | undefined;
-  /** The only part of the last plan, where it stands with the route, as most do. */
-  #lastPart: Part | undefined;
+  /** The part of the last plan, if it has only one and that is the route's own, which is usual. */
+  #lastPart: PlanPart | undefined;
   #calls = 0;
   #refused = 0;
   #sweptBefore = 0;
@@ -74,18 +74,18 @@ class Store implements MemoryStore {
     if (++this.#calls % CALLS_PER_SWEEP === 0) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     const part = plan === this.#lastPlan ? this.#lastPart : this.#onlyPart(plan);
     const address = part === undefined ? NOWHERE : this.#records.find(account, route, part);
-    if (address === NOWHERE) return this.#consumeParts(account, route, plan, cost, now);
+    if (address === NOWHERE) return this.#consumeRecords(account, route, plan, cost, now);
     const { slab } = this.#records;
     const counters = slab.chunk(address);
     const at = slab.offset(address) + HEADER;
     const rejectedBy = evaluate(plan, counters, at, cost, now);
     if (rejectedBy === FITS && charge(plan, counters, at, cost, now)) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     const checked = rejectedBy === FITS ? plan.windows.length : rejectedBy + 1;
-    // A literal is the cheapest copy, and only here, where the compiler then sees the whole check as one function (docs/performance.md).
-    // What stands behind the windows comes along and is never read.
+    // A literal is the cheapest copy, and only inline, because the compiler then sees the whole check as one function
+    // (docs/performance.md). It also copies the numbers after the last window, which are never read.
     const copied: ArrayLike<number> =
-      checked > COPIED
-        ? copy(counters, at, checked)
+      checked > WINDOWS_PER_LITERAL
+        ? copyCounters(counters, at, checked)
         : [
             counters[at] as number,
             counters[at + 1] as number,
@@ -100,7 +100,7 @@ class Store implements MemoryStore {
   }
 
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[] {
-    const now = this.#now();
+    const now = readClock(this.#clock);
     return this.#parts(plan).flatMap((part) => {
       const { windows, counters } = this.#view(account, route, part);
       return part.windows.map((window) =>
@@ -110,7 +110,7 @@ class Store implements MemoryStore {
   }
 
   refund(decision: Decision): boolean {
-    const now = this.#now();
+    const now = readClock(this.#clock);
     if (!decision.takeRefund()) return false;
     const { account, route, plan, cost, trace } = decision;
     let refunded = false;
@@ -144,20 +144,20 @@ class Store implements MemoryStore {
     };
   }
 
-  /** Where a record is missing or has other windows, or where there are two: all are charged, or none. */
-  #consumeParts(account: string, route: string, plan: Plan, cost: number, now: number): Decision {
+  /** The general case: a plan can have two records, and a record can be missing or have other windows. */
+  #consumeRecords(account: string, route: string, plan: Plan, cost: number, now: number): Decision {
     const parts = this.#parts(plan);
     const { slab } = this.#records;
-    const locate = (part: Part) => this.#locate(account, nameOf(part, route), part, now);
+    const locate = (part: PlanPart) => this.#locate(account, nameOf(part, route), part, now);
     let addresses = parts.map(locate);
-    const counters = blank(plan);
+    const counters = emptyCounters(plan);
     for (const [i, { from, to }] of parts.entries()) slab.load(addresses[i] as number, counters, from, to);
     const rejectedBy = evaluate(plan, counters, 0, cost, now);
     // A rejection must not create a record (S5).
     if (rejectedBy === FITS) {
       if (!this.#hasRoom(addresses)) {
         this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
-        // It may have taken a record of this very account that was over.
+        // The sweep can have deleted a record of this account that was over.
         addresses = parts.map(locate);
         if (!this.#hasRoom(addresses)) {
           this.#refused++;
@@ -175,21 +175,23 @@ class Store implements MemoryStore {
     return new Decision(account, route, plan, cost, now, rejectedBy, counters);
   }
 
-  #view(account: string, route: string, part: Part): RecordView {
+  #view(account: string, route: string, part: PlanPart): RecordView {
     return this.#records.view(this.#records.findAny(account, nameOf(part, route)));
   }
 
-  #locate(account: string, name: RecordName, part: Part, now: number): number {
+  /** Address of the record, which is rebuilt if it does not have the part's windows. */
+  #locate(account: string, name: RecordName, part: PlanPart, now: number): number {
     const address = this.#records.findAny(account, name);
-    if (address === NOWHERE || this.#records.holds(address, part)) return address;
-    return this.#layOutAnew(account, name, address, part, now);
+    if (address === NOWHERE || this.#records.hasLayout(address, part)) return address;
+    return this.#rebuild(account, name, address, part, now);
   }
 
   /**
-   * Address of a record after it was made to begin with the part's windows (S10). Behind them stay those windows of an earlier plan that are not
-   * over: should that plan come back (two gateways during a deployment disagree for minutes), its counts still hold.
+   * Makes the record start with the part's windows, and returns its new address (S10). Windows of an earlier plan that
+   * are not over follow them: if that plan comes back, its counts still apply. That happens when two gateways have
+   * different plans for some minutes during a deployment.
    */
-  #layOutAnew(account: string, name: RecordName, before: number, part: Part, now: number): number {
+  #rebuild(account: string, name: RecordName, before: number, part: PlanPart, now: number): number {
     const { windows, ...view } = this.#records.view(before);
     const counters = view.counters.slice();
     const leftover = windows.filter(
@@ -197,31 +199,31 @@ class Store implements MemoryStore {
         indexOfWindow(part.windows, window) === -1 &&
         !isOver(counters[i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
     );
-    const wanted = partOf([...part.windows, ...leftover]);
-    if (this.#records.holds(before, wanted)) return before;
+    const rebuilt = partOf([...part.windows, ...leftover]);
+    if (this.#records.hasLayout(before, rebuilt)) return before;
     this.#records.remove(account, name);
-    const address = this.#records.add(account, name, wanted);
+    const address = this.#records.add(account, name, rebuilt);
     const moved = this.#records.view(address).counters;
-    for (const [i, window] of wanted.windows.entries()) {
+    for (const [i, window] of rebuilt.windows.entries()) {
       const from = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
       if (from >= 0) moved.set(counters.subarray(from, from + SLOTS_PER_WINDOW), i * SLOTS_PER_WINDOW);
     }
     return address;
   }
 
-  /** Whether the records that are missing fit (S18). */
+  /** Whether there is room for the missing records (S18). */
   #hasRoom(addresses: readonly number[]): boolean {
     return this.#records.size + addresses.filter((address) => address === NOWHERE).length <= this.#maxKeys;
   }
 
-  #onlyPart(plan: Plan): Part | undefined {
+  #onlyPart(plan: Plan): PlanPart | undefined {
     const [first, second] = this.#parts(plan);
     this.#lastPlan = plan;
     this.#lastPart = second === undefined && !first?.shared ? first : undefined;
     return this.#lastPart;
   }
 
-  #parts(plan: Plan): readonly Part[] {
+  #parts(plan: Plan): readonly PlanPart[] {
     let parts = this.#partsOfPlan.get(plan);
     if (parts === undefined) {
       parts = partsOf(plan);
@@ -229,14 +231,8 @@ class Store implements MemoryStore {
     }
     return parts;
   }
-
-  #now(): number {
-    const now = this.#clock.now();
-    if (!Number.isSafeInteger(now)) throw new ClockError(now);
-    return now;
-  }
 }
 
-function nameOf({ shared }: Part, route: string): RecordName {
-  return shared ? SHARED : route;
+function nameOf({ shared }: PlanPart, route: string): RecordName {
+  return shared ? ALL_ROUTES : route;
 }

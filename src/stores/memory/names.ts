@@ -1,7 +1,7 @@
-/** No such name. */
+/** Number of an unknown name. */
 export const UNKNOWN = -1;
 
-/** A route; or a symbol, which no string of a caller's can equal. */
+/** A route, or a symbol, which differs from every string that a caller can pass. */
 export type RecordName = string | symbol;
 
 interface Entry {
@@ -10,20 +10,20 @@ interface Entry {
 }
 
 /**
- * Small numbers for strings, so that a record holds a number where it would hold a reference. A name is forgotten, and its number used
- * again, when the last record that refers to it is gone: routes that come from the network cannot pile up.
+ * Gives each name a small number, so that a record can have a number instead of a reference. When the last record with
+ * a name is deleted, the name is deleted and its number is reused. So routes from the network cannot pile up.
  */
 export class Names {
   readonly #ids = new Map<RecordName, number>();
   readonly #entries: (Entry | undefined)[] = [];
   readonly #free: number[] = [];
 
-  /** The number of a name that some record refers to, else {@link UNKNOWN}. */
+  /** Returns the number of a name that a record refers to, else {@link UNKNOWN}. */
   find(name: RecordName): number {
     return this.#ids.get(name) ?? UNKNOWN;
   }
 
-  /** Adds a reference to a name, new or known. */
+  /** Adds a reference to a new or known name, and returns its number. */
   acquire(name: RecordName): number {
     const known = this.#ids.get(name);
     const id = known ?? this.#free.pop() ?? this.#entries.length;
@@ -35,6 +35,7 @@ export class Names {
     return id;
   }
 
+  /** Removes a reference. */
   release(id: number): void {
     const entry = this.#entries[id] as Entry;
     if (--entry.references > 0) return;
@@ -43,7 +44,10 @@ export class Names {
     if (this.#ids.get(entry.name) === id) this.#ids.delete(entry.name);
   }
 
-  /** Makes the name unknown at once; records that refer to its number are told apart by {@link isRetired} and released later. */
+  /**
+   * Makes the name unknown at once. {@link isRetired} detects the records that still have its number; they are released
+   * later.
+   */
   retire(name: RecordName): void {
     this.#ids.delete(name);
   }

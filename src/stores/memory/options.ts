@@ -1,34 +1,54 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { OptionError } from '../../core/errors.ts';
+import { ClockError, OptionError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 
 /** Options of {@link createMemoryStore}. */
 export interface MemoryStoreOptions {
   /**
-   * Most (account, route) pairs held at a time, from 1 to 16,000,000. A full store looks at 256 accounts for a pair that is over; where it finds
-   * none, the new pair is refused with `StoreFullError` and counted in `stats().refused`. Nothing active is ever forgotten (S18).
-   * A key with four windows takes about 120 bytes, when it comes.
+   * Most (account, route) pairs in memory, from 1 to 16,000,000. A full store checks 256 accounts for a pair whose
+   * windows are over. If it finds none, it refuses the new pair with `StoreFullError` and counts it in
+   * `stats().refused`. An active pair is never evicted (S18). A pair with four windows takes about 120 bytes, allocated
+   * when it is first used.
    * @default 65_536
    */
   readonly maxKeys?: number;
   /**
-   * Integer milliseconds.
-   * @default a monotonic clock, which a step of the wall clock does not move (S15)
+   * Returns integer milliseconds.
+   * @default a monotonic clock, which a step of the wall clock does not change (S15)
    */
   readonly clock?: Clock;
 }
 
 const DEFAULT_MAX_KEYS = 65_536;
-/** V8's Map holds no more than 2^24 entries. */
-const MOST_KEYS = 16_000_000;
+/** A V8 Map has at most 2^24 entries. */
+const LARGEST_MAX_KEYS = 16_000_000;
 
 /** @throws OptionError */
 export function fillOptions(options: MemoryStoreOptions): Required<MemoryStoreOptions> {
   checkOptions(options, ['maxKeys', 'clock'], 'options');
   const { maxKeys = DEFAULT_MAX_KEYS, clock = monotonicClock } = options;
-  if (!Number.isSafeInteger(maxKeys) || maxKeys < 1 || maxKeys > MOST_KEYS) {
-    throw new OptionError('maxKeys', maxKeys, `must be an integer from 1 to ${MOST_KEYS}`);
-  }
-  if (typeof clock?.now !== 'function') throw new OptionError('clock', clock, 'must be an object with now()');
+  checkMaxKeys(maxKeys);
+  checkClock(clock);
   return { maxKeys, clock };
+}
+
+/** @throws OptionError */
+export function checkMaxKeys(maxKeys: number): void {
+  if (Number.isSafeInteger(maxKeys) && maxKeys >= 1 && maxKeys <= LARGEST_MAX_KEYS) return;
+  throw new OptionError('maxKeys', maxKeys, `must be an integer from 1 to ${LARGEST_MAX_KEYS}`);
+}
+
+/** @throws OptionError */
+export function checkClock(clock: Clock): void {
+  if (typeof clock?.now !== 'function') throw new OptionError('clock', clock, 'must be an object with a method now()');
+}
+
+/**
+ * Reads the clock.
+ * @throws ClockError
+ */
+export function readClock(clock: Clock): number {
+  const now = clock.now();
+  if (!Number.isSafeInteger(now)) throw new ClockError(now);
+  return now;
 }

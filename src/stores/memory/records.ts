@@ -1,91 +1,97 @@
 import type { PlanWindow } from '../../core/plan.ts';
 import { type Counters, isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
-import { Accounts, type Held } from './accounts.ts';
 import { Names, type RecordName, UNKNOWN } from './names.ts';
-import type { Part } from './part.ts';
+import type { PlanPart } from './plan-part.ts';
+import { ShardedMap } from './sharded-map.ts';
 import { HEADER, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
 
-/** Past this many routes an account's records are found through a map; up to it, by walking from one to the next. */
-const MOST_LINKED = 8;
+/** Up to this many routes, the records of an account are a linked list; an account with more has a map. */
+const MAX_LINKED = 8;
 
-/** How many records of one account a single sweep step looks at. */
-const SWEPT_OF_ONE_ACCOUNT = 16;
+/** Most records of one account that one step of the sweep checks. */
+const RECORDS_PER_STEP = 16;
 
-/** A record's tag is its route's number times this, plus its layout's: both below 2^26, so that the tag is a safe integer. */
+/** A record's tag is its route's number times this, plus its layout's number. Both are below 2^26, so it is exact. */
 const LAYOUTS = 2 ** 26;
 
-type ByRoute = Map<number, number>;
+type AddressByRoute = Map<number, number>;
 
-/** A record's windows, in its order, and their counters, which are the record's own: whoever writes to them changes it. */
+/** Records of an account: the address of the first one of the list, or the addresses by the route's number. */
+type AccountRecords = number | AddressByRoute;
+
+/** Whether the sweep or a reset deletes the record. */
+type ShouldDelete = (address: number, routeId: number) => boolean;
+
+/** A record's windows in its order, and their counters. Writing to the counters changes the record. */
 export interface RecordView {
   readonly windows: readonly PlanWindow[];
   readonly counters: Counters;
 }
 
-const NOTHING: RecordView = { windows: [], counters: new Float64Array() };
+const NO_RECORD: RecordView = { windows: [], counters: new Float64Array() };
 
-/** Finds the one record of an (account, route), and the records that are over. */
+/** Finds the one record of an (account, route), and sweeps the records whose windows are all over. */
 export class Records {
   readonly slab = new Slab();
   readonly #routes = new Names();
   readonly #layoutNames = new Names();
   readonly #layouts: (readonly PlanWindow[])[] = [];
-  readonly #accounts: Accounts;
+  readonly #accounts: ShardedMap<AccountRecords>;
   #size = 0;
   #swept = 0;
   #lastRoute: RecordName | undefined;
-  #lastPart: Part | undefined;
+  #lastPart: PlanPart | undefined;
   #lastTag = UNKNOWN;
 
   constructor(maxKeys: number) {
-    this.#accounts = new Accounts(maxKeys);
+    this.#accounts = new ShardedMap(maxKeys);
   }
 
-  /** Records held, over ones that were not swept yet included. */
+  /** Number of records, including those that are over but not swept yet. */
   get size(): number {
     return this.#size;
   }
 
-  /** Records that were over and have left. */
+  /** Number of records that were swept. */
   get swept(): number {
     return this.#swept;
   }
 
-  /** Address of the pair's record if it holds exactly the part's windows, else NOWHERE. */
-  find(account: string, route: RecordName, part: Part): number {
-    // Traffic comes in runs of one route and plan: two comparisons instead of two look-ups by name.
+  /** Address of the pair's record if it has exactly the part's windows, else {@link NOWHERE}. */
+  find(account: string, route: RecordName, part: PlanPart): number {
+    // Requests of one route and plan often follow each other: then two comparisons replace two look-ups by name.
     const tag = route === this.#lastRoute && part === this.#lastPart ? this.#lastTag : this.#tag(route, part);
-    const held = this.#accounts.get(account);
-    // Most accounts have few routes at a time, and the newest record stands first.
-    if (typeof held === 'number' && this.slab.read(held, TAG) === tag) return held;
-    return held === undefined || tag === UNKNOWN ? NOWHERE : this.#search(held, tag);
+    const found = this.#accounts.get(account);
+    // Most accounts have few routes at a time, and the newest record is the first.
+    if (typeof found === 'number' && this.slab.read(found, TAG) === tag) return found;
+    return found === undefined || tag === UNKNOWN ? NOWHERE : this.#search(found, tag);
   }
 
-  /** Address of the pair's record, whatever windows it holds, or NOWHERE. */
+  /** Address of the pair's record, whatever windows it has, or {@link NOWHERE}. */
   findAny(account: string, route: RecordName): number {
     const routeId = this.#routes.find(route);
-    const held = this.#accounts.get(account);
-    if (held === undefined || routeId === UNKNOWN) return NOWHERE;
-    if (typeof held !== 'number') return held.get(routeId) ?? NOWHERE;
-    let address = held;
+    const found = this.#accounts.get(account);
+    if (found === undefined || routeId === UNKNOWN) return NOWHERE;
+    if (typeof found !== 'number') return found.get(routeId) ?? NOWHERE;
+    let address = found;
     while (address !== NOWHERE && this.#routeId(address) !== routeId) address = this.slab.read(address, NEXT);
     return address;
   }
 
-  /** Whether a record holds exactly the part's windows. */
-  holds(address: number, part: Part): boolean {
+  /** Whether a record has exactly the part's windows. */
+  hasLayout(address: number, part: PlanPart): boolean {
     return this.#layoutNames.find(part.layout) === this.#layoutId(address);
   }
 
-  /** The record at an address, which may be {@link NOWHERE}. */
+  /** The record at an address. The address can be {@link NOWHERE}. */
   view(address: number): RecordView {
-    if (address === NOWHERE) return NOTHING;
+    if (address === NOWHERE) return NO_RECORD;
     const windows = this.#windows(address);
     return { windows, counters: this.slab.counters(address, windows.length) };
   }
 
-  /** Adds the pair's record, without any instance yet. The pair must have none. */
-  add(account: string, route: RecordName, part: Part): number {
+  /** Adds a record for a pair that has none. Its windows have no instance yet. Returns its address. */
+  add(account: string, route: RecordName, part: PlanPart): number {
     const { windows } = part;
     const address = this.slab.allocate(windows.length);
     const routeId = this.#routes.acquire(route);
@@ -97,17 +103,16 @@ export class Records {
     return address;
   }
 
-  /** Removes the account's records of which `leaves` says so. */
-  removeWhere(
-    account: string,
-    leaves: (address: number, routeId: number) => boolean,
-    most = Number.POSITIVE_INFINITY,
-  ): number {
-    const held = this.#accounts.get(account);
-    if (held === undefined) return 0;
-    return typeof held === 'number'
-      ? this.#removeLinked(account, held, leaves)
-      : this.#removeMapped(account, held, leaves, most);
+  /**
+   * Deletes the account's records for which `shouldDelete` returns true, and returns how many these were.
+   * @param maxChecked most records to check, if the account has a map
+   */
+  removeWhere(account: string, shouldDelete: ShouldDelete, maxChecked = Number.POSITIVE_INFINITY): number {
+    const found = this.#accounts.get(account);
+    if (found === undefined) return 0;
+    return typeof found === 'number'
+      ? this.#removeLinked(account, found, shouldDelete)
+      : this.#removeMapped(account, found, shouldDelete, maxChecked);
   }
 
   remove(account: string, route: RecordName): void {
@@ -115,29 +120,31 @@ export class Records {
     if (id !== UNKNOWN) this.removeWhere(account, (_, routeId) => routeId === id);
   }
 
-  /** Forgets a route of every account at once; its records leave with the next sweeps. */
+  /** Makes a route of every account unknown at once. The next sweeps delete its records. */
   retireRoute(route: RecordName): void {
     this.#lastRoute = undefined;
     this.#routes.retire(route);
   }
 
-  /** Looks at up to `most` accounts, in an order that goes round: what is over leaves. */
-  sweep(most: number, now: number): void {
-    const leaves = (address: number, routeId: number): boolean =>
+  /**
+   * Checks up to `maxAccounts` accounts, in rounds over all of them, and deletes the records whose windows are over.
+   */
+  sweep(maxAccounts: number, now: number): void {
+    const shouldDelete = (address: number, routeId: number): boolean =>
       this.#routes.isRetired(routeId) || this.#isOver(address, now);
-    // One more than there are, for the end of the round.
-    for (let looks = Math.min(most, this.#size + 1); looks > 0; looks--) {
-      const account = this.#accounts.next();
-      if (account !== undefined) this.#swept += this.removeWhere(account, leaves, SWEPT_OF_ONE_ACCOUNT);
+    // One more than there are, because the end of a round also takes a step.
+    for (let steps = Math.min(maxAccounts, this.#size + 1); steps > 0; steps--) {
+      const account = this.#accounts.nextKey();
+      if (account !== undefined) this.#swept += this.removeWhere(account, shouldDelete, RECORDS_PER_STEP);
     }
   }
 
-  #search(held: Held, tag: number): number {
-    if (typeof held !== 'number') {
-      const address = held.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE;
+  #search(records: AccountRecords, tag: number): number {
+    if (typeof records !== 'number') {
+      const address = records.get(Math.floor(tag / LAYOUTS)) ?? NOWHERE;
       return address !== NOWHERE && this.slab.read(address, TAG) === tag ? address : NOWHERE;
     }
-    let address = held;
+    let address = records;
     while (address !== NOWHERE && this.slab.read(address, TAG) !== tag) address = this.slab.read(address, NEXT);
     return address;
   }
@@ -146,7 +153,7 @@ export class Records {
     return this.#layouts[this.#layoutId(address)] as readonly PlanWindow[];
   }
 
-  #tag(route: RecordName, part: Part): number {
+  #tag(route: RecordName, part: PlanPart): number {
     const routeId = this.#routes.find(route);
     const layoutId = this.#layoutNames.find(part.layout);
     if (routeId === UNKNOWN || layoutId === UNKNOWN) return UNKNOWN;
@@ -157,13 +164,13 @@ export class Records {
   }
 
   #link(account: string, routeId: number, address: number): void {
-    const held = this.#accounts.get(account);
-    if (held === undefined || typeof held === 'number') {
-      this.slab.write(address, NEXT, held ?? NOWHERE);
+    const records = this.#accounts.get(account);
+    if (records === undefined || typeof records === 'number') {
+      this.slab.write(address, NEXT, records ?? NOWHERE);
       const linked = this.#addresses(address);
-      this.#accounts.set(account, linked.length > MOST_LINKED ? this.#byRoute(linked) : address);
+      this.#accounts.set(account, linked.length > MAX_LINKED ? this.#byRoute(linked) : address);
     } else {
-      held.set(routeId, address);
+      records.set(routeId, address);
     }
   }
 
@@ -173,13 +180,13 @@ export class Records {
     return addresses;
   }
 
-  #byRoute(addresses: readonly number[]): ByRoute {
+  #byRoute(addresses: readonly number[]): AddressByRoute {
     return new Map(addresses.map((address) => [this.#routeId(address), address]));
   }
 
-  #removeLinked(account: string, first: number, leaves: (address: number, routeId: number) => boolean): number {
+  #removeLinked(account: string, first: number, shouldDelete: ShouldDelete): number {
     const linked = this.#addresses(first);
-    const staying = linked.filter((address) => !leaves(address, this.#routeId(address)));
+    const staying = linked.filter((address) => !shouldDelete(address, this.#routeId(address)));
     if (staying.length === linked.length) return 0;
     for (const address of linked) if (!staying.includes(address)) this.#release(address);
     for (const [i, address] of staying.entries()) this.slab.write(address, NEXT, staying[i + 1] ?? NOWHERE);
@@ -188,20 +195,15 @@ export class Records {
     return linked.length - staying.length;
   }
 
-  #removeMapped(
-    account: string,
-    byRoute: ByRoute,
-    leaves: (address: number, routeId: number) => boolean,
-    most: number,
-  ): number {
-    const looked = Math.min(most, byRoute.size);
+  #removeMapped(account: string, byRoute: AddressByRoute, shouldDelete: ShouldDelete, maxChecked: number): number {
+    const checked = Math.min(maxChecked, byRoute.size);
     const sizeBefore = byRoute.size;
     const entries = byRoute.entries();
-    for (let i = 0; i < looked; i++) {
+    for (let i = 0; i < checked; i++) {
       const [routeId, address] = (entries.next() as IteratorYieldResult<[number, number]>).value;
       byRoute.delete(routeId);
-      // Whoever stays goes to the back, so that the next steps look at others.
-      if (leaves(address, routeId)) this.#release(address);
+      // A record that stays moves to the end, so that the next steps check others.
+      if (shouldDelete(address, routeId)) this.#release(address);
       else byRoute.set(routeId, address);
     }
     if (byRoute.size === 0) this.#accounts.delete(account);

@@ -1,25 +1,28 @@
 import type { ClaimRecord } from '../../core/claim.ts';
-import type { Claim } from './claim-table.ts';
+import type { ClaimEntry } from './claim-table.ts';
 
-/** What a character takes at most: V8 holds a string in one byte or in two a character, and does not say in which. */
+/** Most bytes per character: V8 stores a string with one or two bytes per character, and does not say which. */
 const BYTES_PER_CHARACTER = 2;
 
-/** The values of results, oldest first: a linked list through the claims themselves, since a Map is slow at giving up its first entry again and again. */
+/**
+ * The stored values of results, oldest first. A linked list through the claims themselves, because a Map is slow at
+ * deleting its first entry again and again.
+ */
 export class KeptResults {
-  #oldest: Claim | undefined;
-  #newest: Claim | undefined;
+  #oldest: ClaimEntry | undefined;
+  #newest: ClaimEntry | undefined;
   #bytes = 0;
 
   get bytes(): number {
     return this.#bytes;
   }
 
-  get oldest(): Claim | undefined {
+  get oldest(): ClaimEntry | undefined {
     return this.#oldest;
   }
 
-  /** Notes the value of a claim that was just completed; one without a value is none of ours. */
-  add(claim: Claim): void {
+  /** Adds a claim that was just completed. Does nothing if its result has no value. */
+  add(claim: ClaimEntry): void {
     const bytes = bytesOf(claim.record);
     if (bytes === 0) return;
     claim.bytes = bytes;
@@ -30,8 +33,8 @@ export class KeptResults {
     this.#bytes += bytes;
   }
 
-  /** Forgets the claim's value here; the record is the caller's affair. */
-  remove(claim: Claim): void {
+  /** Removes the claim from this list. The caller changes the record. */
+  remove(claim: ClaimEntry): void {
     if (claim.bytes === 0) return;
     this.#bytes -= claim.bytes;
     claim.bytes = 0;
@@ -44,7 +47,7 @@ export class KeptResults {
   }
 }
 
-/** Most bytes that the value of a record's result takes. */
+/** Most bytes that the value of a record's result takes in memory. */
 export function bytesOf(record: ClaimRecord): number {
   return (record.result?.value?.length ?? 0) * BYTES_PER_CHARACTER;
 }

@@ -1,10 +1,10 @@
 import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
-import { MARGIN } from './counters.ts';
+import { OVERREAD } from './counters.ts';
 
-/** No record. */
+/** Address of no record. */
 export const NOWHERE = -1;
 
-/** Numbers in front of a record's windows: what it is (route and layout), and the next record of the account. */
+/** The header of a record has two numbers: its tag (route and layout), and the address of the account's next record. */
 export const TAG = 0;
 export const NEXT = 1;
 export const HEADER = 2;
@@ -13,20 +13,21 @@ const CHUNK_BITS = 15;
 const CHUNK_SIZE = 1 << CHUNK_BITS;
 const OFFSET_MASK = CHUNK_SIZE - 1;
 
-/** Most windows that one record can hold. */
+/** Most windows that one record has room for. */
 export const MAX_WINDOWS = Math.floor((CHUNK_SIZE - HEADER) / SLOTS_PER_WINDOW);
 
 /**
- * Records of numbers in large chunks: no object a key, so that a million keys are 150 bytes each and nothing for the garbage collector
- * to visit. Grows a chunk at a time, never by copying; freed records are used again by records of their size.
+ * Records of numbers in large chunks. Without an object per key, a million keys take 150 bytes each and the garbage
+ * collector has nothing to visit. The slab grows by one chunk at a time and never copies. A released record is reused
+ * by the next record of the same size.
  */
 export class Slab {
   readonly #chunks: Float64Array[] = [];
-  /** First free record by number of windows; the others hang on it by NEXT. */
+  /** First free record by number of windows; NEXT of each leads to the next one. */
   readonly #free: number[] = [];
   #end = 0;
 
-  /** The chunk that holds the record; its place in it is {@link offset}. */
+  /** The chunk in which the record is, at the index {@link offset}. */
   chunk(address: number): Float64Array {
     return this.#chunks[address >>> CHUNK_BITS] as Float64Array;
   }
@@ -35,13 +36,16 @@ export class Slab {
     return address & OFFSET_MASK;
   }
 
-  /** The counters of a record of so many windows: the record's own, not a copy. */
+  /** The counters of a record with so many windows. They are the record itself, not a copy. */
   counters(address: number, windows: number): Counters {
     const first = this.offset(address) + HEADER;
     return this.chunk(address).subarray(first, first + windows * SLOTS_PER_WINDOW);
   }
 
-  /** Reads a record's first windows into those from `from` to `to` (excluded); none of no record. */
+  /**
+   * Copies a record's first windows to the windows `from` to `to` (excluded) of `counters`. Does nothing for {@link
+   * NOWHERE}.
+   */
   load(address: number, counters: Counters, from: number, to: number): void {
     if (address === NOWHERE) return;
     const chunk = this.chunk(address);
@@ -49,14 +53,14 @@ export class Slab {
     for (let i = from * SLOTS_PER_WINDOW; i < to * SLOTS_PER_WINDOW; i++) counters[i] = chunk[at++] as number;
   }
 
-  /** The way back of {@link load}. */
+  /** The reverse of {@link load}. */
   save(address: number, counters: Counters, from: number, to: number): void {
     const chunk = this.chunk(address);
     let at = this.offset(address) + HEADER;
     for (let i = from * SLOTS_PER_WINDOW; i < to * SLOTS_PER_WINDOW; i++) chunk[at++] = counters[i] as number;
   }
 
-  /** A number of the header. */
+  /** Reads a number of the header. */
   read(address: number, field: number): number {
     return this.chunk(address)[(address & OFFSET_MASK) + field] as number;
   }
@@ -65,7 +69,7 @@ export class Slab {
     this.chunk(address)[(address & OFFSET_MASK) + field] = value;
   }
 
-  /** A record whose windows have never had an instance; its header is the caller's to fill. */
+  /** Returns the address of a record whose windows have no instance. The caller fills in the header. */
   allocate(windows: number): number {
     const address = this.#reuse(windows) ?? this.#extend(HEADER + windows * SLOTS_PER_WINDOW);
     const first = this.offset(address) + HEADER;
@@ -87,9 +91,9 @@ export class Slab {
 
   #extend(size: number): number {
     let address = this.#end;
-    // A record never crosses the edge of a chunk.
+    // A record never crosses the end of a chunk.
     if (this.offset(address) + size > CHUNK_SIZE) address = (address | OFFSET_MASK) + 1;
-    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(new Float64Array(CHUNK_SIZE + MARGIN));
+    if (address >>> CHUNK_BITS >= this.#chunks.length) this.#chunks.push(new Float64Array(CHUNK_SIZE + OVERREAD));
     this.#end = address + size;
     return address;
   }

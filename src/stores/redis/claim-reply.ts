@@ -1,21 +1,25 @@
 import type { AbandonReply, BeginReply, CompleteReply, HeldReply, KeptResult } from '../../core/claim.ts';
 import type { ClaimView } from '../../core/ports.ts';
 
-/** A reply of `claim.lua`: the server's time in milliseconds, and what it says. */
+/** A reply of `claim.lua`, and the server's time in milliseconds. */
 export interface Timed<Reply> {
   readonly now: number;
   readonly reply: Reply;
 }
 
 /**
- * A text as the server holds it: never '', and no two texts alike. A lone surrogate would reach the server as the same replacement
- * character as any other, so a text that holds one goes as JSON, which escapes it.
+ * Packs a text for the server. The result is never '', and different texts have different results. A lone surrogate
+ * would reach the server as the same replacement character as any other. So a text with one is sent as JSON, which
+ * escapes it.
  */
 export function packText(text: string): string {
   return /\p{Surrogate}/u.test(text) ? `~${JSON.stringify(text)}` : `=${text}`;
 }
 
-/** @throws TypeError like all readers here: a reply is untrusted, and anything but what the script says is refused */
+/**
+ * @throws TypeError like all functions here: a reply is untrusted, and anything that the script cannot return is an
+ * error
+ */
 export function readBeginReply(reply: unknown): Timed<BeginReply> {
   const parts = new Parts(reply);
   switch (parts.word) {
@@ -40,7 +44,7 @@ export function readBeginReply(reply: unknown): Timed<BeginReply> {
   }
 }
 
-/** Of `extend` and `dispatch`. */
+/** Reads the reply to `extend` or `dispatch`. */
 export function readHeldReply(reply: unknown): Timed<HeldReply> {
   const parts = new Parts(reply);
   if (parts.word === 'ok' || parts.word === 'lost') return parts.end({ kind: parts.word });
@@ -88,7 +92,7 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
 
 const DECODER = /* @__PURE__ */ new TextDecoder();
 
-/** The parts of one reply, read from left to right. */
+/** Reads the parts of one reply from left to right. */
 class Parts {
   readonly #parts: readonly unknown[];
   readonly #now: number;
@@ -110,10 +114,11 @@ class Parts {
     throw unexpected();
   }
 
-  integer(least: number): number {
+  /** A safe integer of at least `min`. */
+  integer(min: number): number {
     const text = this.text();
     const number = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (!Number.isSafeInteger(number) || number < least) throw unexpected();
+    if (!Number.isSafeInteger(number) || number < min) throw unexpected();
     return number;
   }
 
@@ -123,7 +128,7 @@ class Parts {
     return text === '1';
   }
 
-  /** What {@link packText} made. */
+  /** A text that {@link packText} packed. */
   packed(): string {
     return unpack(this.text());
   }
@@ -143,7 +148,7 @@ class Parts {
     if (this.text() !== '' || this.text() !== '') throw unexpected();
   }
 
-  /** What was read, if nothing is left over. */
+  /** Returns the reply, if all parts have been read. */
   end<Reply>(reply: Reply): Timed<Reply> {
     if (this.#next !== this.#parts.length) throw unexpected();
     return { now: this.#now, reply };
@@ -167,7 +172,7 @@ function parse(json: string): unknown {
   }
 }
 
-/** The reply is not shown: it may hold somebody's kept answer. */
+/** The message does not show the reply, because it can have a client's stored response. */
 function unexpected(): TypeError {
   return new TypeError('unexpected reply of Redis to a command on a claim');
 }

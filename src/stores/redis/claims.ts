@@ -13,7 +13,8 @@ import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { isHeadgateError, OptionError, StoreUnavailableError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
-import { Guard } from '../shared/guard.ts';
+import { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import { ClaimBatcher, type PendingCommand } from './claim-batcher.ts';
 import {
   packText,
   readAbandonReply,
@@ -23,8 +24,8 @@ import {
   readInspectReply,
   type Timed,
 } from './claim-reply.ts';
-import { ClaimTurn, type Job } from './claim-turn.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
+import { foreignRecord, isHarmless } from './errors.ts';
 import { claimKey } from './keys.ts';
 import claimSource from './lua/claim.lua';
 import { checkInteger, checkPrefix } from './options.ts';
@@ -34,41 +35,43 @@ import { ServerTime, serverOf } from './server-time.ts';
 /** Options of {@link createRedisClaimStore}. */
 export interface RedisClaimStoreOptions {
   /**
-   * In front of every key, so that several gateways can share a server without meeting. A limiter's store may have the same one.
+   * Start of every key, so that several gateways can share a server. A limiter's store can have the same prefix.
    * @default 'headgate'
    */
   readonly prefix?: string;
   /**
-   * Longest wait for one answer, in milliseconds; past it `StoreTimeoutError`. The command may still land, which is harmless: see docs/claims.md.
+   * Longest wait for an answer, in milliseconds. After it the call throws `StoreTimeoutError`. The command may still be
+   * executed, which is harmless: see docs/claims.md.
    * @default 250
    */
   readonly deadlineMs?: number;
-  /** Hears of every call that failed, for a log. */
+  /** Called with the error of every call that failed, for a log. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
-   * For tests: time in integer milliseconds instead of the server's own.
+   * For tests: a clock that returns integer milliseconds, instead of the server's clock.
    * @default the server's clock
    */
   readonly clock?: Clock | undefined;
 }
 
-/** What an operator sees of a Redis claim store, since its start. */
+/** Figures of a Redis claim store since its start, for operators. */
 export interface RedisClaimStoreStats {
-  /** Commands sent. */
+  /** Commands that were sent. */
   readonly calls: number;
-  /** Commands given up at their deadline, and those of them that were answered after all. */
+  /** Commands that were given up at the deadline. */
   readonly timeouts: number;
-  /** Answers that came after their command had been given up: counted in `timeouts` before. */
+  /** Answers that arrived after the deadline. Their commands are also counted in `timeouts`. */
   readonly late: number;
-  /** Claims refused by the server because their `begin`, which carried a deadline, came past it. */
+  /** `begin` commands that did nothing, because they reached the server after the deadline that they carry. */
   readonly lateBegins: number;
-  /** `open`: Redis is taken for away, and asked again twice a second. */
+  /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
   readonly breaker: 'closed' | 'open' | 'half-open';
 }
 
 /**
- * A {@link ClaimStore} in Redis or Redis Cluster, shared by any number of processes. Its methods throw `StoreTimeoutError`, or
- * `StoreUnavailableError` with the reason as its cause; either way the command may have been carried out.
+ * A {@link ClaimStore} in Redis or Redis Cluster, which any number of processes can share. Its methods throw
+ * `StoreTimeoutError`, or `StoreUnavailableError` with the reason as its cause. The command may have been executed
+ * anyway.
  */
 export interface RedisClaimStore extends ClaimStore {
   begin(id: ClaimId, command: BeginCommand): Promise<BeginReply>;
@@ -77,16 +80,16 @@ export interface RedisClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
-  /** Its figures, as they are now. */
+  /** Returns the current figures. */
   stats(): RedisClaimStoreStats;
 }
 
 const script = /* @__PURE__ */ createScript(claimSource);
 
 /**
- * Claims in Redis: one hash an idempotency key, one atomic script and one round trip a command, by the server's own clock.
- * Commands of one turn of the event loop travel together.
- * The client stays yours: the store never connects, configures or closes it.
+ * Creates a claim store in Redis. It has one hash per idempotency key. A command is one atomic script and one round
+ * trip, and uses the server's clock. Commands of one turn of the event loop are sent together. The store never
+ * connects, configures or closes the client.
  * @throws OptionError
  */
 export function createRedisClaimStore(client: RedisClient, options: RedisClaimStoreOptions = {}): RedisClaimStore {
@@ -96,26 +99,26 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   const { prefix = 'headgate', deadlineMs = 250, onError, clock } = options;
   checkPrefix(prefix);
   checkInteger('deadlineMs', deadlineMs, 1);
-  const guard = new Guard({ deadlineMs, isReady: commands.isReady, onError });
-  return new Store({ client, commands, guard, prefix, deadlineMs, clock, onError });
+  const breaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError });
+  return new RedisClaims({ client, commands, breaker, prefix, deadlineMs, clock, onError });
 }
 
-/** What a store is made of. */
+/** The parts of a store. */
 interface Parts {
   readonly client: RedisClient;
   readonly commands: Commands;
-  readonly guard: Guard;
+  readonly breaker: CircuitBreaker;
   readonly prefix: string;
   readonly deadlineMs: number;
   readonly clock: Clock | undefined;
   readonly onError: ((error: unknown) => void) | undefined;
 }
 
-class Store implements RedisClaimStore {
+class RedisClaims implements RedisClaimStore {
   readonly synchronous = false;
   readonly #parts: Parts;
   readonly #serverTime = new ServerTime();
-  readonly #turn: ClaimTurn;
+  readonly #batcher: ClaimBatcher;
   #calls = 0;
   #timeouts = 0;
   #late = 0;
@@ -123,107 +126,113 @@ class Store implements RedisClaimStore {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#turn = new ClaimTurn({ alone: parts.commands.isCluster, send: (jobs) => void this.#send(jobs) });
+    this.#batcher = new ClaimBatcher({
+      oneCommandPerCall: parts.commands.isCluster,
+      send: (pending) => void this.#send(pending),
+    });
   }
 
   begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
     const key = this.#key(id);
     const deadline = command.deadline ?? (command.dispatch ? this.#deadline(key) : undefined);
-    // A mark without a deadline could land after the claim was given up: an orphan that nobody caused.
-    const marks = command.dispatch && deadline !== undefined;
+    // A command without a deadline could dispatch after its sender has given it up. That would leave an orphan.
+    const dispatches = command.dispatch && deadline !== undefined;
     const args = [
-      ...common('begin', command),
+      ...argsOf('begin', command),
       String(command.leaseMs),
       command.onOrphan,
-      marks ? '1' : '0',
+      dispatches ? '1' : '0',
       deadline === undefined ? '' : String(deadline),
     ];
-    return this.#ask(key, args, readBeginReply);
+    return this.#run(key, args, readBeginReply);
   }
 
   extend(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
-    const args = [...common('extend', command), String(command.leaseMs), String(command.generation)];
-    return this.#ask(this.#key(id), args, readHeldReply);
+    const args = [...argsOf('extend', command), String(command.leaseMs), String(command.generation)];
+    return this.#run(this.#key(id), args, readHeldReply);
   }
 
   dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
-    const args = [...common('dispatch', command), String(command.leaseMs), String(command.generation)];
-    return this.#ask(this.#key(id), args, readHeldReply);
+    const args = [...argsOf('dispatch', command), String(command.leaseMs), String(command.generation)];
+    return this.#run(this.#key(id), args, readHeldReply);
   }
 
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
     const { status, value } = command.result;
-    const args = [...common('complete', command), packText(status), value === undefined ? '' : packText(value)];
-    return this.#ask(this.#key(id), args, readCompleteReply);
+    const args = [...argsOf('complete', command), packText(status), value === undefined ? '' : packText(value)];
+    return this.#run(this.#key(id), args, readCompleteReply);
   }
 
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
     const { generation } = command;
-    const args = [...common('abandon', command), generation === undefined ? '' : String(generation)];
-    return this.#ask(this.#key(id), args, readAbandonReply);
+    const args = [...argsOf('abandon', command), generation === undefined ? '' : String(generation)];
+    return this.#run(this.#key(id), args, readAbandonReply);
   }
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
-    return this.#ask(this.#key(id), ['inspect'], readInspectReply);
+    return this.#run(this.#key(id), ['inspect'], readInspectReply);
   }
 
   stats(): RedisClaimStoreStats {
-    const { guard } = this.#parts;
+    const { breaker } = this.#parts;
     return {
       calls: this.#calls,
       timeouts: this.#timeouts,
       late: this.#late,
       lateBegins: this.#lateBegins,
-      breaker: guard.state,
+      breaker: breaker.state,
     };
   }
 
-  #ask<Reply>(key: string, args: readonly string[], read: (reply: unknown) => Timed<Reply>): Promise<Reply> {
+  #run<Reply>(key: string, args: readonly string[], read: (reply: unknown) => Timed<Reply>): Promise<Reply> {
     this.#calls++;
     return new Promise((resolve, reject) => {
       const settle = (answer: unknown): void => {
-        const { now, reply } = readOf(key, read, answer);
+        const { now, reply } = readAnswer(key, read, answer);
         this.#serverTime.report(serverOf(this.#parts.client, key), now, monotonicClock.now());
-        // Counted where it is read, since nobody waits any more for most of them.
+        // Counted here, because the senders of most late commands do not wait any more.
         if ((reply as { readonly kind?: unknown } | undefined)?.kind === 'late') this.#lateBegins++;
         resolve(reply);
       };
-      this.#turn.add({ key, args, settle, reject });
+      this.#batcher.add({ key, args, settle, reject });
     });
   }
 
-  /** What fails as a whole fails for each: all that is known is that each may have been carried out. */
-  async #send(jobs: readonly Job[]): Promise<void> {
-    const { commands, guard, clock } = this.#parts;
-    const keys = jobs.map(({ key }) => key);
+  /** Sends commands in one call. If the call fails, all of them fail, because each of them may have been executed. */
+  async #send(pending: readonly PendingCommand[]): Promise<void> {
+    const { commands, breaker, clock } = this.#parts;
+    const keys = pending.map(({ key }) => key);
     const args = [clock === undefined ? '' : String(clock.now())];
-    for (const job of jobs) args.push(...job.args);
+    for (const command of pending) args.push(...command.args);
     let givenUp = false;
     try {
-      await guard.run(async () => {
+      await breaker.run(async () => {
         const answer = await script.run(commands, keys, args);
-        if (givenUp) this.#late += jobs.length;
-        const [only] = jobs;
-        if (jobs.length === 1) only?.settle(answer);
-        else this.#dealOut(jobs, answer);
+        if (givenUp) this.#late += pending.length;
+        const [only] = pending;
+        if (pending.length === 1) only?.settle(answer);
+        else this.#settleAll(pending, answer);
       });
     } catch (error) {
       if (isHeadgateError(error, 'store_timeout')) {
         givenUp = true;
-        this.#timeouts += jobs.length;
+        this.#timeouts += pending.length;
       }
-      for (const { reject } of jobs) reject(error);
+      for (const { reject } of pending) reject(error);
     }
   }
 
-  /** An answer of its own that makes no sense, or is a fault of the record, is that one's failure alone. */
-  #dealOut(jobs: readonly Job[], answer: unknown): void {
-    if (!Array.isArray(answer) || answer.length !== jobs.length + 1) throw new TypeError('unexpected reply of Redis');
+  /**
+   * Gives each command its part of the answer. An invalid part, or a record that headgate did not write, fails alone.
+   */
+  #settleAll(pending: readonly PendingCommand[], answer: unknown): void {
+    if (!Array.isArray(answer) || answer.length !== pending.length + 1)
+      throw new TypeError('unexpected reply of Redis');
     const [now, ...answers]: unknown[] = answer;
-    for (const [i, { key, settle, reject }] of jobs.entries()) {
+    for (const [i, { key, settle, reject }] of pending.entries()) {
       try {
         const own = answers[i];
-        if (Array.isArray(own) && own.length === 0) throw new Error(`the record ${key} is not one of headgate's`);
+        if (Array.isArray(own) && own.length === 0) throw foreignRecord(key);
         settle(Array.isArray(own) ? [now, ...own] : own);
       } catch (error) {
         this.#parts.onError?.(error);
@@ -232,7 +241,7 @@ class Store implements RedisClaimStore {
     }
   }
 
-  /** When this process will have given a command up that it sends now, in the time of the key's server; undefined where that is not known. */
+  /** When this process gives up a command that it sends now, on the clock of the key's server; undefined if unknown. */
   #deadline(key: string): number | undefined {
     const { client, deadlineMs, clock } = this.#parts;
     if (clock !== undefined) return clock.now() + deadlineMs;
@@ -244,13 +253,13 @@ class Store implements RedisClaimStore {
   }
 }
 
-/** What every command but `inspect` says. */
-function common(name: string, { token, fingerprint, retentionMs }: ClaimCommand): string[] {
+/** The first arguments of every command except `inspect`. */
+function argsOf(name: string, { token, fingerprint, retentionMs }: ClaimCommand): string[] {
   return [name, packText(token), packText(fingerprint), String(retentionMs)];
 }
 
-/** An answer that makes no sense is a failure like any other, and says of which key. */
-function readOf<Reply>(key: string, read: (reply: unknown) => Timed<Reply>, answer: unknown): Timed<Reply> {
+/** Reads an answer. The error for an invalid one names the key. */
+function readAnswer<Reply>(key: string, read: (reply: unknown) => Timed<Reply>, answer: unknown): Timed<Reply> {
   try {
     return read(answer);
   } catch (error) {

@@ -1,18 +1,18 @@
 import { glob } from './keys.ts';
 
-/** What the store asks of ioredis 5 or 6, and of its Cluster. Structural: no client is imported. */
+/** The methods of ioredis 5 or 6, and of its Cluster, that the stores use. The package itself is not imported. */
 export interface IoredisClient {
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
   eval(source: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>;
   scan(cursor: string, ...options: ['MATCH', string, 'COUNT', string]): Promise<[cursor: string, keys: string[]]>;
   unlink(key: string): Promise<unknown>;
-  /** Of which `keyPrefix` stands in front of every key, but of none that SCAN matches and finds. */
+  /** ioredis puts `keyPrefix` in front of every key, except for the pattern and the results of SCAN. */
   readonly options?: { readonly keyPrefix?: string | undefined };
-  /** `ready`, or `wait` for one that connects with its first command. */
+  /** `ready`; or `wait`, if the client connects with its first command. */
   readonly status?: string;
 }
 
-/** The nodes of ioredis' Cluster. */
+/** The method of ioredis' Cluster that lists the nodes. */
 export interface IoredisCluster {
   nodes(role: 'master'): IoredisClient[];
 }
@@ -22,9 +22,9 @@ interface NodeRedisArguments {
   readonly arguments: string[];
 }
 
-/** What the store asks of node-redis 5 or 6. */
+/** The methods of node-redis 5 or 6 that the stores use. */
 export interface NodeRedisClient {
-  /** The same client, giving strings as bytes. */
+  /** Returns the same client with another mapping of reply types. */
   withTypeMapping(mapping: Record<number, unknown>): Pick<NodeRedisClient, 'evalSha' | 'eval'>;
   evalSha(sha1: string, options: NodeRedisArguments): Promise<unknown>;
   eval(source: string, options: NodeRedisArguments): Promise<unknown>;
@@ -36,49 +36,49 @@ export interface NodeRedisClient {
   ): Promise<{ cursor: string | number; keys: string[] }>;
 }
 
-/** The nodes of node-redis' cluster. */
+/** The nodes of a node-redis cluster. */
 export interface NodeRedisCluster {
   readonly masters: readonly object[];
   nodeClient(node: object): Promise<NodeRedisClient> | NodeRedisClient;
 }
 
-/** A connected client. The store never connects, closes or configures it. */
+/** A connected client. The stores never connect, close or configure it. */
 export type RedisClient = IoredisClient | NodeRedisClient;
 
-/** The few commands of the store, in one shape for every client. */
+/** The commands that the stores use, in one form for every client. */
 export interface Commands {
   /** Whether a script can touch keys of one hash slot only. */
   readonly isCluster: boolean;
-  /** Whether a command would be sent now rather than queued. */
+  /** Whether the client would send a command now, and not queue it. */
   isReady(): boolean;
-  /** Strings of the reply are bytes. */
+  /** Strings in the reply are bytes. */
   evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
-  /** Likewise. */
+  /** Strings in the reply are bytes. */
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
-  /** Keys that match, of every master, a page at a time. */
+  /** Lists the matching keys of every master, page by page. */
   scan(pattern: string): AsyncIterable<readonly string[]>;
 }
 
-const PAGE = 1_000;
-/** The type of strings in the Redis protocol, `$`: node-redis names its types by their first byte. */
+const KEYS_PER_PAGE = 1_000;
+/** node-redis identifies the types of the Redis protocol by their first byte. This is `$`, the type of strings. */
 const BLOB_STRING = 0x24;
 
-/** Tells clients apart by a method that they have: a constructor's name is gone after minifying, and wrong for a subclass. */
+/** Detects the client by its methods, because the name of its class changes in a minified build and in a subclass. */
 export function commandsOf(client: RedisClient): Commands | undefined {
-  if (hasMethod(client, 'evalshaBuffer')) return ofIoredis(client as IoredisClient);
-  if (hasMethod(client, 'evalSha')) return ofNodeRedis(client as NodeRedisClient);
+  if (hasMethod(client, 'evalshaBuffer')) return fromIoredis(client as IoredisClient);
+  if (hasMethod(client, 'evalSha')) return fromNodeRedis(client as NodeRedisClient);
   return undefined;
 }
 
-/** ioredis has these beside every command, unknown to its types: strings of the reply are bytes. */
-interface InBytes {
+/** Methods of ioredis that its types do not have. Strings in their replies are bytes. */
+interface BufferMethods {
   evalshaBuffer: IoredisClient['evalsha'];
   evalBuffer: IoredisClient['eval'];
 }
 
-function ofIoredis(client: IoredisClient): Commands {
-  const inBytes = client as unknown as InBytes;
+function fromIoredis(client: IoredisClient): Commands {
+  const inBytes = client as unknown as BufferMethods;
   const keyPrefix = client.options?.keyPrefix ?? '';
   return {
     isCluster: hasMethod(client, 'nodes'),
@@ -91,7 +91,13 @@ function ofIoredis(client: IoredisClient): Commands {
       for (const node of nodes) {
         let cursor = '0';
         do {
-          const [next, keys] = await node.scan(cursor, 'MATCH', glob(keyPrefix) + pattern, 'COUNT', String(PAGE));
+          const [next, keys] = await node.scan(
+            cursor,
+            'MATCH',
+            glob(keyPrefix) + pattern,
+            'COUNT',
+            String(KEYS_PER_PAGE),
+          );
           cursor = next;
           yield keys.map((key) => key.slice(keyPrefix.length));
         } while (cursor !== '0');
@@ -100,7 +106,7 @@ function ofIoredis(client: IoredisClient): Commands {
   };
 }
 
-function ofNodeRedis(client: NodeRedisClient): Commands {
+function fromNodeRedis(client: NodeRedisClient): Commands {
   const inBytes = client.withTypeMapping({ [BLOB_STRING]: Buffer });
   return {
     isCluster: hasMethod(client, 'nodeClient'),
@@ -116,7 +122,7 @@ function ofNodeRedis(client: NodeRedisClient): Commands {
       for (const node of nodes) {
         let cursor = '0';
         do {
-          const page = await (node as Required<NodeRedisClient>).scan(cursor, { MATCH: pattern, COUNT: PAGE });
+          const page = await (node as Required<NodeRedisClient>).scan(cursor, { MATCH: pattern, COUNT: KEYS_PER_PAGE });
           cursor = String(page.cursor);
           yield page.keys;
         } while (cursor !== '0');

@@ -3,18 +3,18 @@ import { Decision } from '../../core/decision.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { Counters } from '../../core/window.ts';
 
-/** A rejection that is certain until a moment: a rolling fixed window that is full stays full until it ends (S20). */
+/** A rejection that is certain until a known time, because a full window stays full until it ends (S20). */
 interface Denial {
   readonly plan: Plan;
   readonly decidedAt: number;
   readonly rejectedBy: number;
   readonly counters: Counters;
-  /** On this process's clock, when the answer came: two clocks are never compared, only their running. */
-  readonly heardAt: number;
+  /** When the reply arrived, on this process's clock. Times of two clocks are never compared, only elapsed times. */
+  readonly receivedAt: number;
   readonly until: number;
 }
 
-/** Left in a rejection's place: answers to checks that were sent before `forgottenAt` were already out of date when they came. */
+/** Replaces a rejection that was forgotten. Replies to checks that were sent before `forgottenAt` are out of date. */
 interface Forgotten {
   readonly forgottenAt: number;
 }
@@ -25,7 +25,10 @@ export interface DenialsOptions {
   readonly maxKeys: number;
 }
 
-/** Rejections that need not be asked again. Bounded; what is over leaves when it is met or when its place is needed, so nothing is ever scanned. */
+/**
+ * Rejections that can be repeated without asking Redis. Bounded. Expired ones are deleted when they are found, or when
+ * room is needed.
+ */
 export class Denials {
   readonly #byPair: LRUCache<string, Denial | Forgotten>;
   readonly #maxMs: number;
@@ -37,12 +40,12 @@ export class Denials {
     this.#byPair = new LRUCache({ max: maxKeys });
   }
 
-  /** Decisions that were answered here. */
+  /** Number of decisions that were made here. */
   get hits(): number {
     return this.#hits;
   }
 
-  /** The rejection as it stands at `now` on this process's clock, or undefined. */
+  /** Returns the rejection as it is at `now` (on this process's clock), or undefined. */
   get(key: string, account: string, route: string, plan: Plan, cost: number, now: number): Decision | undefined {
     const denial = this.#byPair.get(key);
     if (denial === undefined || 'forgottenAt' in denial) return undefined;
@@ -50,39 +53,40 @@ export class Denials {
       this.#byPair.delete(key);
       return undefined;
     }
-    // Another plan may have another max (S10).
+    // Another plan can have another max (S10).
     if (denial.plan !== plan) return undefined;
     this.#hits++;
-    // The server decided between the sending and the hearing: by the later one, the wait that is shown is never too short (S7).
-    const decidedAt = denial.decidedAt + Math.floor(now - denial.heardAt);
+    // The server decided between sending and receiving. Counting from the later one, the wait shown is never too short
+    // (S7).
+    const decidedAt = denial.decidedAt + Math.floor(now - denial.receivedAt);
     return new Decision(account, route, plan, cost, decidedAt, denial.rejectedBy, denial.counters);
   }
 
-  /** @param sentAt when the check was sent and `heardAt` when its answer came, on this process's clock */
+  /** @param sentAt when the check was sent, on this process's clock; `receivedAt` is when its reply arrived */
   remember(
     key: string,
     decision: Decision,
     rejectedBy: number,
     counters: Counters,
     sentAt: number,
-    heardAt: number,
+    receivedAt: number,
   ): void {
     const { shown, plan, decidedAt } = decision;
-    // With something left in the window, a request of a lower cost could still fit.
+    // If the window has room left, a request with a lower cost could still fit.
     if (this.#maxMs === 0 || shown === undefined || shown.remaining > 0) return;
     if (sentAt <= this.#clearedAt) return;
     const known = this.#byPair.peek(key);
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
     const until = sentAt + Math.min(shown.resetMs, this.#maxMs);
-    this.#byPair.set(key, { plan, decidedAt, rejectedBy, counters, heardAt, until });
+    this.#byPair.set(key, { plan, decidedAt, rejectedBy, counters, receivedAt, until });
   }
 
-  /** Forgets a rejection, and the answers still on their way to checks that were sent until `now`. */
+  /** Forgets a rejection, and ignores the replies to checks that were sent until `now`. */
   forget(key: string, now: number): void {
     this.#byPair.set(key, { forgottenAt: now });
   }
 
-  /** Forgets all, likewise. */
+  /** Forgets all rejections, and ignores the replies to checks that were sent until `now`. */
   clear(now: number): void {
     this.#byPair.clear();
     this.#clearedAt = now;

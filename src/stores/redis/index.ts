@@ -1,5 +1,5 @@
 /**
- * Stores that several processes share, in Redis, Redis Cluster or Valkey.
+ * Stores in Redis, Redis Cluster or Valkey, which several processes can share.
  * @module headgate/redis
  */
 

@@ -1,18 +1,27 @@
-/** What may have to be escaped; half of a whole pair of surrogates need not be. */
+/** Characters that can need escaping. Surrogates that form a pair do not. */
 const TO_ESCAPE = /[%}\ud800-\udfff]/;
 
-/** Names the records of one prefix. Two different pairs never have one name, and an account's records always share a hash slot. */
+/**
+ * Names of the records of one prefix. Different pairs have different names, and an account's records share a hash slot.
+ */
 export interface KeyNames {
-  /** The record of an (account, route); without a route, the one that the account's routes share. */
+  /** Name of the record of an (account, route); without a route, of the record that the account's routes share. */
   record(account: string, route?: string): string;
-  /** A pattern for SCAN that matches records of an account, of a route, or of all; the names are to be checked with {@link KeyNames.parse}. */
+  /**
+   * A pattern for SCAN that matches the records of an account, or all records. It can match other keys as well: check
+   * the names with {@link KeyNames.parse}.
+   */
   pattern(account?: string): string;
-  /** The escaped account and route of a record's name; undefined for a name that is none of ours. */
+  /** The escaped account and route of a record's name; undefined if headgate does not use such a name. */
   parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
+  /** Escapes an account or a route. */
   escape(text: string): string;
 }
 
-/** `headgate:{acc_1}:r:POST /api/v1/emails`: the account stands in braces, since a cluster places a key by what is in them. */
+/**
+ * `headgate:{acc_1}:r:POST /api/v1/emails`. The account is in braces, because a cluster chooses the slot by the text in
+ * them.
+ */
 export function createKeyNames(prefix: string): KeyNames {
   const start = `${prefix}:{`;
   return {
@@ -33,8 +42,8 @@ export function createKeyNames(prefix: string): KeyNames {
 }
 
 /**
- * A closing brace would end the hash tag early, an empty tag would be none, and a lone surrogate would reach the server as the same
- * replacement character as any other: all three are written so that no other text is written alike.
+ * A closing brace would end the hash tag early, and an empty tag would not be one. A lone surrogate would reach the
+ * server as the same replacement character as any other. All three are escaped, so that different texts stay different.
  */
 function escapeName(text: string): string {
   if (text === '') return '%';
@@ -42,16 +51,17 @@ function escapeName(text: string): string {
   return text.replace(/[%}]|\p{Surrogate}/gu, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** The text as a pattern that matches it alone. */
+/** Returns a pattern that matches only this text. */
 export function glob(text: string): string {
   return text.replace(/[*?[\]\\^]/g, '\\$&');
 }
 
 /**
- * `headgate:claim:{app_1:order-17}`, the record of an idempotency key: all of the pair stands in the braces, so that claims spread over a
- * cluster. It ends with a brace and a limiter's names never do, so no two prefixes make them meet.
+ * Name of the record of an idempotency key: `headgate:claim:{app_1:order-17}`. Scope and key are both in the braces, so
+ * that claims spread over a cluster. The name ends with a brace. A limiter's names never do, so the two differ for all
+ * prefixes.
  */
 export function claimKey(prefix: string, scope: string, key: string): string {
-  // The first colon in the braces is the one between the two.
+  // Colons of the scope are escaped, so the first colon in the braces ends the scope.
   return `${prefix}:claim:{${escapeName(scope).replaceAll(':', '%003a')}:${escapeName(key)}}`;
 }

@@ -1,18 +1,20 @@
 import type { Plan, PlanWindow } from '../../core/plan.ts';
 
-/** How a plan's windows stand in records, and what the scripts are told of them: the same strings at every call. */
+/**
+ * How the windows of a plan are stored in records, as the scripts' arguments. They are the same strings in every call.
+ */
 export interface Layout {
-  /** How many windows stand in the first record. */
+  /** How many windows are in the record of the (account, route). */
   readonly ownWindows: number;
-  /** What the list of `consume.lua` has behind the cost, its end included. */
+  /** ARGV[2] of `consume.lua` after the cost. */
   readonly listEnd: string;
-  /** Its arguments that say how the plan's windows stand in records. */
+  /** ARGV[3..] of `consume.lua`: head and layout of each record. */
   readonly heads: readonly string[];
 }
 
 const layouts = new WeakMap<Plan, Layout>();
 
-/** The layout of a plan; plans are shared, so each is laid out once. */
+/** Returns the layout of a plan. It is created once per plan, because plans are shared. */
 export function layoutOf(plan: Plan): Layout {
   let layout = layouts.get(plan);
   if (layout === undefined) {
@@ -22,7 +24,7 @@ export function layoutOf(plan: Plan): Layout {
   return layout;
 }
 
-/** A window's name in a record's head; it is what identifies a window (S10). */
+/** A window's name in the head of a record. It has what identifies a window (S10). */
 export function windowName({ limit, durationMs }: Pick<PlanWindow, 'limit' | 'durationMs'>): string {
   return `${limit === 'route' ? 'r' : 'a'}${durationMs}`;
 }

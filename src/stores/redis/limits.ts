@@ -1,14 +1,30 @@
+/*
+ * Why the rule is applied twice.
+ *
+ * `lua/consume.lua` decides in Redis and charges there, because reading, deciding and writing must be one atomic step.
+ * Then TypeScript applies the same rule again, to the counters in the script's reply. The reason is coalescing:
+ *
+ * 1. Equal requests of one turn of the event loop (same account, route, plan and cost) are sent as one number. So a
+ *    burst on one account costs one script call with few arguments. The script charges as many requests as fit.
+ * 2. The reply is small as well: the server's time, and the counters as they were before these requests.
+ * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
+ *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.
+ *
+ * Both sides come to the same result, because they have the same counters, time and plan, and all numbers are safe
+ * integers. The suites in headgate/testing check this.
+ */
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../core/ports.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
+import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { createFailover, type Failover } from '../shared/failover.ts';
-import { Guard } from '../shared/guard.ts';
-import { type Check, type Group, Turn } from '../shared/turn.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Denials } from './denials.ts';
+import { foreignRecord, isHarmless, isSlotMoving } from './errors.ts';
 import { createKeyNames, type KeyNames } from './keys.ts';
 import { layoutOf, windowName } from './layout.ts';
 import consumeSource from './lua/consume.lua';
@@ -19,27 +35,27 @@ import { createScript } from './script.ts';
 
 export type { RedisStoreOptions } from './options.ts';
 
-/** What an operator sees of a Redis store, since its start. */
+/** Figures of a Redis store since its start, for operators. */
 export interface RedisStoreStats {
-  /** Script calls that travelled. */
+  /** Script calls that were sent. */
   readonly calls: number;
-  /** Decisions that travelled with another one's call. */
+  /** Decisions that shared the script call of another one. */
   readonly coalesced: number;
-  /** Rejections answered here (S20). */
+  /** Rejections that were repeated without asking Redis (S20). */
   readonly localRejections: number;
-  /** Calls given up at their deadline, and those of them whose command was answered after all. */
+  /** Calls that were given up at the deadline. */
   readonly timeouts: number;
-  /** Answers that came after their command had been given up: counted in `timeouts` before. */
+  /** Answers that arrived after the deadline. Their calls are also counted in `timeouts`. */
   readonly late: number;
-  /** Decisions of `onStoreFailure`. */
+  /** Decisions that `onStoreFailure` made. */
   readonly degraded: number;
-  /** `open`: Redis is taken for away, and asked again twice a second. */
+  /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
   readonly breaker: 'closed' | 'open' | 'half-open';
 }
 
-/** A {@link LimitStore} in Redis or Redis Cluster, shared by any number of processes. */
+/** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
-  /** Its figures, as they are now. */
+  /** Returns the current figures. */
   stats(): RedisStoreStats;
 }
 
@@ -47,8 +63,8 @@ const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const refundScript = /* @__PURE__ */ createScript(refundSource);
 
 /**
- * Counters in Redis: one string per (account, route), one atomic script and one round trip a decision, however many windows.
- * The client stays yours: the store never connects, configures or closes it.
+ * Creates a store in Redis. It has one string per (account, route). A decision is one atomic script and one round trip,
+ * whatever the number of windows. The store never connects, configures or closes the client.
  * @throws OptionError
  */
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
@@ -56,10 +72,10 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
     fillOptions(options);
   const commands = commandsOf(client);
   if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
-  return new Store({
+  return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),
-    guard: new Guard({ deadlineMs, isReady: commands.isReady, onError }),
+    breaker: new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError }),
     failover: createFailover(onStoreFailure, localMaxKeys),
     denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
     onError,
@@ -67,55 +83,57 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
   });
 }
 
-/** What a store is made of. */
+/** The parts of a store. */
 interface Parts {
   readonly commands: Commands;
   readonly names: KeyNames;
-  readonly guard: Guard;
+  readonly breaker: CircuitBreaker;
   readonly failover: Failover;
   readonly denials: Denials;
   readonly onError: ((error: unknown) => void) | undefined;
   readonly clock: Clock | undefined;
 }
 
-class Store implements RedisStore {
+class RedisLimitStore implements RedisStore {
   readonly synchronous = false;
   readonly #parts: Parts;
-  readonly #turn: Turn;
+  readonly #batcher: CheckBatcher;
   #calls = 0;
   #coalesced = 0;
   #degraded = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#turn = new Turn({
-      oneAccountAGroup: parts.commands.isCluster,
-      send: (groups) => {
-        for (const group of groups) void this.#decide(group);
+    this.#batcher = new CheckBatcher({
+      // A script in a cluster can only touch keys of one slot, and only keys of one account are sure to share a slot.
+      oneAccountPerBatch: parts.commands.isCluster,
+      send: (batches) => {
+        for (const batch of batches) void this.#decide(batch);
       },
     });
   }
 
   consume(account: string, route: string, plan: Plan, cost: number): Decision | Promise<Decision> {
-    // Not limited: nothing to ask.
+    // The request is not limited.
     if (plan.windows.length === 0) return new Decision(account, route, plan, cost, monotonicClock.now(), FITS, []);
     const name = this.#parts.names.record(account, route);
     const denied = this.#parts.denials.get(name, account, route, plan, cost, monotonicClock.now());
-    return denied ?? this.#turn.add({ keys: this.#keysOf(name, account, plan), account, route, plan, cost });
+    return denied ?? this.#batcher.add({ keys: this.#keysOf(name, account, plan), account, route, plan, cost });
   }
 
   async peek(account: string, route: string, plan: Plan): Promise<readonly WindowStatus[]> {
     if (plan.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
+    // No request waits for this check, so the script charges nothing.
     const check = { keys: this.#keysOf(name, account, plan), account, route, waiting: [] };
-    const { now, checks } = await this.#ask({ plan, cost: 1, checks: [check], place: 0 });
+    const { now, checks } = await this.#run({ plan, cost: 1, checks: [check], position: 0 });
     const counters = checks[0] as Counters | number;
-    if (typeof counters === 'number') throw this.#faultOf(check.keys[counters]);
+    if (typeof counters === 'number') throw this.#recordFault(check.keys[counters]);
     return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
   async refund(decision: Decision): Promise<boolean> {
-    const { commands, names, guard, failover } = this.#parts;
+    const { commands, names, breaker, failover } = this.#parts;
     if (decision.degraded) return failover.refund(decision);
     if (!decision.takeRefund()) return false;
     const { account, route, plan, cost, trace } = decision;
@@ -123,43 +141,47 @@ class Store implements RedisStore {
     const args = [this.#now(), String(cost), String(layoutOf(plan).ownWindows), ...windows];
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, plan);
-    return this.#changing(plan.allMethodsScope === 'account' ? undefined : name, () =>
-      guard.run(async () => readRefundReply(await refundScript.run(commands, keys, args)) > 0),
+    return this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
+      breaker.run(async () => readRefundReply(await refundScript.run(commands, keys, args)) > 0),
     );
   }
 
   async reset(target: ResetTarget): Promise<void> {
-    const { commands, names, guard } = this.#parts;
+    const { commands, names, breaker } = this.#parts;
     const { account, route } = target;
     if (account !== undefined && route !== undefined) {
       const name = names.record(account, route);
-      await this.#changing(name, () => guard.run(() => commands.unlink(name)));
+      await this.#forgetRejections(name, () => breaker.run(() => commands.unlink(name)));
       return;
     }
-    await this.#changing(undefined, () => this.#resetMany(target));
+    await this.#forgetRejections(undefined, () => this.#resetMany(target));
   }
 
   async #resetMany({ account, route }: ResetTarget): Promise<void> {
-    const { commands, names, guard } = this.#parts;
+    const { commands, names, breaker } = this.#parts;
     const escaped = (name: string | undefined): string | undefined =>
       name === undefined ? undefined : names.escape(name);
-    const wanted = { account: escaped(account), route: escaped(route) };
+    const target = { account: escaped(account), route: escaped(route) };
     const pages = commands.scan(names.pattern(account))[Symbol.asyncIterator]();
     for (;;) {
-      const { done, value: page } = await guard.run(() => pages.next());
+      const { done, value: page } = await breaker.run(() => pages.next());
       if (done) return;
-      const ours = page.filter((key) => {
+      const records = page.filter((key) => {
         const record = names.parse(key);
         if (record === undefined) return false;
-        return (wanted.account ?? record.account) === record.account && (wanted.route ?? record.route) === record.route;
+        return (target.account ?? record.account) === record.account && (target.route ?? record.route) === record.route;
       });
-      // One by one, since keys of several slots cannot go in one command of a cluster; they are still written together.
-      await guard.run(() => Promise.all(ours.map((key) => commands.unlink(key))));
+      // One command per key, because a cluster refuses a command with keys of several slots. They are sent together.
+      await breaker.run(() => Promise.all(records.map((key) => commands.unlink(key))));
     }
   }
 
-  /** Rejections are forgotten before, and after once more: an answer to a check that overtook the change is out of date. */
-  async #changing<T>(name: string | undefined, change: () => Promise<T>): Promise<T> {
+  /**
+   * Runs `change`. Forgets cached rejections before it, and again after it, because replies sent before it are out of
+   * date.
+   * @param name of the changed record; all rejections are forgotten without it
+   */
+  async #forgetRejections<T>(name: string | undefined, change: () => Promise<T>): Promise<T> {
     const { denials } = this.#parts;
     const forget = (): void => {
       if (name === undefined) denials.clear(monotonicClock.now());
@@ -174,64 +196,67 @@ class Store implements RedisStore {
   }
 
   stats(): RedisStoreStats {
-    const { denials, guard } = this.#parts;
+    const { denials, breaker } = this.#parts;
     return {
       calls: this.#calls,
       coalesced: this.#coalesced,
       localRejections: denials.hits,
-      timeouts: guard.timeouts,
-      late: guard.late,
+      timeouts: breaker.timeouts,
+      late: breaker.late,
       degraded: this.#degraded,
-      breaker: guard.state,
+      breaker: breaker.state,
     };
   }
 
-  async #decide(group: Group): Promise<void> {
+  /** Sends a batch, and settles its requests. */
+  async #decide(batch: CheckBatch): Promise<void> {
     const sentAt = monotonicClock.now();
     try {
-      const { now, checks } = await this.#ask(group);
-      const heardAt = monotonicClock.now();
-      for (const [i, check] of group.checks.entries()) {
+      const { now, checks } = await this.#run(batch);
+      const receivedAt = monotonicClock.now();
+      for (const [i, check] of batch.checks.entries()) {
         const counters = checks[i] as Counters | number;
-        if (typeof counters === 'number') this.#failOver(check, group, this.#faultOf(check.keys[counters]));
-        else this.#dealOut(check, group, counters, now, sentAt, heardAt);
+        if (typeof counters === 'number') this.#failOver(check, batch, this.#recordFault(check.keys[counters]));
+        else this.#settle(check, batch, counters, now, sentAt, receivedAt);
       }
     } catch (error) {
-      if (group.checks.length > 1 && isHalfMoved(error)) {
-        for (const check of group.checks) void this.#decide({ ...group, checks: [check] });
-      } else for (const check of group.checks) this.#failOver(check, group, error);
+      if (batch.checks.length > 1 && isSlotMoving((error as Error).cause)) {
+        // Each key is on one of the two nodes, so that a check with one key can be executed by itself.
+        for (const check of batch.checks) void this.#decide({ ...batch, checks: [check] });
+      } else for (const check of batch.checks) this.#failOver(check, batch, error);
     }
   }
 
-  /** The rule itself deals decisions out to those that were sent as a number, one after the other, from where the script began. */
-  #dealOut(check: Check, group: Group, counters: Counters, now: number, sentAt: number, heardAt: number): void {
+  /** Decides the requests of a check one after the other, starting from the counters that the script found. */
+  #settle(check: Check, batch: CheckBatch, counters: Counters, now: number, sentAt: number, receivedAt: number): void {
     const { keys, account, route, waiting } = check;
-    const { plan, cost } = group;
+    const { plan, cost } = batch;
     let left = waiting.length;
     for (const { resolve } of waiting) {
       const rejectedBy = evaluate(plan, counters, 0, cost, now);
       if (rejectedBy === FITS) charge(plan, counters, 0, cost, now);
-      const seen = --left === 0 ? counters : counters.slice();
-      const decision = new Decision(account, route, plan, cost, now, rejectedBy, seen);
+      const own = --left === 0 ? counters : counters.slice();
+      const decision = new Decision(account, route, plan, cost, now, rejectedBy, own);
       if (rejectedBy !== FITS)
-        this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, seen, sentAt, heardAt);
+        this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, own, sentAt, receivedAt);
       resolve(decision);
     }
   }
 
-  #failOver({ account, route, waiting }: Check, { plan, cost }: Group, error: unknown): void {
+  #failOver({ account, route, waiting }: Check, { plan, cost }: CheckBatch, error: unknown): void {
     for (const { resolve, reject } of waiting) {
       try {
         resolve(this.#parts.failover.decide(account, route, plan, cost, error));
         this.#degraded++;
-      } catch (refusal) {
-        reject(refusal);
+      } catch (reason) {
+        reject(reason);
       }
     }
   }
 
-  async #ask({ plan, cost, checks }: Group): Promise<ConsumeReply> {
-    const { commands, guard } = this.#parts;
+  /** Runs `consume.lua` for a batch. */
+  async #run({ plan, cost, checks }: CheckBatch): Promise<ConsumeReply> {
+    const { commands, breaker } = this.#parts;
     const keys: string[] = [];
     let decisions = 0;
     for (const check of checks) {
@@ -240,20 +265,20 @@ class Store implements RedisStore {
     }
     const { listEnd, heads } = layoutOf(plan);
     const args = [this.#now(), `[${cost},${listEnd}`, ...heads];
-    // A peek is a check that nobody waits for.
+    // Without the numbers, the script assumes one request per check. The check of a peek has none.
     if (checks.some(({ waiting }) => waiting.length !== 1))
       for (const { waiting } of checks) args.push(String(waiting.length));
     this.#calls++;
     this.#coalesced += Math.max(0, decisions - 1);
-    // An answer that makes no sense is a failure like any other.
-    return guard.run(async () =>
+    // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
+    return breaker.run(async () =>
       readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, plan.windows.length),
     );
   }
 
-  /** A record that is not ours: its fault alone, which the breaker does not count. */
-  #faultOf(key: string | undefined): StoreUnavailableError {
-    const error = new Error(`the record ${key} is not one of headgate's`);
+  /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
+  #recordFault(key: string | undefined): StoreUnavailableError {
+    const error = foreignRecord(key);
     this.#parts.onError?.(error);
     return new StoreUnavailableError(error);
   }
@@ -262,15 +287,9 @@ class Store implements RedisStore {
     return plan.allMethodsScope === 'account' ? [name, this.#parts.names.record(account)] : [name];
   }
 
-  /** '' asks for the server's own clock. */
+  /** The time for a script; '' is the server's clock. */
   #now(): string {
     const { clock } = this.#parts;
     return clock === undefined ? '' : String(clock.now());
   }
-}
-
-/** Of a call's keys some are on one node of a cluster, some on another: nothing was done, and one by one they are found. */
-function isHalfMoved(error: unknown): boolean {
-  const { cause } = error as { cause?: unknown };
-  return cause instanceof Error && cause.message.startsWith('TRYAGAIN');
 }

@@ -6,46 +6,49 @@ import type { OnStoreFailure } from '../shared/failover.ts';
 /** Options of {@link createRedisStore}. */
 export interface RedisStoreOptions {
   /**
-   * In front of every key, so that several gateways can share a server without meeting.
+   * Start of every key, so that several gateways can share a server.
    * @default 'headgate'
    */
   readonly prefix?: string;
   /**
-   * Longest wait for one answer, in milliseconds. Past it `onStoreFailure` decides; the command may still land, which `stats().late` counts.
+   * Longest wait for an answer, in milliseconds. After it `onStoreFailure` decides. The command may still be executed;
+   * a late answer is counted in `stats().late`.
    * @default 250
    */
   readonly deadlineMs?: number;
   /**
-   * Who decides while Redis is slow, gone, or refuses.
+   * What decides while Redis is slow, down, or replies with errors.
    * @default 'local'
    */
   readonly onStoreFailure?: OnStoreFailure;
   /**
-   * With `local`: most (account, route) pairs that this process's memory holds meanwhile.
+   * For `local`: most (account, route) pairs in this process's memory.
    * @default 65_536
    */
   readonly localMaxKeys?: number;
-  /** Hears of every call that failed, for a log. */
+  /** Called with the error of every call that failed, for a log. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
-   * A rejection is certain until its window ends, and answered here without asking again, for at most this many milliseconds: the price is
-   * that a limit raised, reset or refunded by another process is noticed that much later. 0 switches it off.
+   * A rejection is certain until its window ends. The store repeats it without asking Redis, for at most this many
+   * milliseconds. If another process raises, resets or refunds a limit, this process notices it up to that much later.
+   * 0 disables it.
    * @default 1_000
    */
   readonly denyCacheMaxMs?: number;
   /**
-   * Most rejections remembered at a time.
+   * Most rejections in this cache.
    * @default 10_000
    */
   readonly denyCacheMaxKeys?: number;
   /**
-   * For tests: time in integer milliseconds instead of the server's own (S15). Rejections are not remembered then.
+   * For tests: a clock that returns integer milliseconds, instead of the server's clock (S15). Rejections are not
+   * cached then.
    * @default the server's clock
    */
   readonly clock?: Clock | undefined;
 }
 
-/** Options with every default filled in. */
+/** Options with all defaults. */
 export interface FilledOptions extends RedisStoreOptions {
   readonly prefix: string;
   readonly deadlineMs: number;
@@ -81,13 +84,13 @@ export function fillOptions(options: RedisStoreOptions): FilledOptions {
   return { ...options, prefix, deadlineMs, onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys };
 }
 
-/** Braces in it would decide the hash slot. */
+/** Braces in the prefix would change the hash slot. */
 export function checkPrefix(prefix: unknown): void {
   if (typeof prefix === 'string' && !/[{}]/.test(prefix)) return;
   throw new OptionError('prefix', prefix, 'must be a string without braces');
 }
 
-export function checkInteger(option: string, value: number, least: number): void {
-  if (!Number.isSafeInteger(value) || value < least)
-    throw new OptionError(option, value, `must be an integer from ${least} on`);
+export function checkInteger(option: string, value: number, min: number): void {
+  if (Number.isSafeInteger(value) && value >= min) return;
+  throw new OptionError(option, value, `must be an integer of ${min} or more`);
 }

@@ -1,12 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Commands } from './client.ts';
+import { isUnknownScript } from './errors.ts';
 
-/** A Lua script that a server may or may not know. */
+/** A Lua script. */
 export interface Script {
   run(commands: Commands, keys: readonly string[], args: readonly string[]): Promise<unknown>;
 }
 
-/** Calls by hash, and by source only where the server says that it does not know it: any other error may stand for a script that has run (field note 4). */
+/**
+ * Calls a script by its hash. The source is only sent if the server replies that it does not have the script. After any
+ * other error the script may have been executed, so it must not be sent again.
+ */
 export function createScript(source: string): Script {
   const sha1 = createHash('sha1').update(source).digest('hex');
   return {
@@ -19,8 +23,4 @@ export function createScript(source: string): Script {
       }
     },
   };
-}
-
-function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }

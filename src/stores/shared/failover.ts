@@ -4,22 +4,23 @@ import { createPlan, type Plan } from '../../core/plan.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 
 /**
- * Who decides while Redis cannot. `local`: this process's memory, by the same plan, so that each process admits at most one allowance.
- * `admit`: everybody passes. `refuse`: the call throws, and over HTTP is 503. The first two are marked `degraded` (S17).
+ * What decides while the server cannot. `local`: this process's memory, with the same plan, so that each process admits
+ * at most one allowance. `admit`: every request is accepted. `refuse`: the call throws, which is a 503 over HTTP.
+ * Decisions of the first two are marked `degraded` (S17).
  */
 export type OnStoreFailure = 'local' | 'admit' | 'refuse';
 
-/** Decides in the store's place. */
+/** Decides instead of the store. */
 export interface Failover {
   /** @throws StoreUnavailableError, or what the local store throws */
   decide(account: string, route: string, plan: Plan, cost: number, error: unknown): Decision;
-  /** For a degraded decision only. */
+  /** Refunds a degraded decision. */
   refund(decision: Decision): boolean;
 }
 
 const NO_PLAN = /* @__PURE__ */ createPlan([], []);
 
-/** @param localMaxKeys bound of the memory of `local` */
+/** @param localMaxKeys `maxKeys` of the memory store that `local` uses */
 export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): Failover {
   switch (policy) {
     case 'local': {

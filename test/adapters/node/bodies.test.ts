@@ -49,7 +49,7 @@ const echo =
 describe.each([
   ['HTTP/1', false],
   ['HTTP/2', true],
-])('I13: over %s the body, behind the gate, is untouched', (_, http2) => {
+])('I13: over %s the handler finds the body untouched,', (_, http2) => {
   it.each(Object.entries(READERS))('read by %s', async (_way, read) => {
     const server = await serve(echo(read), { http2 });
     const bodies = [
@@ -64,12 +64,12 @@ describe.each([
     }
   });
 
-  it('a handler that does not read it leaves the connection usable', async () => {
+  it('even if it does not read the body, the connection can be used again', async () => {
     const server = await serve((_request, response) => response.end('ok'), { http2 });
     const agent = oneConnection();
     for (let i = 0; i < 5; i++) {
       const ask = { method: 'POST', path: '/', headers: { 'idempotency-key': `k${i % 3}` }, body: 'x'.repeat(200_000) };
-      // Over HTTP/2 all share one.
+      // Over HTTP/2 all requests share one connection.
       const reply = await (http2 ? server.post(ask.path, ask.headers, ask.body) : send(server.port, { ...ask, agent }));
       expect([reply.status, reply.text]).toEqual([200, 'ok']);
     }
@@ -77,8 +77,8 @@ describe.each([
   });
 });
 
-describe('I13: over HTTP/1 the body, behind the gate, is untouched', () => {
-  it.each(Object.entries(READERS))('in pieces, over time, read by %s', async (_way, read) => {
+describe('I13: over HTTP/1 the handler finds the body untouched,', () => {
+  it.each(Object.entries(READERS))('sent in pieces, over time, read by %s', async (_way, read) => {
     const server = await serve(echo(read));
     const socket = tcp(server.port, '127.0.0.1');
     let text = '';
@@ -96,7 +96,7 @@ describe('I13: over HTTP/1 the body, behind the gate, is untouched', () => {
     socket.destroy();
   });
 
-  it('an empty body in chunks, whose end comes late', async () => {
+  it('empty and chunked, with an end that comes late', async () => {
     const read = READERS['data and end'] as (request: IncomingMessage) => Promise<Buffer>;
     const server = await serve(async (request, response) => response.end(`${(await read(request)).length} bytes`));
     for (const later of [true, false]) {
@@ -114,7 +114,7 @@ describe('I13: over HTTP/1 the body, behind the gate, is untouched', () => {
     }
   });
 
-  it('without a key the body is not read at all', async () => {
+  it('and not read at all if the request has no key', async () => {
     const server = await serve(async (request, response) => {
       response.end(String(request.readableDidRead));
     });
@@ -124,15 +124,15 @@ describe('I13: over HTTP/1 the body, behind the gate, is untouched', () => {
 });
 
 describe.each(Object.entries(READERS))(
-  'I13: over HTTP/2 the body, behind the gate, is untouched, read by %s',
+  'I13: over HTTP/2 the handler finds the body untouched, read by %s:',
   (_way, read) => {
     it.each<[string, string[] | undefined, isLate?: boolean]>([
-      ['that is none', undefined],
-      ['that is empty', []],
-      ['that is empty, and whose end comes late', [], true],
-      ['in pieces, over time', ['a', 'bc', 'def']],
-      ['in pieces, over time, and whose end comes late', ['a', 'bc', 'def'], true],
-    ])('one %s', async (_what, pieces, isLate = false) => {
+      ['no body', undefined],
+      ['an empty body', []],
+      ['an empty body whose end comes late', [], true],
+      ['a body in pieces, over time', ['a', 'bc', 'def']],
+      ['a body in pieces, over time, whose end comes late', ['a', 'bc', 'def'], true],
+    ])('%s', async (_what, pieces, isLate = false) => {
       const server = await serve(echo(read), { http2: true });
       const client = connect(`http://127.0.0.1:${server.port}`);
       const head = { ':method': 'POST', 'x-account': 'a', 'idempotency-key': 'k' };
@@ -150,10 +150,10 @@ describe.each(Object.entries(READERS))(
   },
 );
 
-describe('I13: over HTTP/2 a body that breaks off binds its key to nothing, whether', () => {
+describe('I13: over HTTP/2 a body that breaks off does not use its key, if', () => {
   it.each<[string, (stream: ClientHttp2Stream, client: ClientHttp2Session) => void]>([
-    ['its client cancels it', (stream) => stream.destroy(new Error('gone'))],
-    ['its client says no error', (stream) => stream.destroy()],
+    ['its client cancels the stream', (stream) => stream.destroy(new Error('gone'))],
+    ['its client closes the stream without an error', (stream) => stream.destroy()],
     ['its connection breaks', (_, client) => client.destroy()],
   ])('%s', async (_what, breakOff) => {
     const server = await serve((_request, response) => response.end('ok'), { http2: true });

@@ -19,7 +19,7 @@ interface Script {
   readonly last: number | undefined;
 }
 
-/** Sizes, so that a counterexample can be read. */
+/** Sizes instead of bytes, so that a counterexample can be read. */
 const size = fc.oneof(fc.nat({ max: 40 }), fc.nat({ max: 200_000 }));
 /** The 256 values of `(i * 31) % 256` in their order, again and again. */
 const CYCLE = Buffer.from(Array.from({ length: 256 }, (_, i) => (i * 31) % 256));
@@ -47,7 +47,10 @@ const script: fc.Arbitrary<Script> = fc.record({
 const sizeOf = ({ steps, last }: Script) =>
   steps.reduce((sum, step) => sum + (step.how === 'flush' || step.how === 'pause' ? 0 : step.size), last ?? 0);
 
-/** What a client should see. Not asked of a bare server: HTTP/2 of Node sends other bytes for a string that is written with an empty buffer. */
+/**
+ * What a client should see. A bare server cannot be the reference: Node's HTTP/2 sends other bytes for a string that is
+ * written with an empty buffer.
+ */
 const writtenBy = ({ status, steps, last }: Script): Buffer =>
   status === 204 || status === 304
     ? Buffer.alloc(0)
@@ -82,7 +85,7 @@ async function play(plan: Script, response: ServerResponse): Promise<void> {
     else if (!write(...chunk) && how === 'pressure' && !response.destroyed) {
       await new Promise((resolve) => response.once('drain', resolve));
     }
-    // A handler may use its buffer again once it was told so.
+    // A handler may reuse its buffer after the callback.
     if (how === 'callback') piece.fill(0);
   }
   response.end(last === undefined ? undefined : bytesOf(last));
@@ -123,7 +126,7 @@ describe.each([
     return () => client.abort();
   };
 
-  it('I4: its client sees what it would see without a key, and so does every retry', async () => {
+  it('I4: its client and every retry see what the client would see without a key', async () => {
     await fc.assert(
       fc.asyncProperty(script, async (next) => {
         plan = next;
@@ -150,16 +153,16 @@ describe.each([
     );
   });
 
-  it('I11: and so does the retry of a client that went at any moment', async () => {
+  it('I11: the retry of a client that disconnected at any moment sees it too', async () => {
     await fc.assert(
       fc.asyncProperty(script, fc.integer({ min: 0, max: 12 }), async (next, afterMs) => {
         plan = next;
         const key = `k${keys++}`;
         const runs = keyed.runs;
-        const leave = http2 ? goneOver2(key) : goneOver1(key);
+        const disconnect = http2 ? goneOver2(key) : goneOver1(key);
         await eventually(() => keyed.runs > runs, 'the handler runs');
         await new Promise((resolve) => setTimeout(resolve, afterMs));
-        leave();
+        disconnect();
         const retry = await keyed.post('/', { 'idempotency-key': key });
         const written = writtenBy(plan);
         expect(keyed.runs).toBe(runs + 1);

@@ -29,7 +29,7 @@ adapterSuite<Http2ServerRequest>(
 
 const keyed = keyedServers();
 
-/** Serves, and asks by Node's own client, which shows trailers and how a stream was closed. */
+/** Serves, and sends requests with Node's own client, which shows trailers and how a stream was closed. */
 async function serve(handler: (request: Http2ServerRequest, response: Http2ServerResponse) => unknown) {
   const server = await keyed.serve(handler as never, { http2: true });
   return {
@@ -58,7 +58,7 @@ async function serve(handler: (request: Http2ServerRequest, response: Http2Serve
 }
 
 describe('over HTTP/2', () => {
-  it('trailers are left alone; a replay has none', async () => {
+  it('trailers are sent unchanged; a replay has none', async () => {
     const { server, ask } = await serve((_, response) => {
       response.write('half, ');
       response.addTrailers({ 'x-sum': '7' });
@@ -69,7 +69,7 @@ describe('over HTTP/2', () => {
     expect(server.runs).toBe(1);
   });
 
-  it('fields of a connection, which it does not have, are neither sent nor kept', async () => {
+  it('connection fields, which HTTP/2 does not have, are not sent and not stored', async () => {
     const { ask } = await serve((_, response) => {
       response.setHeader('connection', 'close');
       response.setHeader('x-own', '1');
@@ -83,7 +83,7 @@ describe('over HTTP/2', () => {
   it.each([
     ['by the handler', (response: Http2ServerResponse) => void response.destroy(new Error('broken'))],
     ['without a reason', (response: Http2ServerResponse) => void (response as { destroy(): void }).destroy()],
-  ])('I7: an answer that is broken off %s is no end for its client', async (_, breakOff) => {
+  ])('I7: an answer that is broken off %s does not look complete to its client', async (_, breakOff) => {
     const { server, ask } = await serve((_request, response) => {
       response.write('one ');
       response.write('two ');
@@ -94,7 +94,7 @@ describe('over HTTP/2', () => {
     expect(server.runs).toBe(1);
   });
 
-  it('I1: a key that is given twice is refused with 422', async () => {
+  it('I1: two Idempotency-Key fields are rejected with 422', async () => {
     const { server, ask } = await serve((_, response) => response.end('ok'));
     expect((await ask({ 'idempotency-key': ['a', 'b'] })).answer[':status']).toBe(422);
     expect(server.runs).toBe(0);

@@ -18,9 +18,9 @@ const typeOf = (reply: { text: string }) => JSON.parse(reply.text).type;
 const BYTES = Buffer.from([0, 255, 254, 10, 13, 0xe2, 0x82]);
 const ways: Record<string, Handler> = {
   end: (_, response) => response.end('ok ✓'),
-  'end of bytes': (_, response) => response.end(BYTES),
-  'end without anything': (_, response) => response.end(),
-  'end with a callback alone': (_, response) => response.end(() => {}),
+  'end with bytes': (_, response) => response.end(BYTES),
+  'end without arguments': (_, response) => response.end(),
+  'end with only a callback': (_, response) => response.end(() => {}),
   'writes in several encodings': (_, response) => {
     response.write('6f6b', 'hex');
     response.write('');
@@ -31,7 +31,7 @@ const ways: Record<string, Handler> = {
   'writeHead with a reason and a list': (_, response) =>
     response.writeHead(201, 'Made', ['X-Twice', 'a', 'X-Twice', 'b', 'Content-Type', 'text/x']).end('made'),
   'writeHead with an object': (_, response) => response.writeHead(202, { 'X-Own': '1', 'X-List': ['a', 'b'] }).end('x'),
-  'fields, a status and a length': (_, response) => {
+  'setHeader, statusCode and a length': (_, response) => {
     response.statusCode = 203;
     response.setHeader('Content-Length', 4);
     response.setHeader('X-Own', '1');
@@ -45,7 +45,7 @@ const ways: Record<string, Handler> = {
   },
   'a stream piped into it': (_, response) => Readable.from([Buffer.alloc(300_000, 1), 'and', BYTES]).pipe(response),
   'a pipeline': async (_, response) => pipeline(Readable.from([Buffer.alloc(100_000, 2), 'end']), response),
-  'a buffer that is used again': (_, response) => {
+  'a buffer that is reused': (_, response) => {
     const buffer = Buffer.from('aaaa');
     response.write(buffer, () => {
       buffer.fill('b');
@@ -60,14 +60,14 @@ const ways: Record<string, Handler> = {
 describe.each([
   ['node:http', false],
   ['connect', true],
-])('I4: a replay in %s is what the original was, written by', (_name, inConnect) => {
+])('I4: a replay in %s equals the original, written by', (_name, inConnect) => {
   it.each(Object.entries(ways))('%s', async (_way, handler) => {
     const server = await serve(handler, { inConnect });
     const bare = await serve(handler, { inConnect, gate: { idempotent: () => undefined } });
-    const [first, second, unkept] = [await server.post(), await server.post(), await bare.post()];
+    const [first, second, unkeyed] = [await server.post(), await server.post(), await bare.post()];
     expect(server.runs).toBe(1);
-    // What the client of the original got is what it would have got without a key.
-    expect([first.status, first.body]).toEqual([unkept.status, unkept.body]);
+    // The client of the original gets what it would get without a key.
+    expect([first.status, first.body]).toEqual([unkeyed.status, unkeyed.body]);
     expect(first.headers['idempotency-replayed']).toBeUndefined();
     expect([second.status, second.body]).toEqual([first.status, first.body]);
     expect(second.headers['idempotency-replayed']).toBe('true');
@@ -76,14 +76,14 @@ describe.each([
         Object.entries(headers).filter(([name]) => /^x-(own|list|twice)|^etag|^content-type/.test(name)),
       );
     expect(own(second)).toEqual(own(first));
-    expect(own(first)).toEqual(own(unkept));
+    expect(own(first)).toEqual(own(unkeyed));
     expect(first.headers['x-ratelimit-remaining']).toBe('999');
     expect(Object.keys(second.headers).filter((name) => /ratelimit|retry-after/.test(name))).toEqual([]);
   });
 });
 
-describe('what the client sees of an answer', () => {
-  it('keeping comes before the end: nothing of a short answer is seen until then', async () => {
+describe('the response that the client sees', () => {
+  it('a short response is not sent before it is stored', async () => {
     const server = await serve((_, response) => response.end('ok'));
     server.line.next('complete', 'hung');
     const socket = tcp(server.port, '127.0.0.1');
@@ -92,17 +92,41 @@ describe('what the client sees of an answer', () => {
       text += chunk;
     });
     socket.write('POST / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 0\r\n\r\n');
-    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being kept');
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being stored');
     await pause();
     expect(text).toBe('');
     server.line.deliver();
-    await eventually(() => text.endsWith('ok'), 'the answer');
-    // Node still says how long it is.
+    await eventually(() => text.endsWith('ok'), 'the response');
+    // Node still adds its length.
     expect(text).toMatch(/content-length: 2/i);
     socket.destroy();
   });
 
-  it('a stream goes on one piece behind; its last piece and end wait', async () => {
+  it.each([
+    ['HEAD', 200],
+    ['POST', 204],
+  ])('%s with status %i has no body: flushHeaders waits until the response is stored', async (method, status) => {
+    const server = await serve((_, response) => {
+      response.statusCode = status;
+      response.flushHeaders();
+      setTimeout(() => response.end(), 10);
+    });
+    server.line.next('complete', 'hung');
+    const socket = tcp(server.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.write(`${method} / HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 0\r\n\r\n`);
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being stored');
+    await pause();
+    expect(text).toBe('');
+    server.line.deliver();
+    await eventually(() => text.startsWith(`HTTP/1.1 ${status} `), 'the response');
+    socket.destroy();
+  });
+
+  it('a stream is sent one piece behind; its last piece and its end wait until it is stored', async () => {
     const pieces = new PassThrough();
     const server = await serve((_, response) => pieces.pipe(response.writeHead(200, { 'content-length': '3' })));
     server.line.next('complete', 'hung');
@@ -117,7 +141,7 @@ describe('what the client sees of an answer', () => {
     pieces.write('b');
     await eventually(() => text.endsWith('\r\na'), 'the first piece');
     pieces.end('c');
-    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being kept');
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being stored');
     await pause();
     expect(text.endsWith('\r\nab')).toBe(true);
     server.line.deliver();
@@ -125,27 +149,27 @@ describe('what the client sees of an answer', () => {
     socket.destroy();
   });
 
-  it('the handler is told what it would be told: headers sent, writable ended, no second head, no write behind the end', async () => {
-    const told: unknown[] = [];
+  it('the handler sees headersSent, writableEnded and errors as it would without a gate', async () => {
+    const seen: unknown[] = [];
     const server = await serve((_, response) => {
-      told.push(response.headersSent, response.writableEnded);
+      seen.push(response.headersSent, response.writableEnded);
       response.writeHead(201);
-      told.push(response.headersSent);
+      seen.push(response.headersSent);
       expect(() => response.writeHead(500)).toThrow(/after they are sent/);
       expect(() => response.write(7 as never)).toThrow(TypeError);
       response.end('one');
-      told.push(response.writableEnded);
+      seen.push(response.writableEnded);
       response.setHeader('x-late', '1');
       response.statusCode = 500;
-      response.write('two', (error) => told.push((error as NodeJS.ErrnoException).code));
-      response.end('three', (error?: NodeJS.ErrnoException) => told.push(error?.code));
+      response.write('two', (error) => seen.push((error as NodeJS.ErrnoException).code));
+      response.end('three', (error?: NodeJS.ErrnoException) => seen.push(error?.code));
     });
     const reply = await server.post();
     expect([reply.status, reply.text, reply.headers['x-late']]).toEqual([201, 'one', undefined]);
-    expect(told).toEqual([false, false, true, true, 'ERR_STREAM_WRITE_AFTER_END', 'ERR_STREAM_ALREADY_FINISHED']);
+    expect(seen).toEqual([false, false, true, true, 'ERR_STREAM_WRITE_AFTER_END', 'ERR_STREAM_ALREADY_FINISHED']);
   });
 
-  it('a status or field that is none is refused where the handler says it', async () => {
+  it('an invalid status or field throws in the handler', async () => {
     const server = await serve((_, response) => {
       expect(() => response.writeHead(99)).toThrow(/Invalid status code/);
       expect(() => response.writeHead(200, { 'x-bad': 'a\nb' })).toThrow(/Invalid character/);
@@ -154,7 +178,7 @@ describe('what the client sees of an answer', () => {
     expect((await server.post()).text).toBe('fine');
   });
 
-  it('keeps the pressure: a slow client slows the source down', async () => {
+  it('back-pressure works: a slow client slows the source down', async () => {
     let made = 0;
     const server = await serve(
       (_, response) =>
@@ -182,7 +206,7 @@ describe('what the client sees of an answer', () => {
 });
 
 describe('trailers', () => {
-  it('are left alone, with a key and without; a replay has none', async () => {
+  it('are sent, with a key and without; a replay has none', async () => {
     const server = await serve((_, response) => {
       response.writeHead(200, { trailer: 'x-sum' });
       response.write('half, ');
@@ -204,8 +228,8 @@ describe('trailers', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('I7: an answer over the bound reaches its client, is not kept, and is never run again', async () => {
+describe('what is stored', () => {
+  it('I7: a response over the bound is sent but not stored, and the request is never run again', async () => {
     const server = await serve((_, response) => response.writeHead(201).end('x'.repeat(101)), {
       settings: { maxKeptBytes: 100 },
     });
@@ -216,7 +240,7 @@ describe('what is kept', () => {
   });
 
   it.each([204, 304])(
-    'I7: what a handler writes into a %i, which can have no body, is not over any bound',
+    'I7: what a handler writes to a %i, which cannot have a body, does not count for the bound',
     async (status) => {
       const server = await serve((_, response) => response.writeHead(status).end('x'.repeat(101)), {
         settings: { maxKeptBytes: 100 },
@@ -225,7 +249,7 @@ describe('what is kept', () => {
     },
   );
 
-  it('I7: an answer shorter than its own head says broke off, and is never replayed as if it were whole', async () => {
+  it('I7: a response shorter than its content-length broke off: it is never replayed', async () => {
     const server = await serve((_, response) => response.writeHead(201, { 'content-length': 10 }).end('abc'));
     await server.post().catch(() => undefined);
     const retry = await server.post();
@@ -235,19 +259,22 @@ describe('what is kept', () => {
   it.each([
     ['node:http', false],
     ['connect', true],
-  ] as const)('in %s a handler that throws when its answer is out loses nothing of it', async (_name, inConnect) => {
-    const late = (_: IncomingMessage, response: ServerResponse) => {
-      response.writeHead(201).end('sent');
-      if (inConnect) throw new Error('too late');
-      response.req.socket.destroy();
-    };
-    const server = await serve(late, { inConnect });
-    expect((await server.post()).text).toBe('sent');
-    const retry = await server.post();
-    expect([retry.text, retry.headers['idempotency-replayed'], server.runs]).toEqual(['sent', 'true', 1]);
-  });
+  ] as const)(
+    'in %s a handler that throws after its end still sends and stores its whole response',
+    async (_name, inConnect) => {
+      const late = (_: IncomingMessage, response: ServerResponse) => {
+        response.writeHead(201).end('sent');
+        if (inConnect) throw new Error('too late');
+        response.req.socket.destroy();
+      };
+      const server = await serve(late, { inConnect });
+      expect((await server.post()).text).toBe('sent');
+      const retry = await server.post();
+      expect([retry.text, retry.headers['idempotency-replayed'], server.runs]).toEqual(['sent', 'true', 1]);
+    },
+  );
 
-  it('I7: an answer of exactly the bound is kept', async () => {
+  it('I7: a response of exactly the bound is stored', async () => {
     const server = await serve((_, response) => response.end('x'.repeat(100)), { settings: { maxKeptBytes: 100 } });
     await server.post();
     expect((await server.post()).text).toHaveLength(100);
@@ -276,7 +303,7 @@ describe('what is kept', () => {
         pipeline(broken, response).catch(() => {});
       },
     ],
-  ])('I7: of a handler that %s in mid-answer, the status is kept', async (_way, handler) => {
+  ])('I7: if a handler %s in the middle of its response, the status is stored', async (_way, handler) => {
     const server = await serve(handler);
     const first = await server.post().catch(() => undefined);
     expect(first?.broken ?? true).toBe(true);
@@ -285,7 +312,7 @@ describe('what is kept', () => {
     expect(JSON.parse(retry.text).detail).toMatch(/status 201/);
   });
 
-  it('I6, I7: a handler that throws, or rejects, leaves an outcome behind, and its error surfaces as before', async () => {
+  it('I6, I7: a handler that throws or rejects has an outcome, and its error surfaces as before', async () => {
     const surfaced: unknown[] = [];
     const listeners = process.listeners('unhandledRejection');
     process.removeAllListeners('unhandledRejection');
@@ -297,7 +324,7 @@ describe('what is kept', () => {
       });
       for (const path of ['/throws', '/rejects']) {
         const abandoned = server.post(path, { 'idempotency-key': path }).catch(() => undefined);
-        await eventually(() => server.line.sent.at(-1) === 'complete', 'the outcome is kept');
+        await eventually(() => server.line.sent.at(-1) === 'complete', 'the outcome is stored');
         const retry = await server.post(path, { 'idempotency-key': path });
         expect([retry.status, typeOf(retry)]).toEqual([409, 'errors/already_used']);
         server.server.closeAllConnections();
@@ -311,7 +338,7 @@ describe('what is kept', () => {
     }
   });
 
-  it('I4: session, moment and connection are not replayed, nor a mark that the handler forged', async () => {
+  it('I4: cookies, request ids and a replay mark that the handler forged are not replayed', async () => {
     const server = await serve((_, response) =>
       response
         .writeHead(200, { 'set-cookie': 'a=1', 'x-request-id': '7', 'Idempotency-Replayed': 'true', 'x-own': '1' })
@@ -323,7 +350,7 @@ describe('what is kept', () => {
     expect([second.headers['set-cookie'], second.headers['x-request-id']]).toEqual([undefined, undefined]);
   });
 
-  it('I4: an answer to HEAD is replayed without inventing the length of its body', async () => {
+  it('I4: a replay of a response to HEAD does not invent a content-length', async () => {
     const server = await serve((_, response) =>
       response.writeHead(200, { 'content-length': '1234', etag: '"1"' }).end(),
     );
@@ -334,7 +361,7 @@ describe('what is kept', () => {
     expect(server.runs).toBe(1);
   });
 
-  it("I6, S16: a handler's 429 gives the key back, and stays charged", async () => {
+  it("I6, S16: a handler's 429 releases the key, and stays charged", async () => {
     let answers = 0;
     const server = await serve((_, response) =>
       response.writeHead(++answers === 1 ? 429 : 200, { 'retry-after': '1' }).end(),
@@ -344,7 +371,7 @@ describe('what is kept', () => {
     expect((await server.limiter.peek({ account: 'a', route: 'POST /' }))[0]?.remaining).toBe(998);
   });
 
-  it('I6: an abandoned passage gives key and charge back, whatever it is answered with', async () => {
+  it('I6: an abandoned passage releases the key and refunds the charge, whatever the handler responds', async () => {
     const server = await serve(async (_, response) => {
       await passageOf(response)?.abandon();
       response.writeHead(503).end('refused');
@@ -354,7 +381,7 @@ describe('what is kept', () => {
   });
 });
 
-describe('I11: a client that goes', () => {
+describe('I11: a client that disconnects', () => {
   const gone = async (server: KeyedServer) => {
     const socket = tcp(server.port, '127.0.0.1');
     socket.write(
@@ -366,7 +393,7 @@ describe('I11: a client that goes', () => {
 
   it.each<[string, (go: Promise<unknown>) => Handler]>([
     [
-      'before the answer begins',
+      'before the response begins',
       (go) => async (_, response) => {
         await go;
         response.writeHead(201).write('half ');
@@ -374,7 +401,7 @@ describe('I11: a client that goes', () => {
       },
     ],
     [
-      'in mid-answer',
+      'in the middle of the response',
       (go) => async (_, response) => {
         response.writeHead(201).write('half ');
         response.write('and ');
@@ -411,7 +438,7 @@ describe('I11: a client that goes', () => {
         pipeline(source, response).catch(() => {});
       },
     ],
-  ])('%s: the answer is kept whole, and its retry gets it', async (_when, handler) => {
+  ])('%s: the whole response is stored, and its retry gets it', async (_when, handler) => {
     let go = () => {};
     const going = new Promise<void>((resolve) => {
       go = resolve;
@@ -427,7 +454,7 @@ describe('I11: a client that goes', () => {
     expect(retry.headers['idempotency-replayed']).toBe('true');
   });
 
-  it('a writer that waits for room, or for a callback, is let on', async () => {
+  it('while its handler waits for drain, or for a callback: the handler continues', async () => {
     let closed = 0;
     const server = await serve(
       async (_, response) => {
@@ -450,7 +477,7 @@ describe('I11: a client that goes', () => {
     expect([server.runs, closed]).toEqual([1, 1]);
   });
 
-  it('before the handler was reached gives the key back: its retry runs', async () => {
+  it('before the handler runs: the key is released, and the retry runs', async () => {
     const server = await serve((_, response) => response.end('ok'));
     server.line.next('dispatch', 'hung');
     const socket = tcp(server.port, '127.0.0.1');
@@ -459,7 +486,7 @@ describe('I11: a client that goes', () => {
     socket.destroy();
     await pause();
     server.line.deliver();
-    await eventually(() => server.line.sent.includes('abandon'), 'the key is given back');
+    await eventually(() => server.line.sent.includes('abandon'), 'the key is released');
     expect(server.runs).toBe(0);
     expect((await send(server.port, { method: 'POST', path: '/', headers: { 'idempotency-key': 'k' } })).text).toBe(
       'ok',
@@ -467,7 +494,7 @@ describe('I11: a client that goes', () => {
   });
 });
 
-describe('I10, I12: where another outcome may win', () => {
+describe('I10, I12: if another outcome may win', () => {
   const settings = { onOrphan: 'reexecute', maxKeptBytes: 100 } as const;
   const wins = (server: KeyedServer) =>
     server.idempotency.completeWith(
@@ -475,7 +502,7 @@ describe('I10, I12: where another outcome may win', () => {
       { status: '200', value: '[1,200,["x-winner","1"]]\ntwon' },
     );
 
-  it('nothing is seen before it is kept, and the winner is sent in its place', async () => {
+  it('nothing is sent before it is stored, and the winner is sent instead', async () => {
     const server = await serve(
       async (_, response) => {
         response.setHeader('x-own', '1');
@@ -495,7 +522,7 @@ describe('I10, I12: where another outcome may win', () => {
     expect(reply.headers['idempotency-replayed']).toBe('true');
   });
 
-  it('where some of the own answer was sent, it breaks off', async () => {
+  it('a response that was sent in part breaks off', async () => {
     const server = await serve(
       async (_, response) => {
         response.write('own ');
@@ -510,11 +537,11 @@ describe('I10, I12: where another outcome may win', () => {
     expect([reply.broken, reply.text]).toEqual([true, 'own ']);
   });
 
-  it('an answer over the bound is kept as such first, and then streams', async () => {
-    let told: unknown[] = [];
+  it('a response over the bound is stored without its body first, and then streamed', async () => {
+    let written: unknown[] = [];
     const server = await serve(
       async (_, response) => {
-        told = [response.write('x'.repeat(60)), response.write('x'.repeat(60))];
+        written = [response.write('x'.repeat(60)), response.write('x'.repeat(60))];
         await once(response, 'drain');
         await new Promise((resolve) => response.write('y', resolve));
         response.end('z');
@@ -523,15 +550,15 @@ describe('I10, I12: where another outcome may win', () => {
     );
     server.line.next('complete', 'hung');
     const asked = server.post();
-    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being kept');
+    await eventually(() => server.line.sent.includes('complete'), 'the outcome is being stored');
     server.line.deliver();
     const reply = await asked;
     expect(reply.text).toBe(`${'x'.repeat(120)}yz`);
-    expect(told).toEqual([true, false]);
+    expect(written).toEqual([true, false]);
     expect(typeOf(await server.post())).toBe('errors/already_used');
   });
 
-  it('an answer over the bound that lost is replaced, and the handler writes to nobody', async () => {
+  it('a response over the bound that lost is replaced, and what the handler still writes is ignored', async () => {
     let ended = false;
     const server = await serve(
       async (_, response) => {
@@ -548,26 +575,26 @@ describe('I10, I12: where another outcome may win', () => {
     await eventually(() => ended, 'the handler ends');
   });
 
-  it('503 where keeping is not acknowledged', async () => {
+  it('503 if storing is not acknowledged', async () => {
     const server = await serve((_, response) => response.end('own'), { settings });
     server.line.next('complete', 'lost');
     const reply = await server.post();
     expect([reply.status, typeOf(reply)]).toEqual([503, 'errors/service_unavailable']);
-    await eventually(() => server.idempotency.pending === 0, 'the background has kept it');
+    await eventually(() => server.idempotency.pending === 0, 'it was stored in the background');
     expect((await server.post()).text).toBe('own');
   });
 
-  it('I12: with reject the client gets its answer, and keeping goes on in the background', async () => {
+  it('I12: with reject the client gets its response, and storing continues in the background', async () => {
     const server = await serve((_, response) => response.end('own'));
     server.line.next('complete', 'lost');
     expect((await server.post()).text).toBe('own');
-    await eventually(() => server.idempotency.pending === 0, 'the background has kept it');
+    await eventually(() => server.idempotency.pending === 0, 'it was stored in the background');
     expect((await server.post()).headers['idempotency-replayed']).toBe('true');
   });
 });
 
 describe('many at once', () => {
-  it('I5: of 50 duplicates one is executed, and all get its answer', async () => {
+  it('I5: one of 50 duplicates is executed, and all get its response', async () => {
     const server = await serve(async (_, response) => {
       await pause(50);
       response.writeHead(201).end(String(Math.random()));
@@ -579,7 +606,7 @@ describe('many at once', () => {
     expect((await server.limiter.peek({ account: 'a', route: 'POST /' }))[0]?.remaining).toBe(999);
   });
 
-  it('pipelined requests with keys are answered in order, each with its own', async () => {
+  it('pipelined requests with keys get their own responses, in order', async () => {
     const server = await serve(async (request, response) => {
       await pause(request.url === '/1' ? 40 : 1);
       response.end(`answer ${request.url}`);
@@ -592,7 +619,7 @@ describe('many at once', () => {
     socket.on('data', (chunk) => {
       text += chunk;
     });
-    await eventually(() => text.split('answer').length === 5, 'four answers');
+    await eventually(() => text.split('answer').length === 5, 'four responses');
     expect([...text.matchAll(/answer (\/\d)/g)].map(([, path]) => path)).toEqual(['/1', '/2', '/3', '/1']);
     expect(server.runs).toBe(3);
     socket.destroy();

@@ -25,7 +25,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-/** Posts a body with its length, as clients do that know it, or without. */
+/** Posts a body with or without its length. */
 async function post(server: SuiteServer, body: FormData | string, headers: Record<string, string>, isStated = true) {
   const whole = new Response(body);
   const bytes = Buffer.from(await whole.arrayBuffer());
@@ -48,7 +48,7 @@ async function start(how: Start, version: Version): Promise<SuiteServer> {
   return server;
 }
 
-/** Holds that a form with a file is found, and that it is the same request with another boundary. */
+/** Checks that a form with a file is parsed, and that another boundary does not make it another request. */
 async function expectForm(server: SuiteServer, isStated: boolean): Promise<void> {
   const ask = async (key: Record<string, string>) => {
     const response = await post(server, form(), key, isStated);
@@ -60,7 +60,7 @@ async function expectForm(server: SuiteServer, isStated: boolean): Promise<void>
   };
   expect(await ask({})).toEqual({ found: FOUND, replayed: null, remaining: '999' });
   expect(await ask({ 'idempotency-key': 'k' })).toEqual({ found: FOUND, replayed: null, remaining: '998' });
-  // FormData makes another boundary each time.
+  // FormData makes a new boundary each time.
   expect(await ask({ 'idempotency-key': 'k' })).toEqual({ found: FOUND, replayed: 'true', remaining: null });
 }
 
@@ -77,8 +77,8 @@ const bodyOf = ({ body }: { body?: unknown }) => body;
 const urlencoded = () => express.urlencoded({ extended: true });
 
 /**
- * That there is a body they know by `content-length` or `transfer-encoding`, the second of which HTTP/2 does not have: where the first is not stated
- * they see none, with a gate and without.
+ * These detect a body by `content-length` or `transfer-encoding`. HTTP/2 does not have the second. If the client does
+ * not send the first, they find no body, with or without a gate.
  */
 const WANTS_LENGTH = /multer|formidable/;
 
@@ -86,19 +86,19 @@ describe.each([
   ['HTTP/1', HTTP1],
   ['HTTP/2', HTTP2],
 ])(
-  'I13: over %s, behind a gate that took account and fingerprint from the body, it is read untouched by',
+  'I13: over %s, behind a gate that reads account and fingerprint from the body, the body is untouched for',
   (_, version) => {
     it.each(Object.entries(MULTIPART_PARSERS))('%s', async (name, how) => {
       await expectForm(await start(how, version), true);
       if (!version.http2 || !WANTS_LENGTH.test(name)) await expectForm(await start(how, version), false);
     });
 
-    it('express.json and express.urlencoded, without an application', async () => {
+    it('express.json and express.urlencoded without an Express application', async () => {
       await expectParsed(await start(onServer(behind(express.json, bodyOf)), version), ...JSON_BODY);
       await expectParsed(await start(onServer(behind(urlencoded, bodyOf)), version), ...FORM_BODY);
     });
 
-    it('fastify itself', async () => {
+    it('the parsers of Fastify', async () => {
       await expectParsed(
         await start(
           onFastifyApp({}, async ({ body }) => body),
@@ -110,12 +110,12 @@ describe.each([
   },
 );
 
-describe('over HTTP/2 a body of unstated length is left lying, with a gate and without, by', () => {
+describe('over HTTP/2, with and without a gate, a body without content-length is not read by', () => {
   it.each<[string, Parse, FormData | string, string?]>([
-    // So by @koa/multer, which is multer.
+    // @koa/multer as well, because it is multer.
     ['multer', behind(upload, ({ body, file }) => body ?? file), form()],
     ['express.json', behind(express.json, bodyOf), JSON_BODY[1], JSON_BODY[0]],
-    // It throws at the first piece, where nobody can catch it: so it is only asked what it expects.
+    // formidable throws at the first piece, where a test cannot catch it. So the test only checks what it expects.
     ['formidable', ({ headers }) => expectedByFormidable(headers), form()],
   ])('%s', async (_name, parse, body, type) => {
     const answer: Parse = async (request, response) => {
@@ -131,7 +131,7 @@ describe('over HTTP/2 a body of unstated length is left lying, with a gate and w
   });
 });
 
-/** How many bytes, where it is any. */
+/** The number of bytes, or undefined if it expects none. */
 async function expectedByFormidable(headers: IncomingHttpHeaders): Promise<number | undefined> {
   const parser = formidable({}) as unknown as {
     readonly bytesExpected: number;
@@ -141,11 +141,11 @@ async function expectedByFormidable(headers: IncomingHttpHeaders): Promise<numbe
   return parser.bytesExpected || undefined;
 }
 
-/** Express serves HTTP/1 alone. */
+/** Express serves only HTTP/1. */
 describe.each([
   ['express 5', express],
   ['express 4', express4 as typeof express],
-])('I13: behind such a gate in %s it is read untouched by', (_, create) => {
+])('I13: behind such a gate in %s the body is untouched for', (_, create) => {
   it('multer', async () => {
     const app = onApp(create, upload(), (request, response) => void response.json(ofMulter(request)));
     await expectForm(await start(app, HTTP1), true);

@@ -10,7 +10,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-/** How a reader behind finds the body. */
+/** Ways to read the body that was put back. */
 const READERS: Record<string, (request: IncomingMessage) => Promise<string>> = {
   'listening for data and end': (request) =>
     new Promise((resolve) => {
@@ -20,7 +20,7 @@ const READERS: Record<string, (request: IncomingMessage) => Promise<string>> = {
       });
       request.on('end', () => resolve(text));
     }),
-  'going through it': async (request) => {
+  'iterating over the request': async (request) => {
     let text = '';
     for await (const chunk of request) text += chunk;
     return text;
@@ -28,22 +28,22 @@ const READERS: Record<string, (request: IncomingMessage) => Promise<string>> = {
 };
 
 const CHUNKED = 'transfer-encoding: chunked\r\n\r\n';
-/** What is sent, in pieces. */
+/** Name, pieces that are sent, and body. */
 const SENT: readonly (readonly [string, string[], string])[] = [
   ['no body', ['\r\n'], ''],
   ['a length of 0', ['content-length: 0\r\n\r\n'], ''],
   ['no chunk', [`${CHUNKED}0\r\n\r\n`], ''],
-  ['no chunk, said late', [CHUNKED, '0\r\n\r\n'], ''],
+  ['no chunk, with a late end', [CHUNKED, '0\r\n\r\n'], ''],
   ['a body with the head', ['content-length: 2\r\n\r\nok'], 'ok'],
   ['a body that comes late', ['content-length: 4\r\n\r\n', 'ok', 'ok'], 'okok'],
   ['chunks', [`${CHUNKED}2\r\nok\r\n`, '2\r\nok\r\n', '0\r\n\r\n'], 'okok'],
 ];
 
-describe.each(Object.entries(READERS))('I13: a body that was put back is found untouched by a reader %s', (_, read) => {
+describe.each(Object.entries(READERS))('I13: a body that was put back is untouched for a reader %s', (_, read) => {
   it.each(SENT)('%s', async (_what, pieces, body) => {
     for (const isLate of [false, true]) {
       const server = await listen(async (request, response) => {
-        await readAndPutBack(request, { maxBytes: 100, observe: () => {} });
+        await readAndPutBack(request, { maxBytes: 100, idleMs: 30_000 });
         if (isLate) await pause(20);
         response.end(`<${await read(request)}>`);
       });

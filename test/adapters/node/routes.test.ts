@@ -44,8 +44,8 @@ async function serve(listener: Parameters<typeof listen>[0]): Promise<Listening>
 describe.each([
   ['express 5', express],
   ['express 4', express4 as typeof express],
-])('the route of a request in %s', (_name, create) => {
-  it('is its template, with the path that its router is mounted at; HEAD counts as the GET that answers it', async () => {
+])('routeOf in %s', (_name, create) => {
+  it('returns the template with the mount path of its router; HEAD counts as its GET', async () => {
     const gate = gateOf<express.Request>(routeOf);
     const router = create.Router();
     router.get('/things/:id', headgate(gate), (_, response) => void response.send('ok'));
@@ -57,7 +57,7 @@ describe.each([
     expect(routes).toEqual(['GET /api/things/:id', 'GET /api/things/:id', 'GET /api']);
   });
 
-  it('is one, however a client spells where its routers and applications are mounted', async () => {
+  it('returns the same name, however a client spells the mount path of routers and applications', async () => {
     const gate = gateOf<express.Request>(routeOf);
     const [app, inner] = [create().set('env', 'test'), create().set('env', 'test')];
     const [strict, router] = [create.Router({ caseSensitive: true }), create.Router()];
@@ -73,13 +73,13 @@ describe.each([
     expect([...new Set(routes)]).toEqual(['POST /caf%c3%a9/api/v1/Emails']);
   });
 
-  it('is not to be had under a parameter of a mount, where the route sees it: ids would be names', async () => {
+  it('throws if the route sees a parameter of its mount, because every id would be a route of its own', async () => {
     const gate = gateOf<express.Request>(routeOf);
     const router = create.Router({ mergeParams: true });
     router.get('/chats/:chatid', headgate(gate), (_, response) => void response.send('ok'));
     router.get('/named/:chatid', headgate(gate, { route: 'named' }), (_, response) => void response.send('ok'));
     router.get(
-      /* the own wildcard of each */ create === express ? '/files/*path' : '/files/*',
+      /* Each version has its own wildcard. */ create === express ? '/files/*path' : '/files/*',
       headgate(gate),
       (_, response) => {
         response.send('ok');
@@ -93,7 +93,7 @@ describe.each([
     expect(routes).toEqual(['named', 'GET /all/chats/:chatid', expect.stringMatching(/^GET \/all\/files\/\*/)]);
   });
 
-  it('is not to be had outside of one: 500, and never a request without limits; a name does', async () => {
+  it('throws outside a route: the answer is 500, and no request passes without limits; a route name in the options works', async () => {
     const gate = gateOf<express.Request>(routeOf);
     const app = create().set('env', 'test');
     app.use('/named', headgate(gate, { route: 'everything' }));
@@ -106,8 +106,8 @@ describe.each([
   });
 });
 
-describe('in koa', () => {
-  it('the route is its template, prefix included; outside of one it is not to be had', async () => {
+describe('in Koa', () => {
+  it('routeOf returns the template with its prefix, and throws outside a route', async () => {
     const gate = gateOf<Koa.Context>(onKoa.routeOf);
     const router = new Router({ prefix: '/api' });
     router.get('/things/:id', onKoa.headgate<Koa.Context>(gate), (context) => {
@@ -121,7 +121,7 @@ describe('in koa', () => {
     expect(routes).toEqual(['GET /api/things/:id']);
   });
 
-  it('behind router.use it is that of the route which answers, with every prefix', async () => {
+  it('behind router.use, routeOf returns the template of the route that answers, with every prefix', async () => {
     const gate = gateOf<Koa.Context>(onKoa.routeOf);
     const answers = (context: Koa.Context) => {
       context.body = 'ok';
@@ -141,7 +141,7 @@ describe('in koa', () => {
     expect(routes).toEqual(['POST /api/things/:id', 'GET /api/things/mine', 'GET /api/things/:id']);
   });
 
-  it('under koa-mount the route begins with where it is mounted, and behind the mount it does not', async () => {
+  it('under koa-mount the template begins with the mount path; behind the mount it does not', async () => {
     const named: string[] = [];
     const [mounted, behind] = [new Router(), new Router()];
     mounted.get('/:id', (context, next) => {
@@ -152,7 +152,7 @@ describe('in koa', () => {
       named.push(onKoa.routeOf(context));
       context.body = 'ok';
     });
-    // What koa-mount does to a context.
+    // The changes that koa-mount makes to a context.
     const mount: Koa.Middleware = async (context, next) => {
       const { path } = context;
       Object.assign(context, { mountPath: '/v1', path: path.replace('/v1', '') });
@@ -166,7 +166,7 @@ describe('in koa', () => {
     expect(named).toEqual(['GET /v1/:id', 'GET /v1/:any']);
   });
 
-  it('what stands around sees our answers; S12, passageOf and an account in the body work', async () => {
+  it('S12: middleware in front sees answers of the gate; servedFromCache, passageOf and fieldOfBody work', async () => {
     const gate = gateOf<Koa.Context>(() => 'r').with({
       account: (context) => (context.method === 'POST' ? onKoa.fieldOfBody(context, 'account') : 'a'),
     });
@@ -192,7 +192,7 @@ describe('in koa', () => {
     expect(refused.status).toBe(422);
   });
 
-  it('I4: an answer to HEAD is replayed without inventing the length of its body', async () => {
+  it('I4: the replay of an answer to HEAD has no made-up content-length', async () => {
     const gate = createGate<Koa.Context>({
       limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
       account: () => undefined,
@@ -211,7 +211,7 @@ describe('in koa', () => {
   });
 });
 
-/** Servers with a gate in front of everything; each counts what its handler is asked. */
+/** Servers with a gate in front of everything. Each calls `asked` per request that reaches its handler. */
 const UPGRADED: Record<string, (asked: () => void) => RequestListener | Promise<RequestListener>> = {
   'node:http': (asked) =>
     withHeadgate(
@@ -234,35 +234,38 @@ const UPGRADED: Record<string, (asked: () => void) => RequestListener | Promise<
   },
 };
 
-describe('a connection that is upgraded', () => {
-  it.each(Object.entries(UPGRADED))('passes by, in %s: the server’s upgrade listener has it', async (_name, create) => {
-    let asked = 0;
-    const listener = await create(() => {
-      asked++;
-    });
-    const { server, port } = await serve(listener);
-    let upgraded: { destroy(): unknown } | undefined;
-    server.on('upgrade', (_, socket) => {
-      upgraded = socket;
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhello');
-      socket.on('data', (chunk) => socket.write(chunk));
-    });
-    const socket = tcp(port, '127.0.0.1');
-    socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    await expect.poll(() => text).toMatch(/101 Switching.*hello$/s);
-    socket.write('echo');
-    await expect.poll(() => text).toMatch(/helloecho$/);
-    expect([routes, asked]).toEqual([[], 0]);
-    socket.destroy();
-    upgraded?.destroy();
-    await once(socket, 'close');
-  });
+describe('an upgraded connection', () => {
+  it.each(Object.entries(UPGRADED))(
+    'goes to the upgrade listener of the server and not to the gate, in %s',
+    async (_name, create) => {
+      let asked = 0;
+      const listener = await create(() => {
+        asked++;
+      });
+      const { server, port } = await serve(listener);
+      let upgraded: { destroy(): unknown } | undefined;
+      server.on('upgrade', (_, socket) => {
+        upgraded = socket;
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhello');
+        socket.on('data', (chunk) => socket.write(chunk));
+      });
+      const socket = tcp(port, '127.0.0.1');
+      socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      await expect.poll(() => text).toMatch(/101 Switching.*hello$/s);
+      socket.write('echo');
+      await expect.poll(() => text).toMatch(/helloecho$/);
+      expect([routes, asked]).toEqual([[], 0]);
+      socket.destroy();
+      upgraded?.destroy();
+      await once(socket, 'close');
+    },
+  );
 
-  it('passes through a handler that takes the socket over, with a key: what it writes there is its own', async () => {
+  it('with a key, works in a handler that takes over the socket and writes to it', async () => {
     const gate = createGate<IncomingMessage>({
       limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
       account: () => undefined,

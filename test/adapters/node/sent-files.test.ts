@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import express from 'express';
-// @ts-expect-error has no types under this name
+// @ts-expect-error types are missing under this name
 import express4 from 'express-4';
 import fastify, { type FastifyRequest } from 'fastify';
 import Koa from 'koa';
@@ -24,7 +24,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-/** More than a window of HTTP/2 takes, and than a stream holds. */
+/** Larger than a window of HTTP/2, and than the buffer of a stream. */
 const FILE = Buffer.alloc(1_500_000, Buffer.from([0, 255, 13, 10, 45, 45, 98]));
 let folder: string;
 let runs = 0;
@@ -85,7 +85,7 @@ const fastifyApp: Start = ({ http2 }) => {
   return listenFastify(app);
 };
 
-describe('I4, I11: a file that is sent is kept whole, whoever goes', () => {
+describe('I4, I11: a file that is sent is stored whole, even if its client disconnects', () => {
   it.each<[string, Version, Start]>([
     ['sendFile of express 5', HTTP1, onApp(express)],
     ['sendFile of express 4', HTTP1, onApp(express4 as typeof express)],

@@ -8,7 +8,7 @@ import { bodyOf, headerOf, writeNode } from '../../support/suite-node.ts';
 
 const common: Omit<AdapterSubject<IncomingMessage>, 'name' | 'listen'> = {
   header: headerOf,
-  // Without a router nobody knows a template but the program.
+  // Without a router, only the program knows the template.
   route: ({ method }) => `${method} /things/:id`,
   idempotentRequest,
 };

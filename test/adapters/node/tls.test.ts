@@ -30,22 +30,22 @@ function gateFor<Request>(idempotentRequest: (request: Request, options: { scope
   });
 }
 
-/** The version that the request came by, and its body. */
-const told = async ({ httpVersion }: IncomingMessage, body: unknown) => `HTTP/${httpVersion}: ${await body}`;
+/** The HTTP version of the request, and its body. */
+const describeRequest = async ({ httpVersion }: IncomingMessage, body: unknown) => `HTTP/${httpVersion}: ${await body}`;
 
 type Post = { method: string; body: string; headers: Record<string, string> };
 
 const SERVERS: Record<string, () => Promise<SuiteServer>> = {
   'node:http2': () => {
     const handler = async (request: IncomingMessage, response: ServerResponse) =>
-      response.end(await told(request, bodyOf(request)));
+      response.end(await describeRequest(request, bodyOf(request)));
     const gate = gateFor<IncomingMessage>(onNode.idempotentRequest);
     return listenHttp2(onNode.withHeadgate(gate, handler), certificate);
   },
   koa: () => {
     const app = new Koa().use(onKoa.headgate(gateFor<Koa.Context>(onKoa.idempotentRequest)));
     app.use(async (context) => {
-      context.body = await told(context.req, bodyOf(context.req));
+      context.body = await describeRequest(context.req, bodyOf(context.req));
     });
     return listenHttp2(app.callback(), certificate);
   },
@@ -53,13 +53,13 @@ const SERVERS: Record<string, () => Promise<SuiteServer>> = {
     const { cert, key } = certificate;
     const app = fastify({ http2: true, https: { allowHTTP1: true, cert, key } }) as unknown as FastifyInstance;
     app.register(onFastify.headgate(gateFor(onFastify.idempotentRequest)));
-    app.register(async (inner) => void inner.post('/x', ({ raw, body }) => told(raw, body)));
+    app.register(async (inner) => void inner.post('/x', ({ raw, body }) => describeRequest(raw, body)));
     return listenFastify(app, cert);
   },
 };
 
-describe('one server for HTTP/2 and HTTP/1.1, over TLS: its clients choose (ALPN)', () => {
-  it.each(Object.entries(SERVERS))('S5, I4, I13: counts and keys are the same for both, with %s', async (_, listen) => {
+describe('a TLS server whose clients choose HTTP/2 or HTTP/1.1 (ALPN)', () => {
+  it.each(Object.entries(SERVERS))('S5, I4, I13: both share counts and keys, with %s', async (_, listen) => {
     const server = await listen();
     const dispatcher = new Agent({ connect: { ca: certificate.cert } });
     const over = {

@@ -15,7 +15,7 @@ const request = (init?: RequestInit) => new Request('http://x/', init);
 const remainingOf = ({ headers }: Response) => headers.get('x-ratelimit-remaining');
 
 describe('withHeadgate', () => {
-  it('hands over whatever the runtime gives, and what the handler gives back', async () => {
+  it('passes on all arguments of the runtime, and the result of the handler', async () => {
     const { gate } = limited();
     const handler = withHeadgate(gate, (given: Request, env: { name: string }, more: number) =>
       Response.json([given.url, env.name, more]),
@@ -23,7 +23,7 @@ describe('withHeadgate', () => {
     expect(await (await handler(request(), { name: 'env' }, 3)).json()).toEqual(['http://x/', 'env', 3]);
   });
 
-  it('takes events with the request in them, as SvelteKit and Remix give', async () => {
+  it('accepts events that contain the request, as in SvelteKit and Remix', async () => {
     const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
     type Event = { readonly request: Request; readonly route: { readonly id: string } };
     const gate = createGate<Event>({ limiter, account: () => 'a', route: ({ route }) => route.id });
@@ -34,13 +34,13 @@ describe('withHeadgate', () => {
     expect((await handle(event, () => new Response('resolved'))).status).toBe(429);
   });
 
-  it('puts the fields on an answer that nobody may change', async () => {
+  it('adds the fields to an immutable response', async () => {
     const { gate } = limited();
     const redirect = await withHeadgate(gate, () => Response.redirect('http://y/', 302))(request());
     expect([redirect.status, redirect.headers.get('location'), remainingOf(redirect)]).toEqual([302, 'http://y/', '4']);
   });
 
-  it('keeps cookies apart, and the reason', async () => {
+  it('does not join cookies, and does not lose the reason phrase', async () => {
     const { gate } = limited();
     const headers: [string, string][] = [
       ['set-cookie', 'a=1'],
@@ -50,14 +50,14 @@ describe('withHeadgate', () => {
     expect([reply.headers.getSetCookie(), reply.statusText]).toEqual([['a=1', 'b=2'], 'Fine']);
   });
 
-  it('lets an upgrade pass: the nothing that is behind it, or a response that is none', async () => {
+  it('passes an upgrade on: undefined, or a response with status 0', async () => {
     const { gate } = limited();
     expect(await withHeadgate(gate, () => undefined)(request())).toBeUndefined();
     const failed = Response.error();
     expect(await withHeadgate(gate, () => failed)(request())).toBe(failed);
   });
 
-  it('S12: a cache that answers after all gives the charge back; an abandoned passage does', async () => {
+  it('S12: the charge of an answer from a cache, and of an abandoned passage, is refunded', async () => {
     const { gate, remaining } = limited();
     await withHeadgate(gate, (given) => {
       servedFromCache(given);
@@ -77,7 +77,7 @@ describe('withHeadgate', () => {
     expect([seen, passageOf(request())]).toEqual([4, undefined]);
   });
 
-  it('what a handler throws goes to whoever called it', async () => {
+  it('throws the error of a handler on to the caller', async () => {
     const { gate } = limited();
     const throwing = withHeadgate(gate, () => {
       throw new Error('thrown');
@@ -88,7 +88,7 @@ describe('withHeadgate', () => {
     );
   });
 
-  it("the gate's own answers have no body where there may be none", async () => {
+  it("the gate's own answer to HEAD has no body", async () => {
     const { gate } = limited({}, '0/1m');
     const head = await withHeadgate(gate, () => new Response())(request({ method: 'HEAD' }));
     expect([head.status, head.body, Number(head.headers.get('content-length')) > 0]).toEqual([429, null, true]);
@@ -96,7 +96,7 @@ describe('withHeadgate', () => {
 });
 
 describe('with an idempotency key', () => {
-  it('an outcome of a handler that throws is kept without a body, and what it threw goes on', async () => {
+  it('if a handler throws, its outcome is stored without a body, and the error is thrown on', async () => {
     const web = keyedWeb(() => {
       throw new Error('thrown');
     });
@@ -107,18 +107,18 @@ describe('with an idempotency key', () => {
   it.each<[string, unknown]>([
     ['fields that cannot be set', { status: 200, headers: null, body: null }],
     ['a body that cannot be read', { status: 200, headers: new Headers(), body: {} }],
-  ])('an answer that cannot be sent is an outcome without a body: %s', async (_name, given) => {
+  ])('a response that cannot be sent is stored as an outcome without a body: %s', async (_name, given) => {
     const web = keyedWeb(() => given as Response);
     await expect(web.post()).rejects.toThrow(TypeError);
     expect([(await web.retry()).text, web.runs]).toEqual([expect.stringContaining('completed with status 500'), 1]);
   });
 
-  it('S16, I6: a 429 of the handler gives the key back', async () => {
+  it('S16, I6: a 429 of the handler releases the key', async () => {
     const web = keyedWeb(() => new Response('', { status: web.runs === 1 ? 429 : 200 }));
     expect([(await web.post()).status, (await web.retry()).status]).toEqual([429, 200]);
   });
 
-  it('I7: an answer shorter than its own head says broke off, and is never replayed as if it were whole', async () => {
+  it('I7: an answer shorter than its content-length has broken off and is never replayed', async () => {
     const web = keyedWeb(() => new Response('abc', { status: 201, headers: { 'content-length': '10' } }));
     expect((await web.post()).status).toBe(201);
     expect([(await web.retry()).status, web.runs]).toEqual([409, 1]);
@@ -127,19 +127,19 @@ describe('with an idempotency key', () => {
   it.each<[string, () => Response]>([
     ['no body', () => Response.redirect('http://y/', 303)],
     ['a body that is empty', () => new Response(new ReadableStream({ start: (controller) => controller.close() }))],
-  ])('I4: an answer with %s has none in its replay, so that no server names a type for it', async (_name, given) => {
+  ])('I4: the replay of an answer with %s has no body, so that no server adds a content type', async (_name, given) => {
     const web = keyedWeb(given);
     const [first, second] = [await web.post(), (await web.fetch(postOf())) as Response];
     expect([first.body, second.body, second.headers.get('idempotency-replayed')]).toEqual([null, null, 'true']);
   });
 
-  it('an upgrade is kept without a body', async () => {
+  it('the outcome of an upgrade is stored without a body', async () => {
     const web = keyedWeb(() => undefined);
     expect(await web.post()).toBeUndefined();
     expect((await web.retry()).status).toBe(409);
   });
 
-  it('I4: an immutable answer, one of HEAD, and cookies go through; a forged mark does not', async () => {
+  it('I4: an immutable answer, an answer to HEAD and cookies are sent; a replay mark of the handler is removed', async () => {
     const web = keyedWeb((given) => {
       if (given.method === 'HEAD') return new Response('x', { headers: { 'content-length': '1234' } });
       const headers: [string, string][] = [
@@ -160,7 +160,7 @@ describe('with an idempotency key', () => {
     expect(again.headers.get('idempotency-replayed')).toBe('true');
   });
 
-  it('I11: a client that is gone before the handler was reached gives the key back', async () => {
+  it('I11: the key is released if the client goes before the handler runs', async () => {
     const web = keyedWeb(() => new Response('ok'));
     const gone = new AbortController();
     web.line.next('dispatch', 'hung');
@@ -172,7 +172,7 @@ describe('with an idempotency key', () => {
     expect((await web.retry()).text).toBe('ok');
   });
 
-  it('I11: what goes on after the head is made known to the runtime', async () => {
+  it('I11: work that continues after the head is passed to waitUntil of the runtime', async () => {
     const known: Promise<unknown>[] = [];
     const web = keyedWeb(
       () =>
@@ -193,13 +193,13 @@ describe('with an idempotency key', () => {
     expect(await web.retry()).toEqual({ status: 200, replayed: 'true', text: 'late' });
   });
 
-  it('I12: the store is gone: 503, nothing runs', async () => {
+  it('I12: if the store is down, the answer is 503 and the handler does not run', async () => {
     const web = keyedWeb(() => new Response('ok'));
     web.line.always = 'lost';
     expect([(await web.post()).status, web.runs]).toEqual([503, 0]);
   });
 
-  it('a duplicate that waits stops waiting when its client is gone', async () => {
+  it('a duplicate stops waiting when its client goes', async () => {
     let answer = (_: Response) => {};
     const web = keyedWeb(() => new Promise<Response>((resolve) => (answer = resolve)));
     const first = web.post();

@@ -6,22 +6,22 @@ import { eventually, pause } from '../../support/raw-http.ts';
 
 const REPLACEMENT: Reply = { status: 409, headers: {}, body: 'instead' };
 
-/** Recording that is done when the test says so. */
-function keeping({ maxBytes = 1_000, storeBeforeSending = false, instead = undefined as Reply | undefined } = {}) {
-  const kept: CapturedResponse[] = [];
+/** A recording that finishes storing when the test calls `done`. */
+function recordingOf({ maxBytes = 1_000, storeBeforeSending = false, instead = undefined as Reply | undefined } = {}) {
+  const stored: CapturedResponse[] = [];
   let done = () => {};
   const until = new Promise<void>((resolve) => {
     done = resolve;
   });
-  const keep = async (response: CapturedResponse) => {
-    kept.push(response);
+  const store = async (response: CapturedResponse) => {
+    stored.push(response);
     await until;
     return instead;
   };
-  return { maxBytes, storeBeforeSending, store: keep, kept, done };
+  return { maxBytes, storeBeforeSending, store, stored, done };
 }
 
-/** A stream, and its handle: what is enqueued comes when the test says so. */
+/** A stream whose pieces come when the test says so. */
 function source() {
   let controller = undefined as unknown as ReadableStreamDefaultController<unknown>;
   let isCancelled = false;
@@ -37,11 +37,11 @@ function source() {
   return { stream: stream as ReadableStream<Uint8Array>, controller, say, isCancelled: () => isCancelled };
 }
 
-const answer = (body: BodyInit | null, init?: ResponseInit) => new Response(body, init);
+const responseOf = (body: BodyInit | null, init?: ResponseInit) => new Response(body, init);
 const textOf = (bytes: unknown) => (bytes instanceof Uint8Array ? new TextDecoder().decode(bytes) : undefined);
 type BodyInit = ConstructorParameters<typeof Response>[0];
 
-/** Reads on as the test wants, one piece at a time. */
+/** Reads a body to its end, and shows what was read so far. */
 function reading(body: unknown) {
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   const seen = { text: '', isEnded: false, error: undefined as unknown };
@@ -60,7 +60,7 @@ function reading(body: unknown) {
   return { seen, all, reader };
 }
 
-describe('an answer that is in memory', () => {
+describe('a response in memory', () => {
   it.each<[string, () => BodyInit, string]>([
     ['text', () => 'ok ✓', 'ok ✓'],
     ['no bytes', () => '', ''],
@@ -78,70 +78,79 @@ describe('an answer that is in memory', () => {
         }),
       'ok',
     ],
-  ])('%s: is kept before anything of it is seen, and goes out whole', async (_name, body, text) => {
-    const keep = keeping();
+  ])('%s: is stored before any of it is sent, and is sent whole', async (_name, body, text) => {
+    const recording = recordingOf();
     let isDone = false;
-    const captured = captureAnswer(answer(body(), { status: 201 }), keep, true).finally(() => {
+    const captured = captureAnswer(responseOf(body(), { status: 201 }), recording, true).finally(() => {
       isDone = true;
     });
-    await eventually(() => keep.kept.length === 1, 'it is being kept');
+    await eventually(() => recording.stored.length === 1, 'it is being stored');
     await pause(5);
-    expect([isDone, keep.kept[0]?.status, textOf(keep.kept[0]?.body)]).toEqual([false, 201, text]);
-    keep.done();
-    // Of no bytes there is no body: some servers would name a type for it.
+    expect([isDone, recording.stored[0]?.status, textOf(recording.stored[0]?.body)]).toEqual([false, 201, text]);
+    recording.done();
+    // An empty body is left out: some servers would add a content-type to it.
     expect((await captured).body ?? null).toEqual(text === '' ? null : new TextEncoder().encode(text));
   });
 
-  it('without a body, or with one that nobody will see, the answer itself goes out', async () => {
+  it('without a body, or with one that the client does not see, is sent as it is', async () => {
     for (const [response, hasBody] of [
-      [answer(null, { status: 204 }), true],
-      [answer(null, { status: 304 }), true],
-      [answer('left out', { headers: { 'content-length': '8' } }), false],
+      [responseOf(null, { status: 204 }), true],
+      [responseOf(null, { status: 304 }), true],
+      [responseOf('left out', { headers: { 'content-length': '8' } }), false],
     ] as const) {
-      const keep = keeping();
-      keep.done();
-      expect(await captureAnswer(response, keep, hasBody)).toEqual({ instead: undefined });
-      expect([keep.kept[0]?.body?.length, response.bodyUsed]).toEqual([0, false]);
+      const recording = recordingOf();
+      recording.done();
+      expect(await captureAnswer(response, recording, hasBody)).toEqual({ instead: undefined });
+      expect([recording.stored[0]?.body?.length, response.bodyUsed]).toEqual([0, false]);
     }
   });
 
-  it('every field is captured, cookies one by one', async () => {
-    const keep = keeping();
-    keep.done();
+  it('has every field captured, and each cookie by itself', async () => {
+    const recording = recordingOf();
+    recording.done();
     const headers: [string, string][] = [
       ['set-cookie', 'a=1, 2'],
       ['set-cookie', 'b=2'],
       ['x-own', '1'],
     ];
-    await captureAnswer(answer('', { headers }), keep, true);
-    expect(keep.kept[0]?.fields).toEqual(
+    await captureAnswer(responseOf('', { headers }), recording, true);
+    expect(recording.stored[0]?.fields).toEqual(
       expect.arrayContaining(['set-cookie', 'a=1, 2', 'set-cookie', 'b=2', 'x-own', '1']),
     );
   });
 
-  it('another outcome takes its place', async () => {
-    const keep = keeping({ instead: REPLACEMENT });
-    keep.done();
-    expect((await captureAnswer(answer('ok'), keep, true)).instead).toBe(REPLACEMENT);
+  it('is replaced if another outcome counts', async () => {
+    const recording = recordingOf({ instead: REPLACEMENT });
+    recording.done();
+    expect((await captureAnswer(responseOf('ok'), recording, true)).instead).toBe(REPLACEMENT);
   });
 
-  it('a body that was read already is not kept', async () => {
-    const keep = keeping();
-    keep.done();
-    const used = answer('ok');
+  it('I7: that is not as long as its content-length is stored without a body, and sent as it is', async () => {
+    const recording = recordingOf();
+    recording.done();
+    const { body } = await captureAnswer(responseOf('abc', { headers: { 'content-length': '5' } }), recording, true);
+    const { seen, all } = reading(body);
+    await all;
+    expect([seen.text, seen.isEnded, recording.stored.map((one) => one.body)]).toEqual(['abc', true, [undefined]]);
+  });
+
+  it('whose body was read already is stored without a body', async () => {
+    const recording = recordingOf();
+    recording.done();
+    const used = responseOf('ok');
     await used.text();
-    await captureAnswer(used, keep, true);
-    const locked = answer('ok');
+    await captureAnswer(used, recording, true);
+    const locked = responseOf('ok');
     locked.body?.getReader();
-    await captureAnswer(locked, keep, true);
-    expect(keep.kept.map(({ body }) => body)).toEqual([undefined, undefined]);
+    await captureAnswer(locked, recording, true);
+    expect(recording.stored.map(({ body }) => body)).toEqual([undefined, undefined]);
   });
 });
 
 describe('a stream', () => {
-  it('goes on one piece behind; its last piece and end wait until it was kept', async () => {
-    const [keep, { stream, say, controller }] = [keeping(), source()];
-    const { body } = await captureAnswer(answer(stream), keep, true);
+  it('is sent one piece behind; its last piece and its end wait until it is stored', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf(), source()];
+    const { body } = await captureAnswer(responseOf(stream), recording, true);
     const { seen, all } = reading(body);
     say('a');
     await pause(5);
@@ -149,25 +158,25 @@ describe('a stream', () => {
     say('b');
     await eventually(() => seen.text === 'a', 'the first piece');
     controller.close();
-    await eventually(() => keep.kept.length === 1, 'it is being kept');
+    await eventually(() => recording.stored.length === 1, 'it is being stored');
     await pause(5);
     expect(seen).toMatchObject({ text: 'a', isEnded: false });
-    keep.done();
+    recording.done();
     await all;
-    expect([seen, textOf(keep.kept[0]?.body)]).toEqual([{ text: 'ab', isEnded: true }, 'ab']);
+    expect([seen, textOf(recording.stored[0]?.body)]).toEqual([{ text: 'ab', isEnded: true }, 'ab']);
   });
 
-  it('a client that does not read keeps nobody from the outcome', async () => {
-    const [keep, { stream, say, controller }] = [keeping(), source()];
-    await captureAnswer(answer(stream), keep, true);
+  it('is stored even if the client does not read', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf(), source()];
+    await captureAnswer(responseOf(stream), recording, true);
     for (let i = 0; i < 50; i++) say('x');
     await pause(5);
     controller.close();
-    await eventually(() => keep.kept[0]?.body?.length === 50, 'it is kept');
+    await eventually(() => recording.stored[0]?.body?.length === 50, 'it is stored');
   });
 
-  it('I7: past the bound nothing is kept, and the client sets the pace', async () => {
-    const keep = keeping({ maxBytes: 100 });
+  it('I7: past the bound no body is stored, and the client sets the pace', async () => {
+    const recording = recordingOf({ maxBytes: 100 });
     let made = 0;
     const stream = new ReadableStream({
       pull(controller) {
@@ -175,54 +184,54 @@ describe('a stream', () => {
         controller.enqueue(new Uint8Array(50));
       },
     });
-    const { body, rest } = await captureAnswer(answer(stream), keep, true);
+    const { body, rest } = await captureAnswer(responseOf(stream), recording, true);
     await pause(20);
     expect(made).toBeLessThan(10);
-    keep.done();
+    recording.done();
     const { seen, all } = reading(body);
     await Promise.all([all, rest]);
-    expect([seen.text.length, keep.kept.length, keep.kept[0]?.body]).toEqual([50_000, 1, undefined]);
+    expect([seen.text.length, recording.stored.length, recording.stored[0]?.body]).toEqual([50_000, 1, undefined]);
   });
 
-  it('I7: one that breaks off is kept without a body before its client sees that', async () => {
-    const [keep, { stream, say, controller }] = [keeping(), source()];
-    const { body } = await captureAnswer(answer(stream), keep, true);
+  it('I7: one that breaks off is stored without a body before its client sees that', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf(), source()];
+    const { body } = await captureAnswer(responseOf(stream), recording, true);
     const { seen, all } = reading(body);
     for (const piece of ['a', 'b']) say(piece);
     await eventually(() => seen.text === 'a', 'the first piece');
     controller.error(new Error('boom'));
-    await eventually(() => keep.kept.length === 1, 'it is being kept');
-    expect([keep.kept[0]?.body, seen.error]).toEqual([undefined, undefined]);
-    keep.done();
+    await eventually(() => recording.stored.length === 1, 'it is being stored');
+    expect([recording.stored[0]?.body, seen.error]).toEqual([undefined, undefined]);
+    recording.done();
     await all;
     expect(seen).toMatchObject({ text: 'a', isEnded: false, error: { message: 'boom' } });
   });
 
-  it('one that is broken at once breaks for its client', async () => {
-    const keep = keeping();
-    keep.done();
+  it('one that fails at once fails for its client', async () => {
+    const recording = recordingOf();
+    recording.done();
     const { stream, controller } = source();
     controller.error(new Error('boom'));
-    const { seen, all } = reading((await captureAnswer(answer(stream), keep, true)).body);
+    const { seen, all } = reading((await captureAnswer(responseOf(stream), recording, true)).body);
     await all;
-    expect([seen.error, keep.kept[0]?.body]).toMatchObject([{ message: 'boom' }, undefined]);
+    expect([seen.error, recording.stored[0]?.body]).toMatchObject([{ message: 'boom' }, undefined]);
   });
 
-  it('pieces of text are taken, anything else breaks it', async () => {
+  it('may have pieces of text; any other value makes it fail', async () => {
     for (const [piece, isText] of [
       ['text', true],
       [7, false],
     ] as const) {
-      const keep = keeping();
-      keep.done();
+      const recording = recordingOf();
+      recording.done();
       const { stream, controller, isCancelled } = source();
-      const { body } = await captureAnswer(answer(stream), keep, true);
+      const { body } = await captureAnswer(responseOf(stream), recording, true);
       const { seen, all } = reading(body);
       controller.enqueue(piece);
       await pause(5);
       if (isText) controller.close();
       await all;
-      expect([seen.isEnded, textOf(keep.kept[0]?.body), isCancelled()]).toEqual([
+      expect([seen.isEnded, textOf(recording.stored[0]?.body), isCancelled()]).toEqual([
         isText,
         isText ? 'text' : undefined,
         !isText,
@@ -230,10 +239,10 @@ describe('a stream', () => {
     }
   });
 
-  it('I11: a client that goes changes nothing: the rest is taken in and kept', async () => {
-    const [keep, { stream, say, controller, isCancelled }] = [keeping(), source()];
-    keep.done();
-    const { body, rest } = await captureAnswer(answer(stream), keep, true);
+  it('I11: is read to its end and stored if the client disconnects', async () => {
+    const [recording, { stream, say, controller, isCancelled }] = [recordingOf(), source()];
+    recording.done();
+    const { body, rest } = await captureAnswer(responseOf(stream), recording, true);
     const { seen, reader } = reading(body);
     for (const piece of ['a', 'b']) say(piece);
     await eventually(() => seen.text === 'a', 'the first piece');
@@ -241,25 +250,25 @@ describe('a stream', () => {
     say('c');
     controller.close();
     await rest;
-    expect([textOf(keep.kept[0]?.body), isCancelled()]).toEqual(['abc', false]);
+    expect([textOf(recording.stored[0]?.body), isCancelled()]).toEqual(['abc', false]);
   });
 
-  it('I11: likewise past the bound, where it was waiting for its client', async () => {
-    const [keep, { stream, say, controller, isCancelled }] = [keeping({ maxBytes: 1 }), source()];
-    keep.done();
-    const { body, rest } = await captureAnswer(answer(stream), keep, true);
+  it('I11: also past the bound, while it waits for its client', async () => {
+    const [recording, { stream, say, controller, isCancelled }] = [recordingOf({ maxBytes: 1 }), source()];
+    recording.done();
+    const { body, rest } = await captureAnswer(responseOf(stream), recording, true);
     for (let i = 0; i < 10; i++) say('piece');
     await pause(5);
     await (body as ReadableStream).cancel();
     controller.close();
     await rest;
-    expect([keep.kept.length, keep.kept[0]?.body, isCancelled()]).toEqual([1, undefined, false]);
+    expect([recording.stored.length, recording.stored[0]?.body, isCancelled()]).toEqual([1, undefined, false]);
   });
 
-  it('another outcome counts, and the client has some of this one: it gets nothing more', async () => {
-    const [keep, { stream, say, controller }] = [keeping({ instead: REPLACEMENT }), source()];
-    keep.done();
-    const { body } = await captureAnswer(answer(stream), keep, true);
+  it('is broken off if another outcome counts and the client has a part of this one', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf({ instead: REPLACEMENT }), source()];
+    recording.done();
+    const { body } = await captureAnswer(responseOf(stream), recording, true);
     const { seen, all } = reading(body);
     for (const piece of ['a', 'b']) say(piece);
     await pause(5);
@@ -268,67 +277,67 @@ describe('a stream', () => {
     expect(seen).toMatchObject({ text: 'a', isEnded: false, error: { message: /Another outcome/ } });
   });
 
-  it('what is captured is a copy: whoever reads may take the buffer away', async () => {
-    const [keep, { stream, say, controller }] = [keeping(), source()];
-    keep.done();
-    const { body, rest } = await captureAnswer(answer(stream), keep, true);
+  it('is recorded as a copy: the code that reads it may detach its buffers', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf(), source()];
+    recording.done();
+    const { body, rest } = await captureAnswer(responseOf(stream), recording, true);
     const reader = (body as ReadableStream<Uint8Array>).getReader();
     for (const piece of ['abc', 'd']) say(piece);
     const { value } = await reader.read();
     structuredClone(value?.buffer, { transfer: [value?.buffer as ArrayBuffer] });
     controller.close();
     await rest;
-    expect(textOf(keep.kept[0]?.body)).toBe('abcd');
+    expect(textOf(recording.stored[0]?.body)).toBe('abcd');
   });
 });
 
-describe('where another outcome may still win', () => {
-  it('nothing is seen before all of it was kept', async () => {
-    const [keep, { stream, say, controller }] = [keeping({ storeBeforeSending: true }), source()];
+describe('if another outcome may still win', () => {
+  it('nothing is sent before all of it is stored', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf({ storeBeforeSending: true }), source()];
     let isDone = false;
-    const captured = captureAnswer(answer(stream), keep, true).finally(() => {
+    const captured = captureAnswer(responseOf(stream), recording, true).finally(() => {
       isDone = true;
     });
     say('a');
     await pause(5);
     say('b');
     controller.close();
-    await eventually(() => keep.kept.length === 1, 'it is being kept');
-    expect([isDone, textOf(keep.kept[0]?.body)]).toEqual([false, 'ab']);
-    keep.done();
+    await eventually(() => recording.stored.length === 1, 'it is being stored');
+    expect([isDone, textOf(recording.stored[0]?.body)]).toEqual([false, 'ab']);
+    recording.done();
     expect(textOf((await captured).body)).toBe('ab');
   });
 
-  it('what is too long is kept without a body, and then goes on', async () => {
-    const [keep, { stream, say, controller }] = [keeping({ storeBeforeSending: true, maxBytes: 3 }), source()];
-    const captured = captureAnswer(answer(stream), keep, true);
+  it('a body that is too long is not stored; it is sent after the outcome is stored', async () => {
+    const [recording, { stream, say, controller }] = [recordingOf({ storeBeforeSending: true, maxBytes: 3 }), source()];
+    const captured = captureAnswer(responseOf(stream), recording, true);
     for (const piece of ['ab', 'cd']) say(piece);
-    await eventually(() => keep.kept.length === 1, 'it is being kept');
-    expect(keep.kept[0]?.body).toBeUndefined();
-    keep.done();
+    await eventually(() => recording.stored.length === 1, 'it is being stored');
+    expect(recording.stored[0]?.body).toBeUndefined();
+    recording.done();
     const { seen, all } = reading((await captured).body);
-    await eventually(() => seen.text === 'abcd', 'what was held');
+    await eventually(() => seen.text === 'abcd', 'the pieces that waited');
     say('ef');
-    await eventually(() => seen.text === 'abcdef', 'the rest, not behind any more');
+    await eventually(() => seen.text === 'abcdef', 'the rest, without delay');
     controller.close();
     await all;
-    expect([seen.isEnded, keep.kept.length]).toEqual([true, 1]);
+    expect([seen.isEnded, recording.stored.length]).toEqual([true, 1]);
   });
 
-  it('replaced, the rest of it goes nowhere, to its end', async () => {
+  it('a replaced response is read to its end and discarded', async () => {
     const instead = REPLACEMENT;
-    const [keep, { stream, say, controller, isCancelled }] = [
-      keeping({ storeBeforeSending: true, maxBytes: 3, instead }),
+    const [recording, { stream, say, controller, isCancelled }] = [
+      recordingOf({ storeBeforeSending: true, maxBytes: 3, instead }),
       source(),
     ];
-    keep.done();
-    const captured = captureAnswer(answer(stream), keep, true);
+    recording.done();
+    const captured = captureAnswer(responseOf(stream), recording, true);
     for (const piece of ['ab', 'cd', 'ef']) say(piece);
     const { instead: reply, rest } = await captured;
     expect(reply).toBe(instead);
     say('gh');
     controller.close();
     await rest;
-    expect([keep.kept.length, isCancelled()]).toEqual([1, false]);
+    expect([recording.stored.length, isCancelled()]).toEqual([1, false]);
   });
 });

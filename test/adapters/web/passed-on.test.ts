@@ -21,7 +21,10 @@ function gateOf<Request>(idempotentRequest: (request: Request, options: { scope:
   });
 }
 
-/** A server of Hono's whose handler passes on what an upstream answers: its global `Response` keeps the very fields that it is given. */
+/**
+ * Hono's server with a handler that returns the response of an upstream. The global `Response` of that server uses the
+ * fields object it is given.
+ */
 type Serve = (pass: () => Promise<Response>) => Promise<Listening>;
 
 const SERVERS: Record<string, Serve> = {
@@ -32,7 +35,7 @@ const SERVERS: Record<string, Serve> = {
   },
   elysia: (pass) => {
     const gate = gateOf<onElysia.ElysiaRequest>(onElysia.idempotentRequest);
-    // The suite's name for the server is an address, which Elysia takes for a name too short.
+    // The suite calls the server by its address, which Elysia rejects as too short a name.
     const app = new Elysia({ handler: { standardHostname: false } });
     return listenWeb(app.use(onElysia.headgate(gate)).post('/', pass).fetch);
   },
@@ -44,8 +47,8 @@ it.each(
     [name, { 'idempotency-key': 'k' }, [null, 'true'], ['8', null]],
   ]) as [string, Record<string, string>, (string | null)[], (string | null)[]][],
 )(
-  '%s, %o: what fetch() gives, whose fields are immutable, is passed on with ours',
-  async (name, headers, marks, left) => {
+  "%s, %o: a response of fetch(), whose fields are immutable, is passed on with the gate's fields",
+  async (name, headers, marks, remaining) => {
     const upstream = await listen((_, response) => response.writeHead(202, { 'x-theirs': '1' }).end('passed on'));
     const server = await (SERVERS[name] as Serve)(() => fetch(upstream.url));
     try {
@@ -53,7 +56,7 @@ it.each(
         const answer = await fetch(server.url, { method: 'POST', headers, body: 'x' });
         expect([answer.status, answer.headers.get('x-theirs'), await answer.text()]).toEqual([202, '1', 'passed on']);
         expect(answer.headers.get('idempotency-replayed')).toBe(marks[turn]);
-        expect(answer.headers.get('x-ratelimit-remaining')).toBe(left[turn]);
+        expect(answer.headers.get('x-ratelimit-remaining')).toBe(remaining[turn]);
       }
     } finally {
       await server.close();

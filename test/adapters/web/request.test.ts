@@ -7,13 +7,13 @@ import { pause } from '../../support/raw-http.ts';
 
 const keyed = (request: Request, options = {}) => idempotentRequest(request, { scope: 's', ...options });
 
-/** What makes two requests the same, of one with this URL and type. */
+/** The fingerprint of a request with this URL and type. */
 async function printOf(url: string, headers: Record<string, string> = {}) {
   const found = await keyed(new Request(url, { headers: { 'idempotency-key': 'k', ...headers } }));
   return fingerprintValue(found);
 }
 
-/** A body that comes as the test says. */
+/** A body that comes in these pieces; `error` breaks it off. */
 function pieces(...all: string[]): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {
@@ -29,7 +29,7 @@ function pieces(...all: string[]): ReadableStream<Uint8Array> {
 const streamed = (body: ReadableStream, headers = {}) => postOf({ body, headers, duplex: 'half' } as RequestInit);
 
 describe('I1: the key', () => {
-  it('none, one, none that can be taken', async () => {
+  it('is optional, and is rejected if it is empty, too long or not ASCII', async () => {
     expect(await keyed(new Request('http://x/'))).toBeUndefined();
     expect(await keyed(postOf())).toMatchObject({ scope: 's', key: 'k' });
     for (const key of ['', 'x'.repeat(256), 'é']) {
@@ -37,7 +37,7 @@ describe('I1: the key', () => {
     }
   });
 
-  it('twice is refused, and so is what cannot be told from that; a comma alone is a key', async () => {
+  it('is rejected if it is given twice or looks like it; a comma without a space is allowed', async () => {
     const twice = new Headers([
       ['idempotency-key', 'a'],
       ['idempotency-key', 'b'],
@@ -46,7 +46,7 @@ describe('I1: the key', () => {
     expect(await keyed(postOf({ headers: { 'idempotency-key': 'a,b' } }))).toHaveProperty('key', 'a,b');
   });
 
-  it('a content type twice is refused; a comma in quotes is none', async () => {
+  it('is rejected with two content types; a comma in quotes does not make two', async () => {
     const typed = (type: string) => keyed(postOf({ headers: { 'content-type': type } }));
     expect(await typed('text/plain, application/json')).toHaveProperty('detail');
     expect(await typed('text/plain; a="b,c"')).toHaveProperty('key');
@@ -54,18 +54,18 @@ describe('I1: the key', () => {
 });
 
 describe('I3: the request', () => {
-  it('is its path and query as they stand in the URL', async () => {
+  it('is identified by path and query exactly as in the URL', async () => {
     const values = await Promise.all(
       ['http://x/a', 'http://x/a?', 'http://x/a?b', 'http://x/%61', 'http://x/', 'http://x/a?b=/c'].map((url) =>
         printOf(url),
       ),
     );
     expect(new Set(values).size).toBe(6);
-    // Neither the server's name nor a fragment is part of it.
+    // The server's name and the fragment are not part of it.
     expect(await printOf('https://other:8443/a?b#c')).toBe(values[2]);
   });
 
-  it('is compared by its body: the same in other pieces is the same', async () => {
+  it('is identified by its body, whatever pieces it comes in', async () => {
     const first = (await keyed(streamed(pieces('{"a":', '1}')))) as { fingerprint: { value: string } };
     const second = (await keyed(postOf())) as { fingerprint: { value: string } };
     expect(await fingerprintValue(first)).toBe(await fingerprintValue(second));
@@ -73,7 +73,7 @@ describe('I3: the request', () => {
 });
 
 describe('I13: the body', () => {
-  it('is there for the handler, however it reads it', async () => {
+  it('is untouched for the handler, however the handler reads it', async () => {
     const form = new FormData();
     form.set('to', 'ann');
     form.set('file', new Blob(['bytes']), 'a.txt');
@@ -111,24 +111,36 @@ describe('I13: the body', () => {
   });
 
   it.each<[string, () => Request, object, number, string]>([
-    ['declared too long', () => postOf({ headers: { 'content-length': '11' } }), { maxBytes: 10 }, 413, 'too_large'],
-    ['too long', () => postOf({ body: 'x'.repeat(11) }), { maxBytes: 10 }, 413, 'too_large'],
-    ['too long in pieces', () => streamed(pieces('x'.repeat(6), 'x'.repeat(6))), { maxBytes: 10 }, 413, 'too_large'],
-    ['broken off', () => streamed(pieces('x', 'error')), {}, 400, 'aborted'],
-    ['stalled', () => streamed(new ReadableStream()), { idleMs: 5 }, 408, 'stalled'],
     [
-      'malformed',
+      'its content-length is too long',
+      () => postOf({ headers: { 'content-length': '11' } }),
+      { maxBytes: 10 },
+      413,
+      'too_large',
+    ],
+    ['it is too long', () => postOf({ body: 'x'.repeat(11) }), { maxBytes: 10 }, 413, 'too_large'],
+    [
+      'it is too long in pieces',
+      () => streamed(pieces('x'.repeat(6), 'x'.repeat(6))),
+      { maxBytes: 10 },
+      413,
+      'too_large',
+    ],
+    ['it breaks off', () => streamed(pieces('x', 'error')), {}, 400, 'aborted'],
+    ['it stalls', () => streamed(new ReadableStream()), { idleMs: 5 }, 408, 'stalled'],
+    [
+      'it is malformed',
       () => postOf({ headers: { 'content-type': 'multipart/form-data; boundary=b' } }),
       {},
       422,
       'malformed_multipart',
     ],
-  ])('%s: refused', async (_what, make, options, status, reason) => {
+  ])('is rejected if %s', async (_what, make, options, status, reason) => {
     const error = await Promise.resolve(keyed(make(), options)).catch((thrown: unknown) => thrown);
     expect([isBodyError(error), error]).toMatchObject([true, { status, reason }]);
   });
 
-  it('that was read before, or is held by somebody, is a fault of the program', async () => {
+  it('is a mistake of the program (500) if other code has read or locked it', async () => {
     const used = postOf();
     await used.text();
     await expect(keyed(used)).rejects.toMatchObject({ status: 500, reason: 'already_read' });
@@ -137,7 +149,7 @@ describe('I13: the body', () => {
     await expect(keyed(held)).rejects.toMatchObject({ status: 500, reason: 'already_read' });
   });
 
-  it('past the bound the rest is read and thrown away, without being held', async () => {
+  it('is read to its end and discarded, without being buffered, if it is too long', async () => {
     let made = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -150,7 +162,7 @@ describe('I13: the body', () => {
     await expect.poll(() => made).toBe(501);
   });
 
-  it('two resolvers that want it read it once, each within its own bound', async () => {
+  it('is read once for two resolvers, each with its own limit', async () => {
     const request = postOf({ body: '{"account_id":"acc_1"}' });
     const [account, found] = await Promise.all([fieldOfBody(request, 'account_id'), keyed(request)]);
     expect([account, found]).toMatchObject(['acc_1', { key: 'k' }]);

@@ -1,4 +1,4 @@
-/** contract.md, "Requests", and the table of answers (architecture.md): what is refused in front of the gate, and in which order. */
+/** Which requests are refused in front of the gate, and in which order. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, NO_RATES, ratesOf, sha256, TOKEN } from '../../support/gateway.ts';
 import { type InProcess, startInProcess } from '../../support/in-process.ts';
@@ -37,9 +37,16 @@ const NO_KEY = { 'x-api-key': undefined };
 const UNPROCESSABLE = 'errors/unprocessable_entity';
 type Row = [row: string, method: string, path: string, headers: Record<string, unknown>, status: number, type: string];
 const rows: Row[] = [
-  ['stages: a malformed path before all', 'GET', '/api/v1/%2e%2e/x', NO_KEY, 400, 'errors/malformed_request'],
+  [
+    'stages: a malformed path before everything else',
+    'GET',
+    '/api/v1/%2e%2e/x',
+    NO_KEY,
+    400,
+    'errors/malformed_request',
+  ],
   ['stages: the route before the key', 'GET', '/nowhere', NO_KEY, 404, 'errors/resource_not_found'],
-  ['HEAD only where it is listed', 'HEAD', CHATS, {}, 404, ''],
+  ['HEAD, which the route does not list', 'HEAD', CHATS, {}, 404, ''],
   ['another method', 'PUT', CHATS, {}, 404, 'errors/resource_not_found'],
   ['an empty parameter', 'GET', '/api/v1/accounts//chats', {}, 404, 'errors/resource_not_found'],
   ['no key', 'GET', CHATS, NO_KEY, 401, 'errors/missing_credentials'],
@@ -54,7 +61,7 @@ const rows: Row[] = [
   ['the account twice', 'GET', `${CHATS}&account_id=acc_1`, {}, 422, UNPROCESSABLE],
   ['two headers', 'POST', '/api/v1/messages', { 'x-account-id': ['acc_1', 'acc_1'] }, 422, UNPROCESSABLE],
   [
-    'an account that Connection would hide from the upstream',
+    'an account header that Connection names, so that the upstream would not see it',
     'POST',
     '/api/v1/messages',
     { 'x-account-id': 'acc_1', connection: 'x-account-id' },
@@ -116,7 +123,7 @@ describe('the head', () => {
     expect(upstream.seen).toHaveLength(0);
   });
 
-  it('HTTP/1.0 without Host is a request like any other, and x-forwarded-host is left out', async () => {
+  it('HTTP/1.0 without Host is accepted, and x-forwarded-host is left out', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(`GET /api/v1/open HTTP/1.0\r\n${key}\r\n`);
     await connection.closed;
@@ -125,7 +132,7 @@ describe('the head', () => {
     expect(upstream.last().headers['x-forwarded-proto']).toBe('http');
   });
 
-  it('the coding chunked is known in any case', async () => {
+  it('the transfer coding chunked may be written in any case', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(
       `POST /api/v1/open HTTP/1.1\r\nhost: a\r\n${key}transfer-encoding: Chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
@@ -138,7 +145,7 @@ describe('the head', () => {
 });
 
 describe('maxBodyBytes', () => {
-  it('a declared length over it: 413 before the body is read, and nothing is charged', async () => {
+  it('a larger Content-Length: 413 before the body is read, and nothing is charged', async () => {
     const path = '/api/v1/chats?account_id=acc_2';
     const connection = await openRaw(gateway.port);
     connection.write(`POST ${path} HTTP/1.1\r\nhost: a\r\nx-api-key: ${TOKEN}\r\ncontent-length: 101\r\n\r\n`);

@@ -27,12 +27,12 @@ describe('keys', () => {
   let now = Date.parse('2026-12-31T23:59:59.999Z');
   const keys = createKeys(config, () => now);
 
-  it('are known by their hash, given or made', () => {
+  it('are found by their hash, given in the config or made from a token', () => {
     expect(keys.authenticate('one')).toMatchObject({ application: 'app_1', role: 'service', scope: null });
     expect(keys.authenticate('three')).toMatchObject({ application: 'app_1', role: 'scoped', scope: 'scp_a' });
   });
 
-  it('keep no token', () => {
+  it('do not store the token', () => {
     expect(JSON.stringify(keys.authenticate('three'))).not.toContain('three');
   });
 
@@ -46,7 +46,7 @@ describe('keys', () => {
     expect(typeOf(keys.authenticate(token))).toBe(type);
   });
 
-  it('expire at their time, not before', () => {
+  it('expire at their time, and not before', () => {
     expect(keys.authenticate('two')).toMatchObject({ application: 'app_2' });
     now += 1;
     expect(typeOf(keys.authenticate('two'))).toBe('api/expired_authorization');

@@ -13,7 +13,7 @@ describe('readTarget', () => {
     ['/a%20b/%C3%A9?', { path: '/a%20b/%C3%A9', query: '' }],
     ['/.a/..b/c./...', { path: '/.a/..b/c./...', query: undefined }],
     ['/a%2e/%2eb', { path: '/a%2e/%2eb', query: undefined }],
-  ])('passes %s as it is', (raw, target) => {
+  ])('accepts %s unchanged', (raw, target) => {
     expect(readTarget(raw)).toEqual(target);
   });
 
@@ -83,7 +83,7 @@ describe('routes', () => {
     expect(nameOf('DELETE', '/slash/')).toBe('DELETE /slash/');
   });
 
-  it('decodes: an encoded letter is no way around a limit', () => {
+  it('decodes: an encoded letter does not avoid a limit', () => {
     expect(nameOf('POST', '/api/v1/%65mails')).toBe('POST /api/v1/emails');
     expect(routes.match('GET', '/api/v1/chats/a%20%3F%25')?.parameters.get('chat_id')).toBe('a ?%');
     expect(routes.match('GET', `/api/v1/chats/${'x'.repeat(10_000)}`)?.parameters.get('chat_id')).toHaveLength(10_000);
@@ -102,11 +102,11 @@ describe('routes', () => {
     ['DELETE', '/slash'],
     ['BREW', '/'],
     ['__proto__', '/'],
-  ])('%s %s is no route', (method, path) => {
+  ])('%s %s matches no route', (method, path) => {
     expect(nameOf(method, path)).toBeUndefined();
   });
 
-  it('whatever the target, matching never throws', () => {
+  it('matching never throws, for any target', () => {
     fc.assert(
       fc.property(fc.string(), fc.webPath(), (text, path) => {
         for (const raw of [`/${text}`, path, `/api/v1/chats/${text}`]) {

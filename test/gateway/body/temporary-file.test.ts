@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { spoolBody } from '../../../src/gateway/body/spool.ts';
 import { openTemporaryFile } from '../../../src/gateway/body/temporary-file.ts';
 
-/** What the system does wrong. */
+/** Errors of the system that the tests simulate. */
 const system = vi.hoisted(() => ({ keepsNames: false, isFull: false, mostWritten: Number.POSITIVE_INFINITY }));
 
 vi.mock('node:fs', async (original) => {
@@ -19,7 +19,7 @@ vi.mock('node:fs', async (original) => {
       if (system.keepsNames) throw Object.assign(new Error('EBUSY'), { code: 'EBUSY' });
       fs.unlinkSync(path);
     },
-    // Only ever used as a promise.
+    // The code only uses its promise form.
     write: Object.assign(() => {}, {
       [promisify.custom]: async (fd: number, bytes: Uint8Array, offset: number, length: number, position: number) => {
         if (system.isFull) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
@@ -39,7 +39,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 const bytes = Buffer.alloc(100_000, 'headgate ');
 
 describe('a temporary file', () => {
-  it('keeps its name where the system insists, until it is closed', async () => {
+  it('keeps its name until it is closed, if the system cannot remove it earlier', async () => {
     system.keepsNames = true;
     const file = openTemporaryFile(directory);
     expect(readdirSync(directory)).toHaveLength(1);
@@ -50,14 +50,14 @@ describe('a temporary file', () => {
 });
 
 describe('a spooled body', () => {
-  it('is refused where the disk is full, and leaves nothing', async () => {
+  it('is refused if the disk is full, and frees everything', async () => {
     system.isFull = true;
     const spooled = spoolBody(Readable.from([bytes, bytes]), { maxBytes: 1_000_000, memoryBytes: 1_000, directory });
     await expect(spooled).rejects.toMatchObject({ status: 503, reason: 'no_storage', cause: { code: 'ENOSPC' } });
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('is whole where the system writes less than it was told', async () => {
+  it('is complete even if the system writes less than asked', async () => {
     system.mostWritten = 1_000;
     const body = await spoolBody(Readable.from([bytes]), { maxBytes: 1_000_000, memoryBytes: 1_000, directory });
     expect(Buffer.concat(await body.open().toArray()).equals(bytes)).toBe(true);

@@ -71,7 +71,7 @@ describe('check', () => {
     ]);
   });
 
-  it('a name beyond ASCII is told in ASCII; an account without a provider and without limits of its own has none', async () => {
+  it('a name beyond ASCII is escaped; an account without a provider and without its own limits has no row', async () => {
     const config = file({
       accounts: [
         { id: 'jos\u00e9', application: 'a' },
@@ -94,12 +94,12 @@ describe('check', () => {
     });
   });
 
-  it('without limits of an account there is no table of accounts', async () => {
+  it('without limits for an account there is no table of accounts', async () => {
     const { out } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
     expect(out).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');
   });
 
-  it('S1: All methods that the routes of an account share are told from others', async () => {
+  it('S1: marks a limit for all methods that the routes of an account share', async () => {
     const routes = [{ route: 'GET /x', account: 'query.a' }];
     const limits = { default: { allMethods: { windows: ['5/1m'], scope: 'account' } } };
     const { out } = await run('check', '--config', file({ routes, limits }));
@@ -108,7 +108,7 @@ describe('check', () => {
     );
   });
 
-  it('a provider that nothing is recommended for has its own limits, and no others', async () => {
+  it('a provider without recommended limits has only its own limits', async () => {
     const limits = { recommended: true, providers: { own: { routes: { 'GET /x': ['1/1s'] } } } };
     const config = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits });
     const lines = (await run('check', '--config', config)).out.split('\n');
@@ -119,12 +119,12 @@ describe('check', () => {
     ]);
   });
 
-  it('notes, beside the table, what a config hardly means', async () => {
+  it('warns, beside the table, about settings that are probably mistakes', async () => {
     const config = file({
       keys: [{ token: 'try-me', application: 'a' }],
       accounts: [
         { id: 'acc_1', application: 'a', provider: 'mock' },
-        { id: 'acc_2', application: 'b' },
+        { id: 'acc_2', application: 'b', provider: 'outlook' },
       ],
       routes: [{ route: 'GET /chats/:id', account: 'query.a' }],
       limits: { providers: { 'out look': { allMethods: ['1/1s'] }, mock: {} } },
@@ -132,28 +132,42 @@ describe('check', () => {
     const { code, out, error } = await run('check', '--config', config);
     expect([code, out.startsWith('PROVIDER ')]).toEqual([0, true]);
     expect(error.split('\n')).toEqual([
-      'note: accounts[1].application: no key is of this application: nobody can reach it',
-      'note: routes[0].route: :id is matched letter by letter; a parameter is {id}',
-      'note: limits.providers["out look"]: no account of the file has this provider',
+      'warning: accounts[1].application: no key belongs to this application, so no request can reach the account',
+      'warning: routes[0].route: :id is matched letter by letter; write a parameter as {id}',
+      'warning: limits.providers["out look"]: no account of the file has this provider, did you mean "outlook"?',
       '',
     ]);
     const { error: bare } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
     expect(bare).toBe(
-      'note: keys: the config has no keys: no request will get through\n' +
-        'note: accounts: the config has no accounts: no request of a route with an account will get through\n',
+      'warning: keys: the config has no keys, so every request is refused\n' +
+        'warning: accounts: the config has no accounts, so requests for a route with an account are refused\n',
     );
-    expect((await run('check', '--config', file({}))).error).toMatch(/^note: keys: .*\nnote: routes: .*\n$/);
+    expect((await run('check', '--config', file({}))).error).toMatch(/^warning: keys: .*\nwarning: routes: .*\n$/);
   });
 
-  it('lists every fault: exit 2', async () => {
+  it('never prints the secret of the fingerprints', async () => {
+    for (const idempotency of [
+      { secret: 'hush-hush' },
+      { secret: 'hush-hush', leaseMs: 0 },
+      { secret: ['hush-hush'] },
+    ]) {
+      for (const command of ['check', 'doctor']) {
+        const { out, error } = await run(command, '--config', file({ idempotency }));
+        expect(out + error).not.toBe('');
+        expect(out + error).not.toContain('hush');
+      }
+    }
+  });
+
+  it('lists every error: exit 2', async () => {
     const { code, out, error } = await run('check', '--config', file({ wat: 1, headers: 5 }), '--port', 'x');
     expect({ code, out }).toEqual({ code: 2, out: '' });
-    expect(error).toMatch(/has 3 faults:\n {2}--port: .*\n {2}headers: .*\n {2}wat: .*\n$/);
+    expect(error).toMatch(/has 3 errors:\n {2}--port: .*\n {2}headers: .*\n {2}wat: .*\n$/);
   });
 });
 
 describe('the command line', () => {
-  it('helps, and tells its version', async () => {
+  it('prints help, and its version', async () => {
     expect(await run('--help')).toMatchObject({
       code: 0,
       out: expect.stringContaining('headgate serve [--config FILE]'),
@@ -163,17 +177,19 @@ describe('the command line', () => {
 
   it.each([
     [[], /a command is missing/],
-    [['frob'], /"frob" is no command/],
-    [['serve', 'more'], /"more" is too much/],
+    [['servee'], /unknown command "servee" \(use serve, check or doctor\)/],
+    [['serve', 'more'], /unexpected "more": serve takes only flags/],
     [['check'], /check needs --config FILE/],
-    [['serve', '--frob'], /Unknown option '--frob'/],
+    [['serve', '--frob'], /unknown flag --frob \(use --config, --host, .* or --version\)/],
+    [['serve', '--prot', '1'], /unknown flag --prot, did you mean --port\?/],
+    [['serve', '--upstreem=http://a'], /unknown flag --upstreem, did you mean --upstream\?/],
     [['serve', '--port'], /'--port <value>' argument missing/],
     [['serve', '--port', '-1'], /'--port' argument is ambiguous/],
-    [['check', '--config', '/nowhere/config.json'], /there is no such file/],
+    [['check', '--config', '/nowhere/config.json'], /the file does not exist/],
     [['check', '--config', 'a.json', '--config', 'b.json'], /--config is given more than once/],
-    [['check', '--config', folder], /it cannot be read \(EISDIR\)/],
+    [['check', '--config', folder], /the file cannot be read \(EISDIR\)/],
     [['serve', '--store', 'redis:h'], /--store: must be memory, redis:/],
-  ])('%j: one clear sentence, exit 2', async (args, message) => {
+  ])('%j: one sentence, exit 2', async (args, message) => {
     const { code, out, error } = await run(...args);
     expect({ code, out }).toEqual({ code: 2, out: '' });
     expect(error).toMatch(message);

@@ -1,4 +1,4 @@
-/** The process's entry: arguments in, text and exit code out (contract.md: 0 done, 1 the system refused, 2 config or command line). */
+/** The process's entry: arguments in, text and exit code out (0: done, 1: the system refused, 2: error in the config or the command line). */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,13 +50,13 @@ describe('the entry', () => {
     expect(printed).toEqual({ out: expect.stringMatching(/^\d+\.\d+\.\d+/), error: '' });
   });
 
-  it('says on stderr what is wrong and exits 2', async () => {
+  it('prints an error to stderr and exits 2', async () => {
     await main('frob');
     await eventually(() => process.exitCode === 2, 'the exit code');
-    expect(printed).toEqual({ out: '', error: expect.stringMatching(/^headgate: "frob" is no command/) });
+    expect(printed).toEqual({ out: '', error: expect.stringMatching(/^headgate: unknown command "frob"/) });
   });
 
-  it('sets no exit code where it goes on serving', async () => {
+  it('sets no exit code while it serves', async () => {
     const mocked = vi.mocked((await import('../../../src/gateway/cli/serve.ts')).serve);
     mocked.mockClear();
     await main('serve', '--port', '0');
@@ -79,7 +79,7 @@ describe('runCli', () => {
     return { code, out: texts.out.join(''), error: texts.error.join('') };
   }
 
-  it('serve: the config and what flags say, and no exit code', async () => {
+  it('serve: passes the config and the flags on, and has no exit code', async () => {
     const path = file({ listen: { port: 1 } });
     expect(await run('serve', '--config', path, '--port', '2', '--host', '::1')).toEqual({
       code: undefined,
@@ -92,7 +92,7 @@ describe('runCli', () => {
     );
   });
 
-  it('an address that cannot be had: one sentence, exit 1', async () => {
+  it('an address in use: one sentence, exit 1', async () => {
     const cause = Object.assign(new Error('x'), { code: 'EADDRINUSE' });
     vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, '--port', cause));
     expect(await run('serve')).toEqual({
@@ -105,12 +105,12 @@ describe('runCli', () => {
   it.each([
     [new Error('odd'), /^headgate: Error: odd\n {4}at /],
     ['odd', /^headgate: odd\n$/],
-  ])('anything else, %s: exit 1, with all that is known', async (thrown, message) => {
+  ])('any other error, %s: exit 1, with its stack', async (thrown, message) => {
     vi.mocked(serve).mockRejectedValueOnce(thrown);
     expect(await run('serve')).toEqual({ code: 1, out: '', error: expect.stringMatching(message) });
   });
 
-  it('doctor: its findings, exit 1 where one is a fault', async () => {
+  it('doctor: prints its findings; exit 1 if one is a fault', async () => {
     expect(await run('doctor')).toMatchObject({
       code: 2,
       error: expect.stringContaining('doctor needs --config FILE'),

@@ -1,4 +1,4 @@
-/** Issue 2, part 7: the demonstration, with a provider of its own. */
+/** The demonstration and its mock provider. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemo } from '../../../src/gateway/cli/demo.ts';
 import { createMockProvider } from '../../../src/gateway/cli/mock-provider.ts';
@@ -37,7 +37,7 @@ describe('the mock provider', () => {
     expect(JSON.parse(reply.text)).toMatchObject(body);
   });
 
-  it('answers when it has read the whole request', async () => {
+  it('answers after it has read the whole request', async () => {
     const connection = await openRaw(port);
     connection.write('POST /api/v1/emails HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\n12');
     expect((await send(port, { path: '/v2/accounts' })).status).toBe(200);
@@ -62,14 +62,14 @@ describe('the demonstration', () => {
     await expect(send(Number(new URL(config.upstream).port), { path: '/' })).rejects.toThrow('ECONNREFUSED');
   });
 
-  it('on another port it may be there twice: its admin listener takes any', async () => {
+  it('on another port it can run twice, because its admin listener takes any free port', async () => {
     const demo = await startDemo({ port: '0' });
     expect(demo.config).toMatchObject({ listen: { port: 0 }, admin: { port: 0 } });
     demo.close();
   });
 
-  it('bad flags are faults of the command line', async () => {
+  it('bad flags are errors of the command line', async () => {
     await expect(startDemo({ port: 'x' })).rejects.toThrow(ConfigError);
-    await expect(startDemo({ port: 'x' })).rejects.toThrow(/^The command line has a fault:\n {2}--port: /);
+    await expect(startDemo({ port: 'x' })).rejects.toThrow(/^The command line has an error:\n {2}--port: /);
   });
 });

@@ -1,4 +1,4 @@
-/** issue 2: `serve` runs until a signal; contract.md: draining, and the exit code; a config without keys is warned of. */
+/** `serve` runs until a signal: draining, the exit code, and warnings about the config. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { serve } from '../../../src/gateway/cli/serve.ts';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
@@ -10,7 +10,7 @@ import { type LogFile, openLog } from '../../support/in-process.ts';
 import { listen } from '../../support/listen.ts';
 import { eventually, send } from '../../support/raw-http.ts';
 
-/** What `serve` makes for itself, within a test's reach. */
+/** What `serve` creates itself, so that a test can reach it. */
 const made = vi.hoisted(() => ({
   log: undefined as Log | undefined,
   gateways: [] as { stop(): Promise<number> }[],
@@ -47,10 +47,10 @@ let log: LogFile;
 let exits: unknown[];
 let printed: string;
 
-/** The listener that `serve` has put there; emitting the event itself would reach the test runner's too. */
-function tell(event: (typeof EVENTS)[number], value: unknown): void {
+/** Calls the listener that `serve` has added. Emitting the event would also call the test runner's listeners. */
+function signalServe(event: (typeof EVENTS)[number], value: unknown): void {
   const [added] = listenersOf(event).filter((listener) => !before.get(event)?.includes(listener));
-  if (added === undefined) throw new Error(`Nobody listens to ${event}.`);
+  if (added === undefined) throw new Error(`serve has no listener for ${event}.`);
   added(value);
 }
 
@@ -59,7 +59,7 @@ const portOf = (msg: string) => eventually(() => line(msg)?.port as number | und
 
 beforeEach(() => {
   before = new Map(EVENTS.map((event) => [event, listenersOf(event)]));
-  // `openLog` itself makes a real one.
+  // `openLog` needs the real `createLog`.
   made.log = undefined;
   log = openLog();
   made.log = { ...log.log, close: async () => {} };
@@ -92,7 +92,7 @@ it.each(['SIGTERM', 'SIGINT'] as const)('%s: drains, stops, and exits 0', async 
   expect(line('listening')).toMatchObject({ host: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   expect((await send(port, { path: '/healthz' })).status).toBe(200);
   expect((await send(adminPort, { path: '/metrics' })).status).toBe(200);
-  tell(signal, signal);
+  signalServe(signal, signal);
   await eventually(() => exits.length > 0, 'the exit');
   expect(exits).toEqual([0]);
   await eventually(() => line('stopped'), 'the last line');
@@ -104,40 +104,40 @@ it.each(['SIGTERM', 'SIGINT'] as const)('%s: drains, stops, and exits 0', async 
 
 it('a second signal does not wait: exit 1', async () => {
   await serve(config(), {});
-  tell('SIGTERM', 'SIGTERM');
+  signalServe('SIGTERM', 'SIGTERM');
   vi.mocked(process.exit).mockImplementationOnce((code) => {
     throw new Error(`exit ${code}`);
   });
-  expect(() => tell('SIGINT', 'SIGINT')).toThrow('exit 1');
+  expect(() => signalServe('SIGINT', 'SIGINT')).toThrow('exit 1');
   await eventually(() => exits.length > 0, 'the exit of the first');
 });
 
-it('what cannot stop in order exits 1, and says why', async () => {
+it('a failed shutdown exits 1, and the log has the error', async () => {
   made.stopFails = new Error('stuck');
   await serve(config(), {});
-  tell('SIGTERM', 'SIGTERM');
+  signalServe('SIGTERM', 'SIGTERM');
   await eventually(() => exits.length > 0, 'the exit');
   expect(exits).toEqual([1]);
-  await eventually(() => line('could not stop in order'), 'the line');
-  expect(line('could not stop in order')).toMatchObject({ level: 50, err: { message: 'stuck' } });
+  await eventually(() => line('shutdown failed'), 'the line');
+  expect(line('shutdown failed')).toMatchObject({ level: 50, err: { message: 'stuck' } });
 });
 
-it('what nobody caught is logged, and the other requests do not pay for it', async () => {
+it('an uncaught error is logged, and the process keeps serving', async () => {
   await serve(config(), {});
   const port = await portOf('listening');
-  for (const event of ['uncaughtException', 'unhandledRejection'] as const) tell(event, new Error(event));
-  await eventually(() => log.lines().filter(({ msg }) => msg === 'uncaught').length === 2, 'both lines');
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) signalServe(event, new Error(event));
+  await eventually(() => log.lines().filter(({ msg }) => msg === 'uncaught error').length === 2, 'both lines');
   expect(exits).toEqual([]);
   expect((await send(port, { path: '/healthz' })).status).toBe(200);
 });
 
-it('a config without keys or routes is warned of: no request will get through', async () => {
+it('a config without keys or routes: a warning that every request is refused', async () => {
   await serve(config({ keys: [], routes: [] }), {});
   await portOf('listening');
   const warnings = log.lines().filter(({ level }) => level === 40);
   expect(warnings.map(({ msg }) => msg)).toEqual([
-    'the config has no keys: no request will get through',
-    'the config has no routes: no request will get through',
+    'the config has no keys, so every request is refused',
+    'the config has no routes, so every request is refused',
   ]);
   expect(line('admin listening')).toBeUndefined();
 });
@@ -149,13 +149,13 @@ it('without a config: the demonstration with its banner, and its provider stops 
   const headers = { 'x-api-key': 'demo-key-one' };
   const reply = await send(port, { method: 'POST', path: '/api/v1/emails?account_id=acc_alice', headers });
   expect(reply).toMatchObject({ status: 201, headers: { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99' } });
-  tell('SIGINT', 'SIGINT');
+  signalServe('SIGINT', 'SIGINT');
   await eventually(() => exits.length > 0, 'the exit');
   expect(exits).toEqual([0]);
 });
 
 it.each(['the demonstration', 'a config'])(
-  '%s: a port that is taken is a ListenError, and nobody waits for a signal',
+  '%s: a port in use is a ListenError, and no signal listener stays',
   async (kind) => {
     const taken = await listen((_, response) => void response.end());
     const failing =

@@ -3,24 +3,29 @@ import { describe, expect, it } from 'vitest';
 import { checkConfig, type Overrides, parseConfig } from '../../../src/gateway/config/config.ts';
 import { ConfigError } from '../../../src/gateway/config/config-error.ts';
 import { limitsOf } from '../../../src/gateway/config/limits.ts';
+import { routesOf } from '../../../src/gateway/config/routes.ts';
 import { jsonSchema } from '../../../src/gateway/config/schema.ts';
+import { warningsFor } from '../../../src/gateway/config/warnings.ts';
+import { createIdempotency } from '../../../src/idempotency/idempotency.ts';
+import { DEFAULT_SETTINGS, SETTING_NAMES } from '../../../src/idempotency/settings.ts';
+import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 
 const HASH = 'a'.repeat(64);
 
-/** Every fault as `path: reason`. */
-function faultsOf(config: unknown, overrides: Overrides = {}): string[] {
+/** Every issue as `path: reason`. */
+function issuesOf(config: unknown, overrides: Overrides = {}): string[] {
   const text = typeof config === 'string' ? config : JSON.stringify(config);
   try {
     parseConfig(text, 'test.json', overrides);
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(({ path, reason }) => `${path}: ${reason}`);
+    if (error instanceof ConfigError) return error.issues.map(({ path, reason }) => `${path}: ${reason}`);
     throw error;
   }
   return [];
 }
 
 describe('defaults', () => {
-  it('fills in every one of the contract', () => {
+  it('are filled in', () => {
     expect(checkConfig({}, 'test')).toEqual({
       listen: { host: '127.0.0.1', port: 8080 },
       store: 'memory',
@@ -33,6 +38,7 @@ describe('defaults', () => {
       onStoreFailure: 'local',
       idempotency: {
         leaseMs: 30_000,
+        maxRunMs: 3_600_000,
         waitMs: 10_000,
         retentionMs: 86_400_000,
         maxKeptBytes: 1_048_576,
@@ -47,7 +53,7 @@ describe('defaults', () => {
     });
   });
 
-  it('of admin, once it is there, and of keys and accounts', () => {
+  it('are filled in for an empty admin, and for keys and accounts', () => {
     const config = checkConfig(
       { admin: {}, keys: [{ sha256: HASH, application: 'a' }], accounts: [{ id: 'x', application: 'a' }] },
       'test',
@@ -67,62 +73,116 @@ describe('JSON', () => {
     ["{'a': 1}", 'line 1, column 2: a name in double quotes expected'],
     ['{} x', 'line 1, column 4: more text after the end of the JSON value'],
     ['', 'line 1, column 1: a JSON value expected, but the file ends'],
-    ['{"upstream": "http://a",\n "upstream": "http://b"}', 'line 2, column 2: "upstream" stands twice in one object'],
+    ['{"upstream": "http://a",\n "upstream": "http://b"}', 'line 2, column 2: "upstream" appears twice in one object'],
     ['{"a": "\u0001"}', 'line 1, column 7: a JSON value expected'],
     [`${'['.repeat(100)}`, 'line 1, column 66: nested deeper than 64 levels'],
-  ])('%j: says the line and the column', (text, fault) => {
-    const [first] = faultsOf(text);
-    expect(first?.replace('a string expected', 'a JSON value expected')).toBe(`: ${fault}`);
+  ])('%j: the error has line and column', (text, issue) => {
+    const [first] = issuesOf(text);
+    expect(first?.replace('a string expected', 'a JSON value expected')).toBe(`: ${issue}`);
   });
 
   it('may begin with a byte order mark', () => {
-    expect(faultsOf('\uFEFF{}')).toEqual([]);
+    expect(issuesOf('\uFEFF{}')).toEqual([]);
   });
 });
 
-describe('faults', () => {
+describe('errors', () => {
   it.each<[unknown, string[]]>([
-    [[], [': must be of type object, is array']],
-    [{ wat: 1 }, ['wat: is no option that headgate knows']],
+    [[], [': must be an object, got an array']],
+    ['"text"', [': must be an object, got a string']],
+    [{ maxbodybytes: 1 }, ['maxbodybytes: unknown option, did you mean "maxBodyBytes"?']],
+    [{ maxBody: 1 }, ['maxBody: unknown option, did you mean "maxBodyBytes"?']],
+    [
+      { keys: ['text', { sha256: 5, application: 'a' }] },
+      ['keys[0]: must be an object, got a string', 'keys[1].sha256: must be a string, got a number'],
+    ],
     [
       { listen: { port: 65_536, hst: 'x' } },
-      ['listen.port: must be at most 65535', 'listen.hst: is no option that headgate knows'],
+      ['listen.port: must be at most 65535, got 65536', 'listen.hst: unknown option, did you mean "host"?'],
     ],
-    [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number']],
-    [{ admin: { port: 8080 } }, ['admin.port: is the port of listen too']],
-    [{ headers: 'x' }, ['headers: must be one of "x-ratelimit", "ietf", "both", "none"']],
-    [{ upstream: 'ftp://x' }, ['upstream: must be a URL with http:// or https://']],
+    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host or port)']],
+    [{ listen: { host: '' } }, ['listen.host: must not be empty']],
+    [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
+    [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
+    [{ admin: { port: 8080 } }, ['admin.port: 8080 is also the port of listen']],
+    [{ headers: 'x' }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "x"']],
+    [{ headers: 'both' }, ['headers: write ["x-ratelimit", "ietf"] instead, got "both"']],
+    [{ headers: 'none' }, ['headers: write [] instead, got "none"']],
+    [{ headers: ['ietf', 'none'] }, ['headers: write [] instead, got "none"']],
+    [{ upstream: 'ftp://x' }, ['upstream: must be a URL with http:// or https://, got "ftp://x"']],
     [{ upstream: 'http://x/?a=1' }, ['upstream: must have neither a query nor a fragment']],
     [{ upstream: 'http://u:p@x' }, ['upstream: must not have a user name or password in it']],
-    [{ upstreamTimeoutMs: 0, drainMs: -1 }, ['upstreamTimeoutMs: must be at least 1', 'drainMs: must be at least 0']],
-    [{ idempotency: { retentionMs: 86_400_001 } }, ['idempotency.retentionMs: must be at most 86400000']],
-  ])('%j', (config, faults) => {
-    expect(faultsOf(config)).toEqual(faults);
+    [
+      { upstreamTimeoutMs: 0, drainMs: -1 },
+      ['upstreamTimeoutMs: must be at least 1, got 0', 'drainMs: must be at least 0, got -1'],
+    ],
+    [
+      { idempotency: { onOrphan: 'retry' } },
+      [`idempotency.onOrphan: must be one of "reject", "reexecute", "reconcile", got "retry"`],
+    ],
+  ])('%j', (config, issues) => {
+    expect(issuesOf(config)).toEqual(issues);
   });
 
   it.each<[object, string]>([
     [{ application: 'a' }, 'keys[0]: needs exactly one of sha256 and token'],
     [{ application: 'a', sha256: HASH, token: 't' }, 'keys[0]: needs exactly one of sha256 and token'],
     [{ application: 'a', sha256: 'zz' }, 'keys[0].sha256: must be the 64 hexadecimal digits of the SHA-256 of a token'],
-    [{ token: 't' }, 'keys[0].application: is missing: a string'],
+    [{ token: 't' }, 'keys[0].application: is missing (expected a string)'],
     [{ application: 'a', token: 't', role: 'scoped' }, 'keys[0].scope: a scoped key needs a scope'],
     [{ application: 'a', token: 't', scope: 's' }, 'keys[0].scope: only a key with the role "scoped" has a scope'],
-    [{ application: 'a', token: 't', role: 'god' }, 'keys[0].role: must be one of "service", "account", "scoped"'],
+    [
+      { application: 'a', token: 't', role: 'king' },
+      'keys[0].role: must be one of "service", "account", "scoped", got "king"',
+    ],
+    [{ application: 'a', token: 't', scpe: 's' }, 'keys[0].scpe: unknown option, did you mean "scope"?'],
     [
       { application: 'a', token: 't', expiresAt: '2027-02-30T00:00:00Z' },
-      'keys[0].expiresAt: must be a time in ISO 8601 with its offset, such as "2027-01-01T00:00:00Z"',
+      'keys[0].expiresAt: must be a time in ISO 8601 with its offset, such as "2027-01-01T00:00:00Z", got "2027-02-30T00:00:00Z"',
     ],
-  ])('a key %j', (key, fault) => {
-    expect(faultsOf({ keys: [key] })).toEqual([fault]);
+  ])('a key %j', (key, issue) => {
+    expect(issuesOf({ keys: [key] })).toEqual([issue]);
   });
 
-  it('of a key never show the token', () => {
-    const faults = faultsOf({ keys: [{ application: 'a', token: 'secret with spaces' }], store: 'redis:/u:secret@h' });
-    expect(faults).toHaveLength(2);
-    expect(faults.join()).not.toContain('secret');
+  it('never show a value that may be a secret', () => {
+    const secret = 'secret with spaces';
+    for (const config of [
+      { keys: [{ application: 'a', token: secret }], store: 'redis:/u:secret@h' },
+      { keys: [{ application: 'a', token: ['secret'] }] },
+      { keys: [{ application: 'a', sha256: secret }] },
+      { keys: [secret] },
+      { keys: secret },
+      { idempotency: secret },
+      { idempotency: { secret: ['secret'] } },
+      { upstream: 'user:secret@host' },
+      { upstream: 'http://host/?secret' },
+      { store: 'secret' },
+      JSON.stringify(secret),
+    ]) {
+      const issues = issuesOf(config);
+      expect(issues).not.toEqual([]);
+      expect(issues.join().replace('idempotency.secret', '')).not.toContain('secret');
+    }
   });
 
-  it('two keys, accounts or routes that are one', () => {
+  it('cut long values', () => {
+    const [issue] = issuesOf({ routes: [{ route: 'GET /x', account: 'x'.repeat(1_000) }] });
+    expect(issue).toMatch(/, got "x{80}…"$/);
+  });
+
+  it('suggest the nearest route, account or provider', () => {
+    const config = {
+      accounts: [{ id: 'acc_1', application: 'a' }],
+      routes: [{ route: 'POST /api/v1/emails', account: 'query.a' }],
+      limits: { default: { routes: { 'POST /api/v1/email': [] } }, accounts: { acc1: {} } },
+    };
+    expect(issuesOf(config)).toEqual([
+      'limits.accounts.acc1: the file has no such account, did you mean "acc_1"?',
+      'limits.default.routes["POST /api/v1/email"]: the file has no such route, did you mean "POST /api/v1/emails"?',
+    ]);
+  });
+
+  it('two equal keys, accounts or routes', () => {
     const config = {
       keys: [
         { token: 't', application: 'a' },
@@ -134,85 +194,159 @@ describe('faults', () => {
       ],
       routes: [{ route: 'GET /x/{a}' }, { route: 'GET /x/{b}' }, { route: 'POST /x/{a}' }],
     };
-    expect(faultsOf(config)).toEqual([
-      'keys[1]: is keys[0] again',
-      'accounts[1].id: is the id of accounts[0] too',
+    expect(issuesOf(config)).toEqual([
+      'keys[1]: is the same key as keys[0]',
+      'accounts[1].id: "x" is also the id of accounts[0]',
       'routes[1].route: matches the same requests as routes[0]',
     ]);
   });
 
   it.each<[object, string]>([
-    [{ route: 'get /x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails"'],
-    [{ route: 'GET x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails"'],
-    [{ route: 'BREW /x' }, 'routes[0].route: BREW is no method that can be routed'],
+    [{ route: 'get /x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "get /x"'],
+    [{ route: 'GET x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "GET x"'],
+    [{ route: 'BREW /x' }, 'routes[0].route: BREW is not a method for a route'],
     [{ route: 'GET /x/*' }, 'routes[0].route: wildcards are not supported'],
     [{ route: 'GET /x//y' }, 'routes[0].route: has an empty segment (two slashes)'],
-    [{ route: 'GET /x/../y' }, 'routes[0].route: a dot segment can never match: such requests are refused'],
+    [{ route: 'GET /x/../y' }, 'routes[0].route: a dot segment never matches: such requests are refused'],
     [{ route: 'GET /x/a{b}' }, 'routes[0].route: "a{b}": a parameter is a whole segment, such as {chat_id}'],
-    [{ route: 'GET /x?y' }, 'routes[0].route: "x?y" has a character that stands in no path, or only encoded'],
+    [{ route: 'GET /x?y' }, 'routes[0].route: "x?y" has a character that a path cannot have unencoded'],
     [{ route: 'GET /{a}/{a}' }, 'routes[0].route: has the parameter {a} twice'],
-    [{ route: 'GET /healthz' }, "routes[0].route: /healthz is the gateway's own"],
+    [{ route: 'GET /healthz' }, 'routes[0].route: the gateway itself answers /healthz'],
     [
-      { route: 'GET /x', account: 'cookie.a' },
-      'routes[0].account: must be path.NAME, query.NAME, header.NAME or body.NAME',
+      { route: 'GET /x', account: 'cookie.x' },
+      'routes[0].account: must be path.NAME, query.NAME, header.NAME or body.NAME, got "cookie.x"',
     ],
     [{ route: 'GET /{a}', account: 'path.b' }, 'routes[0].account: the route has no parameter {b}'],
-    [{ route: 'GET /x', account: 'header.a b' }, 'routes[0].account: "a b" is no header name'],
+    [{ route: 'GET /x', account: 'header.a b' }, 'routes[0].account: "a b" is not a header name'],
     [
       { route: 'GET /x', account: 'header.X-Api-Key' },
       'routes[0].account: the header X-Api-Key cannot name an account',
     ],
-    [{ route: 'GET /x', idempotent: 1 }, 'routes[0].idempotent: must be true, false or an object'],
-  ])('a route %j', (route, fault) => {
-    expect(faultsOf({ routes: [route] })).toEqual([fault]);
+    [{ route: 'GET /x', idempotent: 1 }, 'routes[0].idempotent: must be true, false or an object, got 1'],
+    [
+      { route: 'GET /x', idempotent: { lease: 1 } },
+      'routes[0].idempotent.lease: unknown option, did you mean "leaseMs"?',
+    ],
+  ])('a route %j', (route, issue) => {
+    expect(issuesOf({ routes: [route] })).toEqual([issue]);
   });
 
-  it('S3: limits, each window with its place', () => {
+  it('S3: limits: each window has its own place', () => {
     const routes = { 'POST /x': ['1/1s', '2/x', { max: -1, durationMs: 5 }, { max: 1, durationMs: 5, z: 1 }, 7] };
     const limits = { default: { routes, allMethods: ['1/1s', '2/1000ms'] }, providers: { p: { allMethods: '5/1s' } } };
-    expect(faultsOf({ routes: [{ route: 'POST /x' }], limits })).toEqual([
+    expect(issuesOf({ routes: [{ route: 'POST /x' }], limits })).toEqual([
       'limits.default.routes["POST /x"][1]: a duration is a whole number and a unit of ms, s, m, h, d, such as "30s", got "x"',
-      'limits.default.routes["POST /x"][2].max: must be at least 0',
-      'limits.default.routes["POST /x"][3].z: is no option that headgate knows',
-      'limits.default.routes["POST /x"][4]: must be "60/1m" or { "max": 60, "durationMs": 60000 }',
-      'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account" }',
+      'limits.default.routes["POST /x"][2].max: must be at least 0, got -1',
+      'limits.default.routes["POST /x"][3].z: unknown option (expected max or durationMs)',
+      'limits.default.routes["POST /x"][4]: must be "60/1m" or { "max": 60, "durationMs": 60000 }, got 7',
+      'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account" }, got "5/1s"',
       'limits.default.allMethods: two windows of one limit need distinct durations, got "1s"',
     ]);
   });
 
-  it('S1: All methods with a scope', () => {
+  it('S1: limits for all methods with a scope', () => {
     const limits = {
       default: { allMethods: { windows: ['1/1s', '2/1000ms'], scope: 'account' } },
       providers: { p: { allMethods: { windows: ['x'], scope: 'world', max: 1 } }, q: { allMethods: {} } },
     };
-    expect(faultsOf({ limits })).toEqual([
+    expect(issuesOf({ limits })).toEqual([
       'limits.providers.p.allMethods.windows[0]: a window is max/duration, such as "60/1m", got "x"',
-      'limits.providers.p.allMethods.scope: must be one of "route", "account"',
-      'limits.providers.p.allMethods.max: is no option that headgate knows',
-      'limits.providers.q.allMethods.windows: is missing: a array',
+      'limits.providers.p.allMethods.scope: must be one of "route", "account", got "world"',
+      'limits.providers.p.allMethods.max: unknown option (expected windows or scope)',
+      'limits.providers.q.allMethods.windows: is missing (expected an array)',
       'limits.default.allMethods.windows: two windows of one limit need distinct durations, got "1s"',
     ]);
   });
 
-  it('a limit for what the file does not have', () => {
+  it('a limit for a route or an account that the file does not have', () => {
     const layer = { routes: { 'POST /q': [] } };
-    expect(faultsOf({ limits: { providers: { p: layer }, accounts: { 'acc 1': layer } } })).toEqual([
+    expect(issuesOf({ limits: { providers: { p: layer }, accounts: { 'acc 1': layer } } })).toEqual([
       'limits.accounts["acc 1"]: the file has no such account',
       'limits.providers.p.routes["POST /q"]: the file has no such route',
       'limits.accounts["acc 1"].routes["POST /q"]: the file has no such route',
     ]);
   });
 
-  it('an account may stand in the body, and a route may be idempotent, with options of its own', () => {
+  it('an account may be in the body, and a route may be idempotent and have its own settings', () => {
     const routes = [
       { route: 'POST /a', account: 'body.id', idempotent: true },
       { route: 'POST /b', idempotent: { onOrphan: 'reexecute', waitMs: 0 } },
       { route: 'POST /c', idempotent: false },
     ];
-    expect(faultsOf({ routes })).toEqual([]);
-    expect(faultsOf({ routes: [{ route: 'POST /a', idempotent: { wat: 1 } }] })).toEqual([
+    expect(issuesOf({ routes })).toEqual([]);
+    expect(issuesOf({ routes: [{ route: 'POST /a', idempotent: { wat: 1 } }] })).toEqual([
       expect.stringContaining('routes[0].idempotent.wat'),
     ]);
+  });
+});
+
+describe('idempotency settings', () => {
+  const places: [name: string, path: string, put: (settings: object) => object][] = [
+    ['for every route', 'idempotency', (idempotency) => ({ idempotency })],
+    ['of one route', 'routes[0].idempotent', (idempotent) => ({ routes: [{ route: 'POST /x', idempotent }] })],
+  ];
+
+  describe.each(places)('%s', (_name, path, put) => {
+    it.each(['leaseMs', 'maxRunMs', 'waitMs', 'retentionMs'])('%s is at most a day, as in the library', (name) => {
+      expect(issuesOf(put({ [name]: 86_400_001 }))).toEqual([
+        `${path}.${name}: must be at most 86400000, got 86400001`,
+      ]);
+      expect(issuesOf(put({ [name]: 86_400_000 }))).toEqual([]);
+    });
+
+    it('accept exactly what createIdempotency accepts', () => {
+      const values = [-1, 0, 1, 1.5, 86_400_000, 86_400_001, 2 ** 31, 2 ** 53, '1', null, ...words];
+      for (const name of SETTING_NAMES) {
+        for (const value of values) {
+          const isValid = isAccepted(() =>
+            createIdempotency({ store: createMemoryClaimStore(), ...options(name, value) }),
+          );
+          expect({ name, value, isValid: issuesOf(put({ [name]: value })).length === 0 }).toEqual({
+            name,
+            value,
+            isValid,
+          });
+        }
+      }
+    });
+  });
+
+  const words = ['reject', 'reexecute', 'reconcile', 'refuse', 'bypass', 'local', ''];
+  const options = (name: string, value: unknown) => ({ [name]: value, reconcile: () => 'unknown' as const });
+  const isAccepted = (create: () => unknown): boolean => {
+    try {
+      create();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  it('a route overrides single settings of the config', () => {
+    const config = checkConfig(
+      { idempotency: { maxRunMs: 5, waitMs: 6 }, routes: [{ route: 'POST /x', idempotent: { waitMs: 7 } }] },
+      'test',
+    );
+    expect(routesOf(config)[0]?.idempotent).toEqual({
+      settings: { ...DEFAULT_SETTINGS, maxRunMs: 5, waitMs: 7 },
+      lateAnswerMs: 120_000,
+    });
+  });
+
+  it('the secret is a text that is not empty, for all routes', () => {
+    expect(checkConfig({ idempotency: { secret: 's' } }, 'test').idempotency.secret).toBe('s');
+    expect(issuesOf({ idempotency: { secret: '' } })).toEqual(['idempotency.secret: must not be empty']);
+    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual(['idempotency.secret: must be a string, got a number']);
+    expect(issuesOf({ routes: [{ route: 'POST /x', idempotent: { secret: 's' } }] })).toEqual([
+      expect.stringMatching(/^routes\[0\]\.idempotent\.secret: unknown option \(expected /),
+    ]);
+  });
+
+  it('a short secret is a warning that does not show it', () => {
+    const warnings = (secret: string) =>
+      warningsFor(checkConfig({ idempotency: { secret } }, 'test')).filter(({ path }) => path === 'idempotency.secret');
+    expect(warnings('p'.repeat(16))).toEqual([]);
+    expect(warnings('pppp')).toEqual([{ path: 'idempotency.secret', reason: expect.not.stringContaining('pppp') }]);
   });
 });
 
@@ -225,7 +359,7 @@ describe('store', () => {
     'rediss://[::1]:6379/0',
     'redis-cluster://a:1,b:2',
     'redis-cluster://u:p@a,b',
-  ])('%s is one', (store) => expect(faultsOf({ store })).toEqual([]));
+  ])('%s is valid', (store) => expect(issuesOf({ store })).toEqual([]));
 
   it.each([
     'postgres://x',
@@ -237,32 +371,32 @@ describe('store', () => {
     'redis-cluster://a:1/2',
     'redis-cluster://a:1,',
     '',
-  ])('%j is none', (store) => {
-    expect(faultsOf({ store })).toEqual([expect.stringMatching(/^store: must be memory, redis:/)]);
+  ])('%j is not valid', (store) => {
+    expect(issuesOf({ store })).toEqual([expect.stringMatching(/^store: must be memory, redis:/)]);
   });
 });
 
 describe('flags', () => {
-  it('win over the file', () => {
+  it('override the file', () => {
     const file = { listen: { host: 'h', port: 1 }, upstream: 'http://file', store: 'redis://file' };
     const config = checkConfig(file, 'test', { port: '0', upstream: 'https://flag/base', store: 'memory' });
     expect(config.listen).toEqual({ host: 'h', port: 0 });
     expect(config).toMatchObject({ upstream: 'https://flag/base', store: 'memory' });
   });
 
-  it('have faults under their own names', () => {
-    expect(faultsOf({}, { port: '70000', upstream: 'x', store: 'redis://x,y' })).toEqual([
-      '--port: must be at most 65535',
-      '--upstream: must be a URL with http:// or https://',
+  it('are named in errors about their values', () => {
+    expect(issuesOf({}, { port: '70000', upstream: 'x', store: 'redis://x,y' })).toEqual([
+      '--port: must be at most 65535, got 70000',
+      '--upstream: must be a URL with http:// or https://, got "x"',
       '--store: must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port',
     ]);
-    expect(faultsOf({}, { port: '8e3' })).toEqual(['--port: must be of type number, is string']);
-    expect(faultsOf({ listen: { port: -1 } }, { host: 'h' })).toEqual(['listen.port: must be at least 0']);
+    expect(issuesOf({}, { port: '8e3' })).toEqual(['--port: must be a number, got "8e3"']);
+    expect(issuesOf({ listen: { port: -1 } }, { host: 'h' })).toEqual(['listen.port: must be at least 0, got -1']);
   });
 });
 
 describe('names such as __proto__', () => {
-  it('are names like any other, or faults in their place', () => {
+  it('are ordinary names, or errors at their place', () => {
     const file = `{
       "routes": [{ "route": "GET /x", "account": "query.a" }],
       "accounts": [{ "id": "__proto__", "application": "constructor", "provider": "toString" }],
@@ -271,9 +405,9 @@ describe('names such as __proto__', () => {
     const { limits } = parseConfig(file, 'test');
     expect(Object.entries(limits.accounts)).toEqual([['__proto__', { allMethods: ['1/1s'] }]]);
     expect(Object.keys(limits.providers)).toEqual(['__proto__', 'toString']);
-    expect(faultsOf('{ "__proto__": 1, "limits": { "accounts": { "__proto__": 5 } } }')).toEqual([
-      'limits.accounts.__proto__: must be of type object, is number',
-      '__proto__: is no option that headgate knows',
+    expect(issuesOf('{ "__proto__": 1, "limits": { "accounts": { "__proto__": 5 } } }')).toEqual([
+      'limits.accounts.__proto__: must be an object, got 5',
+      expect.stringMatching(/^__proto__: unknown option \(expected \$schema, listen, .* or limits\)$/),
       'limits.accounts.__proto__: the file has no such account',
     ]);
   });
@@ -290,7 +424,7 @@ describe('limits.recommended', () => {
     ]);
   });
 
-  it('is what each provider starts from; the file wins by limit name', () => {
+  it('gives each provider its first limits; the file wins by limit name', () => {
     const { providers } = limitsOf(checkConfig({ routes, limits: { recommended: true, providers: own } }, 'test'));
     expect(providers?.google).toEqual({
       allMethods: ['1/1h'],

@@ -1,4 +1,4 @@
-/** contract.md, "Requests": our own answers reach the client, whatever is left of its body, and no body is read without a bound. */
+/** The gateway's own answers reach the client even if its body is incomplete, and no body is read without a bound. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, TOKEN } from '../../support/gateway.ts';
 import { type InProcess, startInProcess } from '../../support/in-process.ts';
@@ -19,8 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-describe('an answer of ours to a request with a body', () => {
-  it('of a length worth reading leaves the connection for the next request', async () => {
+describe('an answer of the gateway to a request with a body', () => {
+  it('of a short length leaves the connection open for the next request', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', '/nowhere', { 'content-length': '65536' }));
     const [first] = await connection.waitFor(1);
@@ -32,7 +32,7 @@ describe('an answer of ours to a request with a body', () => {
     connection.destroy();
   });
 
-  it('that never ends is cut off after a while, the answer long since sent', async () => {
+  it('that never ends is cut off after a while; the answer was sent long before', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', '/nowhere', { 'content-length': '10' }));
     connection.write('half');
@@ -42,9 +42,9 @@ describe('an answer of ours to a request with a body', () => {
   });
 
   it.each([
-    ['too long to be worth reading', { 'content-length': String(LONG) }],
-    ['of no known length', { 'transfer-encoding': 'chunked' }],
-  ])('%s: the whole answer comes at once, the connection closes', async (_title, framing) => {
+    ['too long to be read to its end', { 'content-length': String(LONG) }],
+    ['of unknown length', { 'transfer-encoding': 'chunked' }],
+  ])('%s: the whole answer comes at once, and the connection closes', async (_title, framing) => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', '/nowhere', framing));
     const [reply] = await connection.waitFor(1);
@@ -53,7 +53,7 @@ describe('an answer of ours to a request with a body', () => {
     await connection.closed;
   });
 
-  it('a client that sends it all before it reads gets the answer too: it is no reset', async () => {
+  it('a client that sends its whole body before it reads gets the answer too, not a reset', async () => {
     const connection = await openRaw(gateway.port);
     const errors: unknown[] = [];
     connection.socket.on('error', (error) => errors.push(error));
@@ -68,7 +68,7 @@ describe('an answer of ours to a request with a body', () => {
     expect(errors).toEqual([]);
   });
 
-  it('Expect: 100-continue is refused instead of continued, and the connection closes without a wait', async () => {
+  it('Expect: 100-continue gets the refusal instead of 100, and the connection closes without a wait', async () => {
     const connection = await openRaw(gateway.port);
     const expecting = { ...key, expect: '100-continue', 'content-length': String(LONG + 1) };
     connection.write(rawRequest('POST', OPEN, expecting));
@@ -80,7 +80,7 @@ describe('an answer of ours to a request with a body', () => {
     expect(connection.received()).not.toContain('100 Continue');
   });
 
-  it('an expectation that nobody knows may be ignored', async () => {
+  it('an unknown expectation is ignored', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', OPEN, { ...key, expect: 'tea' }, 'body'));
     expect((await connection.waitFor(1))[0]?.status).toBe(200);
@@ -88,19 +88,19 @@ describe('an answer of ours to a request with a body', () => {
     connection.destroy();
   });
 
-  it('to HEAD has its head, and no body', async () => {
+  it('to HEAD has a head and no body', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('HEAD', '/nowhere', { 'transfer-encoding': 'chunked' }));
     await connection.closed;
     expect(connection.received()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n[\s\S]*\r\n\r\n$/);
   });
 
-  it('malformed: 400, then the connection closes, and nothing behind it is forwarded, though the next request has come already', async () => {
+  it('malformed: 400, then the connection closes, and a next request that has already arrived is not forwarded', async () => {
     const connection = await openRaw(gateway.port);
     const before = upstream.seen.length;
     connection.write(rawRequest('POST', '/a/../b', key) + rawRequest('POST', OPEN, key));
     await connection.closed;
-    // Whatever went to the upstream by mistake has arrived before what goes there now.
+    // A request that was forwarded by mistake would arrive at the upstream before this one.
     expect((await gateway.ask('POST', OPEN)).status).toBe(200);
     expect(connection.replies()).toHaveLength(1);
     expectProblem(connection.replies()[0] as RawReply, 400, 'errors/malformed_request');

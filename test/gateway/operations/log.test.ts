@@ -1,4 +1,4 @@
-/** Issue 2, part 7: a log with req_id and never a token; a reader that goes away does not take the gateway with it. */
+/** The log has the req_id and never a token. If its reader goes away, the gateway goes on. */
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -22,12 +22,12 @@ function exchangeOf(writableFinished: boolean) {
   );
 }
 
-it('has one line of JSON for each request: what was decided and how long it took, and nothing of its path or headers', async () => {
+it('has one JSON line per request: the decision and the duration, but no path and no headers', async () => {
   const fd = openSync(file, 'w');
   const log = createLog(fd);
   const whole = exchangeOf(true);
   whole.route = { name: 'POST /x', source: undefined, idempotent: undefined };
-  whole.decided = 'accepted';
+  whole.decision = 'accepted';
   log.request(whole, 200);
   log.request(exchangeOf(false), 499);
   const lines = await eventually(() => {
@@ -51,7 +51,7 @@ it('has one line of JSON for each request: what was decided and how long it took
   closeSync(fd);
 });
 
-it('close writes what is still kept', async () => {
+it('close writes buffered lines', async () => {
   const fd = openSync(file, 'w');
   const log = createLog(fd);
   for (let i = 0; i < 3; i += 1) log.logger.info({ i }, 'kept');
@@ -59,12 +59,12 @@ it('close writes what is still kept', async () => {
   expect(readFileSync(file, 'utf8').match(/"kept"/g)).toHaveLength(3);
 });
 
-it('without a reader it is silent, and ends all the same', async () => {
+it('without a reader it drops its lines, and still ends', async () => {
   const fd = openSync(file, 'w');
   closeSync(fd);
-  // Nothing else may open a file before the descriptor is used: it would get this number.
+  // No other file may be opened before the descriptor is used, because it would get the same number.
   const log = createLog(fd);
-  log.logger.info('nobody reads this');
+  log.logger.info('a line without a reader');
   log.logger.info('nor this');
   await log.close();
 });

@@ -1,4 +1,4 @@
-/** Issue 2, part 7: metrics by route, never by account; contract.md: the operator's listener. */
+/** Metrics by route, never by account, and the operator's listener. */
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../../src/core/decision.ts';
 import type { LimitStore } from '../../../src/core/ports.ts';
@@ -9,9 +9,9 @@ import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { expectProblem } from '../../support/gateway.ts';
 import { openRaw, send } from '../../support/raw-http.ts';
 
-const create = () => createMetrics([{ name: 'store_figure', help: 'A figure', value: () => 7 }]);
+const create = () => createMetrics([{ name: 'store_gauge', help: 'A gauge', value: () => 7 }]);
 
-/** Lines of one metric, without its name. */
+/** The lines of one metric, without its name. */
 async function samplesOf(metrics: ReturnType<typeof create>, name: string): Promise<string[]> {
   const { text } = await metrics.render();
   return text.split('\n').flatMap((line) => (line.startsWith(`headgate_${name}`) ? [line.slice(9 + name.length)] : []));
@@ -24,7 +24,7 @@ const limiter = createLimiter({
 const decide = (route: string) => limiter.consumeSync({ account: 'acc_secret', route });
 
 describe('metrics', () => {
-  it('count decisions by route, shown limit and outcome, and name no account', async () => {
+  it('count decisions by route, shown limit and outcome, without accounts', async () => {
     const metrics = create();
     const degraded = { route: 'GET /a', shown: undefined, accepted: true, degraded: true } as Decision;
     for (const decision of [decide('GET /a'), decide('GET /a'), decide('GET /a'), decide('GET /free'), degraded]) {
@@ -39,7 +39,7 @@ describe('metrics', () => {
     expect((await metrics.render()).text).not.toContain('acc_secret');
   });
 
-  it("S13, S16: count refunds that took something back, the provider's own 429, and failures", async () => {
+  it("S13, S16: count refunds that had an effect, the provider's own 429, and failures", async () => {
     const metrics = create();
     const decision = decide('GET /b');
     metrics.onEvent({ type: 'refund', requestId: 'id', decision, refunded: true });
@@ -56,7 +56,7 @@ describe('metrics', () => {
     expect(await samplesOf(metrics, 'failures_total')).toEqual(['{stage="limits"} 1']);
   });
 
-  it('count requests by route and status, time the upstream, and ask figures when they are read', async () => {
+  it('count requests by route and status, time the upstream, and read gauges when they are scraped', async () => {
     const metrics = create();
     metrics.onRequest('GET /a', 200);
     metrics.onRequest(undefined, 404);
@@ -66,10 +66,10 @@ describe('metrics', () => {
       '{route="none",status="404"} 1',
     ]);
     expect(await samplesOf(metrics, 'upstream_seconds_sum')).toEqual(['{route="GET /a"} 0.2']);
-    expect(await samplesOf(metrics, 'store_figure')).toEqual([' 7']);
+    expect(await samplesOf(metrics, 'store_gauge')).toEqual([' 7']);
   });
 
-  it('time every call of a store, one that answers at once, later, or not at all; its answers pass', async () => {
+  it('time every call of a store, whether it returns, resolves or rejects, and pass its result on', async () => {
     const metrics = create();
     let closed = 0;
     const store = {
@@ -115,7 +115,7 @@ describe('the admin listener', () => {
     };
   }
 
-  it('answers GET /metrics in the text format of Prometheus, which nobody may keep', async () => {
+  it('answers GET /metrics in the text format of Prometheus, with no-store', async () => {
     const { port, close } = await open();
     const reply = await send(port, { path: '/metrics?x=1' });
     expect(reply).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
@@ -137,11 +137,11 @@ describe('the admin listener', () => {
     close();
   });
 
-  it('what breaks while it collects: 500, the error object, and the next request is answered', async () => {
+  it('an error while it collects: 500, the error object, and the next request is answered', async () => {
     const metrics = createMetrics([
       {
-        name: 'store_figure',
-        help: 'A figure',
+        name: 'store_gauge',
+        help: 'A gauge',
         value: () => {
           throw new Error('secret');
         },
@@ -156,14 +156,14 @@ describe('the admin listener', () => {
     close();
   });
 
-  it('contract: x-request-id of the answer is the req_id of an error', async () => {
+  it('x-request-id of the answer is the req_id of the error', async () => {
     const { port, close } = await open();
     const reply = await send(port, { path: '/nowhere' });
     close();
     expectProblem(reply, 404, 'errors/resource_not_found');
   });
 
-  it('a scraper that goes away takes nothing with it', async () => {
+  it('a scraper that goes away does not stop the listener', async () => {
     const { port, close } = await open();
     const connection = await openRaw(port);
     connection.write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n');

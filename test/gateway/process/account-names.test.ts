@@ -1,4 +1,4 @@
-/** Issue 2, "Bad input": no account's name collides with another's or breaks anything. */
+/** Names of accounts never collide with one another, and none of them breaks anything. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, ratesOf, startGateway } from '../../support/gateway.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
@@ -50,7 +50,7 @@ const byQuery = (id: string) => gateway.ask('GET', `/api/v1/chats?account_id=${e
 const byPath = (id: string) => gateway.ask('GET', `/api/v1/accounts/${encodeURIComponent(id)}/chats`);
 
 describe('an account in the query', () => {
-  it('every name has an allowance of its own', async () => {
+  it('every name has its own allowance', async () => {
     for (const id of names) {
       const expected = id === '__proto__' ? [1] : [2, 2];
       for (const [i, limit] of expected.entries()) {
@@ -66,7 +66,7 @@ describe('an account in the query', () => {
     }
   });
 
-  it('a separator that no path may hold is fine in a query', async () => {
+  it('a separator that a path may not have is allowed in a query', async () => {
     for (const id of ['a/b', 'a\\b', '..']) expect((await byQuery(id)).status).toBe(200);
   });
 
@@ -78,7 +78,7 @@ describe('an account in the query', () => {
 });
 
 describe('an account in the path', () => {
-  it('every name has an allowance of its own', async () => {
+  it('every name has its own allowance', async () => {
     for (const id of names) {
       expect({ id, status: (await byPath(id)).status }).toEqual({ id, status: 200 });
     }
@@ -88,19 +88,19 @@ describe('an account in the path', () => {
     expectProblem(await byPath('__proto__'), 429, 'api/too_many_requests');
   });
 
-  it('the same account, encoded in another way, spends the same allowance', async () => {
+  it('the same account, encoded in another way, uses the same allowance', async () => {
     const path = '/api/v1/accounts/%5f_proto%5F_/chats';
     expectProblem(await gateway.ask('GET', path), 429, 'api/too_many_requests');
   });
 });
 
-it('an account in a header: printable names, as they are', async () => {
+it('an account in a header: printable names, unchanged', async () => {
   for (const id of ['__proto__', 'constructor', 'a b', 'a%20b', 'a/b', `${LONG}1`]) {
     expect((await gateway.ask('POST', '/api/v1/messages', { 'x-account-id': id })).status).toBe(200);
   }
 });
 
-it('what cannot be decoded is refused, and the process lives', async () => {
+it('a name that cannot be decoded is refused, and the process goes on', async () => {
   const before = upstream.seen.length;
   for (const path of ['/api/v1/accounts/%zz/chats', '/api/v1/accounts/%ff%fe/chats', '/api/v1/accounts/%/chats']) {
     const { status } = await gateway.ask('GET', path);

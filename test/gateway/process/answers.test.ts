@@ -1,4 +1,4 @@
-/** Every row of the table of answers (architecture.md, "The process") that needs no broken upstream. */
+/** Every row of the table of answers in docs/gateway.md that needs no broken upstream. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import {
   configOf,
@@ -41,7 +41,7 @@ beforeEach(() => {
   upstream.behave(answer());
 });
 
-/** The rows that never reach the upstream, in the words of the table. */
+/** The rows that never reach the upstream, in the order of the table. */
 const CHATS = '/api/v1/chats?account_id=acc_1';
 const rows: [
   row: string,
@@ -115,7 +115,7 @@ it('answers: GET /healthz needs no key', async () => {
   expect(upstream.seen).toHaveLength(0);
 });
 
-it('answers: another method of /healthz is not in routes', async () => {
+it('answers: another method of /healthz is not a route', async () => {
   expectProblem(await gateway.ask('POST', '/healthz'), 404, 'errors/resource_not_found');
 });
 
@@ -124,7 +124,7 @@ it('answers: the account header given twice is 422', async () => {
   expectProblem(reply, 422, 'errors/unprocessable_entity');
 });
 
-it('answers: two X-API-KEY headers are no key', async () => {
+it('answers: two X-API-KEY headers are not a valid key', async () => {
   const reply = await gateway.ask('GET', CHATS, { 'x-api-key': [TOKEN, 'scoped'] });
   expectProblem(reply, 401, 'errors/invalid_credentials');
   expect(upstream.seen).toHaveLength(0);
@@ -158,14 +158,14 @@ it.each([
   [418, {}, ''],
   [500, { 'content-type': 'application/json' }, '{"theirs":true}'],
   [503, { 'content-type': 'text/plain', 'retry-after': '7' }, 'later'],
-])('answers: everything else of the upstream passes untouched: %i', async (status, headers, body) => {
+])('answers: other answers of the upstream are passed on unchanged: %i', async (status, headers, body) => {
   upstream.behave(answer({ status, headers, body }));
   const reply = await gateway.ask('GET', CHATS);
   expect({ status: reply.status, text: reply.text }).toEqual({ status, text: body });
   expect(reply.headers).toMatchObject(headers);
 });
 
-it('answers: 204 and 304 pass without a body', async () => {
+it('answers: 204 and 304 are passed on without a body', async () => {
   for (const status of [204, 304]) {
     upstream.behave(answer({ status, headers: { etag: '"1"' }, body: '' }));
     const reply = await gateway.ask('GET', CHATS);

@@ -1,4 +1,4 @@
-/** architecture.md and contract.md: `account: "body.NAME"`, a JSON property, a form field or a multipart field. */
+/** `account: "body.NAME"`: a JSON property, a form field or a multipart field. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { field, file, multipart, multipartType, type WrittenPart } from '../../support/bodies.ts';
@@ -32,7 +32,7 @@ beforeEach(() => {
   upstream.behave(answer());
 });
 
-/** No idempotency: an account in the body stands by itself. */
+/** Without idempotency: an account in the body does not need it. */
 function bodyConfig(rest: Config = {}): Config {
   return configOf(upstream.url, {
     keys: [
@@ -66,9 +66,13 @@ describe('the account is found', () => {
     ['a form field', FORM, 'to=x&account_id=acc_2'],
     ['a form field, encoded', FORM, 'account%5Fid=acc%5f2&to=x'],
     ['a multipart field', multipartType('edge'), parts(field('account_id', 'acc_2'), field('to', 'x'))],
-    ['behind an attachment', multipartType('edge'), parts(big, field('account_id', 'acc_2'))],
-    ['between two', multipartType('"edge"'), parts(big, field('account_id', 'acc_2'), file('a', 'b', 'account_id'))],
-  ])('%s, and its own limit holds; the body arrives byte for byte', async (_title, type, body) => {
+    ['after an attachment', multipartType('edge'), parts(big, field('account_id', 'acc_2'))],
+    [
+      'between two attachments',
+      multipartType('"edge"'),
+      parts(big, field('account_id', 'acc_2'), file('a', 'b', 'account_id')),
+    ],
+  ])('%s, and its own limit applies; the body arrives byte for byte', async (_title, type, body) => {
     const reply = await ask(type, body);
     expect({ status: reply.status, ...ratesOf(reply) }).toMatchObject({ status: 200, limit: 222 });
     const sent = Buffer.from(body);
@@ -80,7 +84,7 @@ describe('the account is found', () => {
     ['JSON', JSON_TYPE, (id: string) => JSON.stringify({ account_id: id })],
     ['a form', FORM, (id: string) => new URLSearchParams({ account_id: id }).toString()],
     ['multipart', multipartType('edge'), (id: string) => parts(field('account_id', id))],
-  ])('whatever its name: %s', async (_title, type, write) => {
+  ])('with any name: %s', async (_title, type, write) => {
     for (const id of ['acc 3+é', '日本', '5']) expect((await ask(type, write(id))).status).toBe(200);
   });
 
@@ -108,8 +112,8 @@ describe('422 errors/unprocessable_entity, nothing charged, nothing forwarded', 
     ['JSON, not an object', JSON_TYPE, '["account_id","acc_1"]'],
     ['JSON, no body', JSON_TYPE, ''],
     ['JSON, malformed', JSON_TYPE, '{"account_id":"acc_1"'],
-    ['JSON, malformed behind it', JSON_TYPE, '{"account_id":"acc_1","a":nope}'],
-    ['JSON, and more behind it', JSON_TYPE, '{"account_id":"acc_1"}{}'],
+    ['JSON, malformed after it', JSON_TYPE, '{"account_id":"acc_1","a":nope}'],
+    ['JSON, and more after it', JSON_TYPE, '{"account_id":"acc_1"}{}'],
     ['JSON, not UTF-8', JSON_TYPE, Buffer.from('{"account_id":"acc_1","a":"\xff"}', 'latin1')],
     ['a form without it', FORM, 'to=x'],
     ['a form, empty', FORM, 'account_id=&to=x'],
@@ -128,7 +132,7 @@ describe('422 errors/unprocessable_entity, nothing charged, nothing forwarded', 
     ['text', 'text/plain', 'account_id=acc_1'],
     ['XML', 'application/xml', '<account_id>acc_1</account_id>'],
     ['no type', undefined, '{"account_id":"acc_1"}'],
-    ['a type that is none', 'json', '{"account_id":"acc_1"}'],
+    ['an invalid type', 'json', '{"account_id":"acc_1"}'],
   ])('%s', async (_title, type, body) => {
     const reply = await ask(type, body);
     expectProblem(reply, 422, 'errors/unprocessable_entity');
@@ -148,7 +152,7 @@ describe('422 errors/unprocessable_entity, nothing charged, nothing forwarded', 
   });
 });
 
-describe('bounds: past them 422, at them fine', () => {
+describe('bounds: 422 past them, accepted at them', () => {
   const account = field('account_id', 'acc_1');
   const many = (count: number) => Array.from({ length: count - 1 }, (_, i) => field(`f${i}`, ''));
   const deep = (depth: number) => `{"account_id":"acc_1","x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -176,12 +180,12 @@ describe('bounds: past them 422, at them fine', () => {
   });
 });
 
-describe('who may', () => {
+describe('access', () => {
   const of = (id: string) => JSON.stringify({ account_id: id });
 
   it.each([
     ['an unknown account', 'nobody', TOKEN, 404, 'errors/invalid_resource_identifier'],
-    ['an object’s own name', '__proto__', TOKEN, 404, 'errors/invalid_resource_identifier'],
+    ['a name that every object has', '__proto__', TOKEN, 404, 'errors/invalid_resource_identifier'],
     ["another application's", 'acc_other', TOKEN, 404, 'errors/invalid_resource_identifier'],
     ['outside the scope', 'acc_1', 'scoped', 403, 'errors/resource_access_restricted'],
   ])('%s', async (_title, id, token, status, type) => {
@@ -199,7 +203,7 @@ describe('who may', () => {
     ['401', PATH, {}, 'errors/missing_credentials'],
     ['404', '/nowhere', { 'x-api-key': TOKEN }, 'errors/resource_not_found'],
     ['422', PATH, { 'x-api-key': TOKEN, 'content-type': 'text/plain' }, 'errors/unprocessable_entity'],
-  ])('%s comes before the body is read', async (status, path, headers, type) => {
+  ])('%s is answered before the body is read', async (status, path, headers, type) => {
     const connection = await openRaw(gateway.port);
     const length = { 'content-type': JSON_TYPE, 'content-length': '100' };
     connection.write(rawRequest('POST', path, { ...length, ...(headers as Record<string, string>) }));
@@ -215,7 +219,7 @@ describe('who may', () => {
     expect(expecting.received()).not.toContain('100 Continue');
   });
 
-  it('Expect: 100-continue is told to go on where the body must be read, also to be refused', async () => {
+  it('Expect: 100-continue gets 100 if the body must be read, even if the request is then refused', async () => {
     for (const [id, status] of [
       ['acc_1', 200],
       ['nobody', 404],
@@ -223,7 +227,7 @@ describe('who may', () => {
       const connection = await openRaw(gateway.port);
       const headers = { 'x-api-key': TOKEN, 'content-type': JSON_TYPE, expect: '100-continue' };
       connection.write(rawRequest('POST', PATH, { ...headers, 'content-length': String(of(id).length) }));
-      await eventually(() => connection.received().includes('100 Continue'), 'the word to go on');
+      await eventually(() => connection.received().includes('100 Continue'), '100 Continue');
       connection.write(of(id));
       const [reply] = await connection.waitFor(1);
       connection.destroy();

@@ -1,4 +1,4 @@
-/** architecture.md, "The process": commands and flags; flags win over the file, the file over defaults. */
+/** Commands and flags. Flags override the file, and the file overrides the defaults. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ describe('help and version', () => {
     }
   });
 
-  it('serve --help helps as well', async () => {
+  it('serve --help prints help too', async () => {
     const { code, stdout } = await runHeadgate(['serve', '--help']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('--upstream') });
   });
@@ -39,7 +39,7 @@ describe('help and version', () => {
   });
 });
 
-describe('exit 2, with the word that is wrong', () => {
+describe('exit 2, and the message has the wrong word', () => {
   const cases: [args: string[], word: string][] = [
     [['bake'], 'bake'],
     [['serve', '--prot', '8080'], '--prot'],
@@ -62,7 +62,7 @@ describe('exit 2, with the word that is wrong', () => {
   });
 });
 
-describe('flags win over the file', () => {
+describe('flags override the file', () => {
   it('--port and --upstream', async () => {
     const upstream = await startUpstream();
     const [filePort, flagPort] = [await freePort(), await freePort()];
@@ -125,8 +125,8 @@ describe('check', () => {
   });
 });
 
-describe('a port that is taken', () => {
-  it('ends with a word about it, not with a stack trace', async () => {
+describe('a port in use', () => {
+  it('ends with a message about it, not with a stack trace', async () => {
     const port = await freePort();
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(port, '127.0.0.1', resolve));

@@ -1,4 +1,4 @@
-/** S19 and issue 2, "Tests": pipelined requests, and many at once. */
+/** S19: pipelined requests, and many at once. */
 import { Agent } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, ratesOf, startGateway, TOKEN } from '../../support/gateway.ts';
@@ -21,7 +21,7 @@ afterAll(() => gateway.stop());
 
 const chats = (account: string) => `/api/v1/chats?account_id=${account}`;
 
-it('S19: limit 3, five pipelined requests: three pass with remaining 2, 1, 0, two get 429', async () => {
+it('S19: limit 3, five pipelined requests: three are accepted with remaining 2, 1, 0, two get 429', async () => {
   upstream.behave(answer({ delayMs: 30 }));
   const connection = await openRaw(gateway.port);
   connection.write(rawRequest('GET', chats('acc_1'), { 'x-api-key': TOKEN }).repeat(5));
@@ -36,8 +36,8 @@ it('S19: limit 3, five pipelined requests: three pass with remaining 2, 1, 0, tw
 });
 
 it.each([
-  ['a connection each', 'acc_2', new Agent({ maxSockets: 500 })],
-  ['twenty kept connections', 'acc_3', new Agent({ keepAlive: true, maxSockets: 20 })],
+  ['one connection per request', 'acc_2', new Agent({ maxSockets: 500 })],
+  ['twenty keep-alive connections', 'acc_3', new Agent({ keepAlive: true, maxSockets: 20 })],
 ])('500 parallel requests on a limit of 100, %s: exactly 100 reach the upstream', async (_title, account, agent) => {
   upstream.seen.length = 0;
   const replies = await Promise.all(
@@ -52,7 +52,7 @@ it.each([
   expect(remaining).toEqual(Array.from({ length: 100 }, (_, i) => i));
 });
 
-it('a slow exchange holds nobody else', async () => {
+it('a slow exchange does not delay others', async () => {
   let end: () => void = () => {};
   upstream.behave((seen, response) => {
     if (seen.url.includes('slow')) end = () => response.end('late');

@@ -1,4 +1,4 @@
-/** contract.md, "Config": every fault is listed, with its path in the file; exit 2. */
+/** Every error in a config is listed with its path in the file; exit 2. */
 import { describe, expect, it } from 'vitest';
 import { type Config, configOf, runHeadgate, sha256, writeConfig } from '../../support/gateway.ts';
 
@@ -21,9 +21,9 @@ const account = (rest: Config) =>
 const faults: [title: string, config: Config, ...paths: Path[]][] = [
   ['an unknown option', good({ drainMS: 1 }), ['drainMS']],
   ['an unknown option inside', good({ listen: { hots: '127.0.0.1' } }), ['listen'], ['hots']],
-  ['a port that is none', good({ listen: { port: 70_000 } }), ['listen', 'port']],
+  ['a port out of range', good({ listen: { port: 70_000 } }), ['listen', 'port']],
   ['a port that is text', good({ listen: { port: '8080' } }), ['listen', 'port']],
-  ['an upstream that is no URL', good({ upstream: 'nowhere' }), ['upstream']],
+  ['an upstream that is not a URL', good({ upstream: 'nowhere' }), ['upstream']],
   ['an upstream of another protocol', good({ upstream: 'ftp://127.0.0.1/' }), ['upstream']],
   ['an upstream with a query', good({ upstream: 'http://127.0.0.1:9/?a=1' }), ['upstream']],
   ['a negative time-out', good({ upstreamTimeoutMs: -1 }), ['upstreamTimeoutMs']],
@@ -32,14 +32,14 @@ const faults: [title: string, config: Config, ...paths: Path[]][] = [
   ['an unknown style of headers', good({ headers: 'x-rate' }), ['headers']],
   ['an unknown store', good({ store: 'postgres://127.0.0.1' }), ['store']],
   ['an unknown failure policy', good({ onStoreFailure: 'pray' }), ['onStoreFailure']],
-  ['keys that are no list', good({ keys: {} }), ['keys']],
+  ['keys that are not an array', good({ keys: {} }), ['keys']],
   ['a key with neither sha256 nor token', key({ application: 'app_1', role: 'account' }), ['keys', 1]],
-  ['a sha256 that is none', key({ sha256: 'abc', application: 'app_1', role: 'account' }), ['keys', 1, 'sha256']],
+  ['an invalid sha256', key({ sha256: 'abc', application: 'app_1', role: 'account' }), ['keys', 1, 'sha256']],
   ['a key without an application', key({ token: 'x', role: 'account' }), ['keys', 1, 'application']],
   ['an unknown role', key({ token: 'x', application: 'app_1', role: 'root' }), ['keys', 1, 'role']],
   ['a scoped key without a scope', key({ token: 'x', application: 'app_1', role: 'scoped' }), ['keys', 1]],
   [
-    'an expiry that is no date',
+    'an expiry that is not a date',
     key({ token: 'x', application: 'app_1', role: 'account', expiresAt: 'soon' }),
     ['keys', 1, 'expiresAt'],
   ],
@@ -50,14 +50,10 @@ const faults: [title: string, config: Config, ...paths: Path[]][] = [
   ['a route without a method', routes({ route: '/api' }), ['routes', 0, 'route']],
   ['a route without a path', routes({ route: 'GET' }), ['routes', 0, 'route']],
   ['a route twice', routes({ route: 'GET /a' }, { route: 'GET /a' }), ['routes', 1]],
-  ['an account from nowhere', routes({ route: 'GET /a', account: 'cookie.id' }), ['routes', 0, 'account']],
+  ['an account from an unknown place', routes({ route: 'GET /a', account: 'cookie.id' }), ['routes', 0, 'account']],
   ['an account without a name', routes({ route: 'GET /a', account: 'query.' }), ['routes', 0, 'account']],
   ['a path parameter the route lacks', routes({ route: 'GET /a/{b}', account: 'path.c' }), ['routes', 0, 'account']],
-  [
-    'a limit of a bad form',
-    limits({ default: { allMethods: ['60 a minute'] } }),
-    ['limits', 'default', 'allMethods', 0],
-  ],
+  ['a malformed limit', limits({ default: { allMethods: ['60 a minute'] } }), ['limits', 'default', 'allMethods', 0]],
   ['a limit of zero duration', limits({ default: { allMethods: ['60/0s'] } }), ['limits', 'default', 'allMethods', 0]],
   ['a negative limit', limits({ default: { allMethods: ['-1/1s'] } }), ['limits', 'default', 'allMethods', 0]],
   ['a fractional limit', limits({ default: { allMethods: ['1.5/1s'] } }), ['limits', 'default', 'allMethods', 0]],
@@ -97,7 +93,7 @@ const faults: [title: string, config: Config, ...paths: Path[]][] = [
     limits({ accounts: { constructor: { allMethods: ['1/1m'] } } }),
     ['limits', 'accounts', 'constructor'],
   ],
-  ['an unknown word in a layer', limits({ default: { allMethod: [] } }), ['limits', 'default'], ['allMethod']],
+  ['an unknown option in a layer', limits({ default: { allMethod: [] } }), ['limits', 'default'], ['allMethod']],
 ];
 
 describe('check', () => {
@@ -108,7 +104,7 @@ describe('check', () => {
     expect(all).not.toMatch(/^\s+at .*:\d+:\d+\)?$/m);
   });
 
-  it('a limit for __proto__, which the file does not have, is a fault as well', async () => {
+  it('a limit for __proto__, which the file does not have, is an error too', async () => {
     const text = JSON.stringify(limits({ accounts: { PROTO: { allMethods: ['1/1m'] } } })).replace(
       'PROTO',
       '__proto__',
@@ -117,7 +113,7 @@ describe('check', () => {
     expect({ code, all }).toEqual({ code: 2, all: expect.stringContaining('__proto__') });
   });
 
-  it('lists every fault, not the first alone', async () => {
+  it('lists every error, not only the first', async () => {
     const config = good({
       keys: [{ token: 't', application: 'app_1', role: 'root' }],
       upstream: 'nowhere',
@@ -137,7 +133,7 @@ describe('check', () => {
     for (const path of paths) expect(all).toMatch(pathPattern(path));
   });
 
-  it('lists every cross fault too', async () => {
+  it('lists every error that needs two values too', async () => {
     const config = good({
       accounts: [1, 1, 2].map((n) => ({ id: `acc_${n}`, application: 'app_1', provider: 'mock' })),
       limits: { default: { routes: { 'GET /no1': [], 'GET /no2': [] } }, accounts: { nobody: {} } },
@@ -148,7 +144,7 @@ describe('check', () => {
     expect(all).toMatch(pathPattern(['accounts', 1]));
   });
 
-  it('a fault never shows a token', async () => {
+  it('an error never shows a token', async () => {
     const { code, all } = await check(key({ token: 'very-secret-token', application: 5, role: 'root' }));
     expect(code).toBe(2);
     expect(all).not.toContain('very-secret-token');
@@ -159,12 +155,12 @@ describe('the file', () => {
   it.each([
     ['serve', 'is missing'],
     ['check', 'is missing'],
-  ])('%s: exit 2 where the file %s', async (command) => {
+  ])('%s: exit 2 if the file %s', async (command) => {
     const { code, all } = await runHeadgate([command, '--config', '/nowhere/headgate.json']);
     expect({ code, all }).toEqual({ code: 2, all: expect.stringContaining('/nowhere/headgate.json') });
   });
 
-  it.each(['serve', 'check'])('%s: exit 2 where it is not JSON', async (command) => {
+  it.each(['serve', 'check'])('%s: exit 2 if it is not JSON', async (command) => {
     for (const text of ['{"upstream": }', '', '{"a":1,}', '[]', 'null', '"text"']) {
       const { code, all } = await runHeadgate([command, '--config', writeConfig(text)]);
       expect({ text, code }).toEqual({ text, code: 2 });
@@ -173,7 +169,7 @@ describe('the file', () => {
     }
   });
 
-  it('serve: exit 2 on the same faults, and never listens', async () => {
+  it('serve: exit 2 on the same errors, and never listens', async () => {
     const { code, all } = await runHeadgate([
       'serve',
       '--config',
@@ -184,7 +180,7 @@ describe('the file', () => {
     expect(all).toMatch(/extra/);
   });
 
-  it('a good file is no fault: sha256 in either case, limits of one window or four, of no window, of any provider', async () => {
+  it('a good file is accepted: sha256 in either case, limits of one window, of four, of none, and of any provider', async () => {
     const config = good({
       keys: [
         { sha256: sha256('a').toUpperCase(), application: 'app_1', role: 'service', expiresAt: '2027-01-01T00:00:00Z' },

@@ -1,4 +1,4 @@
-/** Issue 2, part 7: without a config, `serve` is a demonstration whose banner prints three curl commands to try. */
+/** Without a config, `serve` runs a demonstration whose banner has three curl commands to try. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** The commands of the banner: a line with curl, and the lines that a backslash joins to it; a loop around it included. */
+/** The commands of the banner: each line with curl, with a loop around it, and with further lines joined by a backslash. */
 function curlsOf(banner: string): string[] {
   const joined = banner.replaceAll(/\\\n\s*/g, ' ');
   return joined
@@ -29,7 +29,7 @@ function curlsOf(banner: string): string[] {
     .map((line) => line.slice(Math.max(0, line.search(/\b(for|seq|curl)\b/))));
 }
 
-/** What it prints, with the answers' heads: each curl is asked to show them. */
+/** Runs a command and returns its output. Every curl gets -i, so that the output has the heads of the answers. */
 async function shell(command: string): Promise<string> {
   const { stdout, stderr } = await run('sh', ['-c', command.replaceAll(/\bcurl\b/g, 'curl -sS -i')], {
     timeout: 20_000,
@@ -43,12 +43,12 @@ const limitsOf = (text: string): string[] =>
   [...text.matchAll(/^x-ratelimit-limit: (\d+)/gim)].map(([, max]) => String(max));
 
 describe('the demonstration', () => {
-  it('prints three commands for this very port', () => {
+  it('prints three commands for its own port', () => {
     expect(commands).toHaveLength(3);
     for (const command of commands) expect(command).toContain(`:${gateway.port}/`);
   });
 
-  it('one is accepted, one gets 429, one shows another window', async () => {
+  it('the first is accepted, the second gets 429, the third shows another window', async () => {
     const outputs: string[] = [];
     for (const command of commands) outputs.push(await shell(command));
     const [accepted = '', rejected = '', other = ''] = outputs;
@@ -61,7 +61,7 @@ describe('the demonstration', () => {
     expect(limitsOf(other).at(-1)).not.toBe(limitsOf(rejected).at(-1));
   });
 
-  it('I4: with a key, the first command run twice sends once', async () => {
+  it('I4: the first command with an idempotency key, run twice, sends once', async () => {
     const [command = ''] = commands;
     const keyed = command.replace('curl', "curl -H 'Idempotency-Key: mail-1'").replace('acc_alice', 'acc_bob');
     const [first, second] = [await shell(keyed), await shell(keyed)];

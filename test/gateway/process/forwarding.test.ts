@@ -1,4 +1,4 @@
-/** contract.md, "Requests": what the upstream receives, and what the client gets back. */
+/** What the upstream receives, and what the client gets back. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
@@ -32,19 +32,19 @@ describe('the request', () => {
     '/api/v1/things/1?next=../../etc/passwd&url=http://a/b//c%5c',
     '/api/v1/things/%7Euser?q=a+b%2Bc',
     '/api/v1/things/...?a=?b',
-  ])('path and query as they came, behind the base path: %s', async (path) => {
+  ])('path and query unchanged, after the base path: %s', async (path) => {
     expect((await gateway.ask('GET', path)).status).toBe(200);
     expect(upstream.last().url).toBe(`/base${path}`);
   });
 
-  it('the method as it came', async () => {
+  it('the method unchanged', async () => {
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       expect((await gateway.ask(method, '/api/v1/things/1')).status).toBe(200);
       expect(upstream.last().method).toBe(method);
     }
   });
 
-  it('HEAD where it is listed: the headers, no body', async () => {
+  it('HEAD on a route that lists it: the headers, no body', async () => {
     upstream.behave(answer({ headers: { 'content-length': '1234', 'x-own': 'yes' }, body: '' }));
     const reply = await gateway.ask('HEAD', '/api/v1/things/1');
     expect(upstream.last().method).toBe('HEAD');
@@ -90,7 +90,7 @@ describe('the request', () => {
     expect(await upstream.last().whole).toBe(true);
   });
 
-  it('end-to-end headers pass; several of one name stay several', async () => {
+  it('end-to-end headers are forwarded; several of one name stay several', async () => {
     const headers = {
       Accept: 'a/b',
       Cookie: 'a=1; b=2',
@@ -104,7 +104,7 @@ describe('the request', () => {
     expect(got['x-empty']).toBe('');
   });
 
-  it('X-API-KEY and hop-by-hop headers do not, those named by Connection included', async () => {
+  it('X-API-KEY and hop-by-hop headers are not forwarded, nor are those that Connection names', async () => {
     const hops = {
       Connection: 'keep-alive, X-Private, te',
       'X-Private': 'secret',
@@ -131,7 +131,7 @@ describe('the request', () => {
     expect(upstream.last().rawHeaders.join('\n')).not.toContain(TOKEN);
   });
 
-  it('Connection cannot take away what the gateway adds or judges by', async () => {
+  it('Connection cannot remove headers that the gateway adds or checks', async () => {
     const connection = 'x-request-id, x-forwarded-for, host, content-length';
     const reply = await gateway.ask('PUT', '/api/v1/things/1', { connection }, { body: 'four' });
     expect(reply.status).toBe(200);
@@ -141,7 +141,7 @@ describe('the request', () => {
     expect(headers.host).toBe(`127.0.0.1:${upstream.port}`);
   });
 
-  it('an Upgrade is not passed on', async () => {
+  it('an Upgrade is not forwarded', async () => {
     const reply = await gateway
       .ask('GET', '/api/v1/open', { connection: 'upgrade', upgrade: 'websocket' })
       .catch(() => undefined);
@@ -149,7 +149,7 @@ describe('the request', () => {
     if (reply !== undefined) expect(reply.status).not.toBe(101);
   });
 
-  it("host is the upstream's; x-forwarded-for, -host and -proto are there", async () => {
+  it("host is the upstream's; x-forwarded-for, -host and -proto are added", async () => {
     await gateway.ask('GET', '/api/v1/things/1', { host: 'api.example.test' });
     const { headers } = upstream.last();
     expect(headers.host).toBe(`127.0.0.1:${upstream.port}`);
@@ -181,20 +181,20 @@ describe('the request', () => {
 });
 
 describe('x-request-id', () => {
-  it("is ours in answer and upstream alike, and a client's own is replaced", async () => {
+  it("is the gateway's own, in the answer and at the upstream; the client's is replaced", async () => {
     const reply = await gateway.ask('GET', '/api/v1/things/1', { 'x-request-id': 'client-chose-this' });
     expect(reply.headers['x-request-id']).toMatch(/^[\x21-\x7e]{8,}$/);
     expect(reply.headers['x-request-id']).not.toBe('client-chose-this');
     expect(upstream.last().headers['x-request-id']).toBe(reply.headers['x-request-id']);
   });
 
-  it("stands in place of the upstream's own", async () => {
+  it("replaces the upstream's own", async () => {
     upstream.behave(answer({ headers: { 'x-request-id': 'upstream-chose-this' } }));
     const reply = await gateway.ask('GET', '/api/v1/things/1');
     expect(reply.headers['x-request-id']).toBe(upstream.last().headers['x-request-id']);
   });
 
-  it('is another one for each request, and the one in an error', async () => {
+  it('is different for every request, and the same as in the error', async () => {
     const ids = new Set<unknown>();
     const agent = oneConnection();
     for (let i = 0; i < 5; i += 1) {
@@ -208,7 +208,7 @@ describe('x-request-id', () => {
 });
 
 describe('the answer', () => {
-  it('hop-by-hop headers do not pass, the rest does; Set-Cookie stays several', async () => {
+  it('hop-by-hop headers are removed, the others are passed on; several Set-Cookie stay several', async () => {
     const headers = {
       connection: 'x-hop',
       'x-hop': 'private',
@@ -233,7 +233,7 @@ describe('the answer', () => {
     expect(reply.headers.date).toBe('Sat, 01 Jan 2000 00:00:00 GMT');
   });
 
-  it('a compressed body passes as it is', async () => {
+  it('a compressed body is passed on unchanged', async () => {
     const body = randomBytes(5_000);
     upstream.behave(answer({ headers: { 'content-encoding': 'gzip' }, body }));
     const reply = await gateway.ask('GET', '/api/v1/things/1', { 'accept-encoding': 'gzip' });

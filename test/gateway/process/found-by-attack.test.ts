@@ -1,4 +1,4 @@
-/** What an adversary found in the process; each stays found. */
+/** Defects that attacks on the process have found. */
 import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -21,11 +21,11 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-describe('the account that is judged is the account that arrives', () => {
+describe('the gateway and the upstream see the same account', () => {
   it.each([
     ['named in Connection', { connection: 'x-account-id' }],
-    ['again, spelt with underscores', { 'x_account-id': 'acc_2' }],
-  ])('a header account %s: 400, never forwarded', async (_title, headers) => {
+    ['given again with underscores', { 'x_account-id': 'acc_2' }],
+  ])('an account header %s: 400, never forwarded', async (_title, headers) => {
     const before = upstream.seen.length;
     const reply = await gateway.ask('POST', '/api/v1/messages', { 'x-account-id': 'acc_1', ...headers });
     expectProblem(reply, 400, 'errors/malformed_request');
@@ -36,21 +36,21 @@ describe('the account that is judged is the account that arrives', () => {
 it.each([
   [304, { etag: '"x"', 'content-length': '5' }],
   [204, { 'content-length': '5' }],
-])('a %d that states a length is a whole answer, and the connection goes on', async (status, headers) => {
+])('a %d with a Content-Length is a complete answer, and the connection stays usable', async (status, headers) => {
   upstream.behave((_seen, response) => {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     response.socket?.end(`HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`);
   });
   const connection = await openRaw(gateway.port);
   connection.write(rawRequest('GET', '/api/v1/open', { 'x-api-key': TOKEN }).repeat(2));
-  // Not by the raw client's own reader, which would wait for the body that never comes.
+  // The raw client's own reader would wait for the body that never comes.
   const statuses = () => [...connection.received().matchAll(/^HTTP\/1\.1 (\d+)/gm)].map((match) => Number(match[1]));
   await eventually(() => statuses().length === 2, 'both answers');
   expect(statuses()).toEqual([status, status]);
   connection.destroy();
 });
 
-it('CONNECT behind a running request is answered in its turn', async () => {
+it('CONNECT after a running request is answered after it', async () => {
   upstream.behave((_seen, response) => void setTimeout(() => response.end('slow'), 100));
   const connection = await openRaw(gateway.port);
   connection.write(
@@ -60,13 +60,13 @@ it('CONNECT behind a running request is answered in its turn', async () => {
   expect(connection.replies().map(({ status }) => status)).toEqual([200, 400]);
 });
 
-it('a reader of the log that stalls does not keep the process from ending', async () => {
+it('a stalled reader of the log does not keep the process from ending', async () => {
   const config = writeConfig({ ...configOf(upstream.url), listen: { port: 0 }, drainMs: 200 });
   const child = spawn(process.execPath, [HEADGATE, 'serve', '--config', config], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  // One read for the port, then never again.
+  // The reader reads once, for the port, and then never again.
   const port = await new Promise<number>((resolve) => {
     child.stdout.once('data', (data) => {
       child.stdout.pause();

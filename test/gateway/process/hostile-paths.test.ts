@@ -1,4 +1,4 @@
-/** Issue 2, "Bad input": no spelling of a path gets around a route's limit or the key check. contract.md, "Requests". */
+/** No spelling of a path avoids a route's limit or the check of the API key. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
 import { openRaw, rawRequest } from '../../support/raw-http.ts';
@@ -102,7 +102,7 @@ describe('another spelling or another method: 404, never forwarded', () => {
     expect(upstream.seen).toHaveLength(0);
   });
 
-  it('HEAD only where it is listed: 404 without a body', async () => {
+  it('HEAD on a route that does not list it: 404 without a body', async () => {
     for (const path of ['/api/v1/chats?account_id=acc_1', '/api/v1/open/1']) {
       const reply = await gateway.ask('HEAD', path);
       expect(reply).toMatchObject({ status: 404, text: '' });
@@ -112,7 +112,7 @@ describe('another spelling or another method: 404, never forwarded', () => {
   });
 });
 
-/** Spellings whose meaning the contract leaves open: whatever they are taken for, key and limit hold. */
+/** Spellings whose meaning is not specified. For any meaning, key and limit must apply. */
 const doubtful = [
   '/api/v1/ch%61ts?account_id=acc_1',
   '/%61pi/v1/chats?account_id=acc_1',
@@ -132,10 +132,10 @@ const doubtful = [
   '/api/v1/chats?account_id=acc_1&ACCOUNT_ID=acc_2',
 ];
 
-/** An unknown method aside: those targets are fine with GET. */
+/** Without the rows for an unknown method: their targets are valid with GET. */
 const misspelt = unknown.filter(([method]) => method === 'GET').map(([, target]) => target);
 
-describe('whatever is asked, key and limit hold', () => {
+describe('key and limit apply to every target', () => {
   it.each([...refused, ...misspelt, ...doubtful])('GET %s', async (target) => {
     const limited = await raw('GET', target);
     expect(limited.status).toBeGreaterThanOrEqual(400);

@@ -1,4 +1,4 @@
-/** What an adversary found behind idempotent routes; each stays found. */
+/** Defects that attacks on idempotent routes have found. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import { callsOf, expectReplay, freshKey, keyedConfig, OPEN, post, rawPost, reached } from '../../support/keyed.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-it('a client that leaves while an answer waits behind another one keeps nobody from its end (I7, I11)', async () => {
+it('a client that leaves while an answer waits behind another one does not block its end (I7, I11)', async () => {
   const [first, second] = [freshKey(), freshKey()];
   const original = held();
   const long = answer({ body: Buffer.alloc(20_000_000, 'a') });
@@ -35,13 +35,13 @@ it('a client that leaves while an answer waits behind another one keeps nobody f
 
 describe('header bytes beyond ASCII', () => {
   it.each([
-    ['kept', true],
+    ['stored', true],
     ['streamed', false],
-  ])('reach the client as they came: %s', async (_title, isKept) => {
+  ])('reach the client unchanged: %s', async (_title, isKept) => {
     const headers = { 'x-name': 'J\xfcrgen' };
     upstream.behave((_seen, response) => {
       response.writeHead(200, headers);
-      // The head comes alone, to be sent on alone.
+      // The head comes alone, so that the gateway must forward it alone.
       response.write(Buffer.alloc(0));
       setTimeout(() => response.end(Buffer.from('body')), 50);
     });
@@ -53,7 +53,7 @@ describe('header bytes beyond ASCII', () => {
   });
 });
 
-it('what a body is cannot be hidden from the upstream by Connection', async () => {
+it('Connection cannot hide the type of a body from the upstream', async () => {
   upstream.behave(answer());
   const body = JSON.stringify({ account_id: 'acc_1', other: '&account_id=acc_2&' });
   const headers = { connection: 'close, content-type', 'content-type': 'application/json' };
@@ -61,7 +61,7 @@ it('what a body is cannot be hidden from the upstream by Connection', async () =
   expect(upstream.last().headers['content-type']).toBe('application/json');
 });
 
-it('the key that the upstream sees cannot be forged: I2', async () => {
+it('I2: a client cannot forge the key that the upstream sees', async () => {
   upstream.behave(answer());
   const key = freshKey();
   await post(gateway, key);

@@ -9,15 +9,15 @@ import { type Behaviour, startUpstream } from '../../support/upstream.ts';
 const AGAIN = '/api/v1/again';
 const CHAOS_MS = 6_000;
 const LEASE_MS = 600;
-/** After the chaos: for the last lease, and for what is still retried in the background. */
+/** Time after the chaos, for the last lease and for commands that are still retried in the background. */
 const PATIENCE_MS = 20_000;
-/** What says that the outcome is not known, or not yet. */
+/** Answers that say that the outcome is unknown, or not known yet. */
 const UNSETTLED = /errors\/(conflict|service_unavailable|already_used)|provider\/too_many_requests/;
 
 const chance = (share: number): boolean => Math.random() < share;
 const upTo = (ms: number): Promise<void> => pause(Math.random() * ms);
 
-/** Effects by key; an answer of 429 is none. */
+/** Effects by key. An answer of 429 does not count as an effect. */
 function moody(effects: Map<string, number>): Behaviour {
   return async (seen, response) => {
     await seen.whole;
@@ -40,7 +40,7 @@ function moody(effects: Map<string, number>): Behaviour {
   };
 }
 
-/** Asks until the same outcome was heard three times after the chaos. Whatever is heard more than once must be one outcome. */
+/** Asks until the same outcome was received three times after the chaos. All outcomes that are received must be equal. */
 async function client(key: string, path: string, gateways: readonly Gateway[], until: number): Promise<Set<string>> {
   const outcomes = new Set<string>();
   for (let heard = 0; heard < 3 && performance.now() < until + PATIENCE_MS; ) {
@@ -60,7 +60,7 @@ async function client(key: string, path: string, gateways: readonly Gateway[], u
   return outcomes;
 }
 
-/** A 503 or 504 of ours is one only when it is replayed: before that, it may be that nothing was sent, or that the answer comes late. */
+/** A 503 or 504 of the gateway is an outcome only if it is replayed. Before that, possibly nothing was sent, or the answer comes late. */
 function isOutcome({ text, headers }: Reply): boolean {
   if (UNSETTLED.test(text)) return false;
   return headers['idempotency-replayed'] !== undefined || !/errors\/(network_down|request_timeout)/.test(text);
@@ -98,7 +98,7 @@ async function misfortunes(redis: RedisServer, gateways: Gateway[], start: () =>
   }
 }
 
-it('reject: never a second effect; reexecute: perhaps; and one outcome for all who ask, in both', async () => {
+it('reject: never a second effect; reexecute: perhaps; in both every retry gets the same outcome', async () => {
   const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'no');
   onTestFinished(() => redis.stop());
   const effects = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** I11: a client that leaves does not cancel the operation's bookkeeping. And a process that is told to leave settles first. */
+/** I11: a client that leaves does not cancel the operation's bookkeeping. A process that gets SIGTERM stores outcomes first. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
@@ -19,7 +19,7 @@ import { eventually, openRaw, type Reply } from '../../support/raw-http.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
 
-/** More than lies in all the buffers between two sockets. */
+/** More bytes than fit into all the buffers between two sockets. */
 const LARGE = 12_000_000;
 const AGAIN = '/api/v1/again';
 let upstream: Upstream;
@@ -42,13 +42,13 @@ function expectKept(reply: Reply, body: string) {
   expect(reply.headers['idempotency-replayed']).toBe('true');
 }
 
-/** No failure is to print a megabyte. */
+/** Keeps a failing test from printing a megabyte. */
 const brief = (text: string) =>
   text.length < 1_000 ? text : `${text.length} characters, SHA-256 ${createHash('sha256').update(text).digest('hex')}`;
 
-describe('I11: the client goes', () => {
+describe('I11: the client leaves', () => {
   it.each([OPEN, MESSAGES, AGAIN])(
-    'before the head: the outcome is kept, and its retry replays it: %s',
+    'before the head: the outcome is stored, and a retry replays it: %s',
     async (path) => {
       const key = freshKey();
       const hold = held(answer({ status: 201, body: 'unheard' }));
@@ -61,7 +61,7 @@ describe('I11: the client goes', () => {
       hold.release();
       const [call] = callsOf(upstream, key);
       expect(await call?.over).toBe(true);
-      // On a route that does not wait, the outcome may be a moment away.
+      // On a route that does not wait, the outcome may come a moment later.
       const retry = await eventually(async () => {
         const reply = await post(gateway, key, { path });
         return reply.status !== 409 && reply;
@@ -84,7 +84,7 @@ describe('I11: the client goes', () => {
       end = () => response.end(last);
     });
     const client = await openRaw(gateway.port);
-    // It does not read, so that nothing but its going away makes room.
+    // The client does not read, so that only its departure makes room.
     client.socket.pause();
     client.write(rawPost(key));
     await reached(upstream, key);
@@ -97,7 +97,7 @@ describe('I11: the client goes', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('a client that does not read keeps nobody from the outcome', async () => {
+  it('a client that does not read does not delay the outcome for others', async () => {
     const key = freshKey();
     const body = 's'.repeat(LARGE);
     upstream.behave(answer({ status: 201, headers: {}, body }));
@@ -111,7 +111,7 @@ describe('I11: the client goes', () => {
     slow.destroy();
   });
 
-  it('nor one that goes in the middle of an answer that is too large to keep (I7)', async () => {
+  it('nor does one that leaves in the middle of an answer that is too large to store (I7)', async () => {
     const key = freshKey();
     upstream.behave(answer({ status: 201, headers: {}, body: 's'.repeat(LARGE) }));
     const slow = await openRaw(gateway.port);
@@ -137,12 +137,12 @@ describe('an upload that stops', () => {
     client.write(rawPost(key, OPEN, headers, '') + part);
     await new Promise((resolve) => setTimeout(resolve, 50));
     client.destroy();
-    // Had it claimed, another request with its key would be refused.
+    // If it had claimed the key, another request with this key would be refused.
     expectOriginal(await post(gateway, key, { body: '{"another":1}' }));
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('one that is slow claims nothing until it is whole', async () => {
+  it('a slow upload claims nothing until it is complete', async () => {
     const key = freshKey();
     const client = await openRaw(gateway.port);
     client.write(rawPost(key, OPEN, { 'content-length': String(BODY.length) }, '') + BODY.slice(0, 10));
@@ -176,7 +176,7 @@ describe('SIGTERM', () => {
   });
   afterAll(() => redis.stop());
 
-  it('a keyed operation finishes, its outcome is kept, exit 0; another process replays it', async () => {
+  it('a keyed operation finishes, its outcome is stored, exit 0; another process replays it', async () => {
     const key = freshKey();
     const leaving = await startGateway(config());
     const hold = held(answer({ status: 201, body: 'settled' }));
@@ -195,7 +195,7 @@ describe('SIGTERM', () => {
     await next.stop();
   });
 
-  it('also where nobody waits for it any more (I11), and after a 504 of ours', async () => {
+  it('also if its client has left (I11), and after a 504 of the gateway', async () => {
     const [gone, late] = [freshKey(), freshKey()];
     const leaving = await startGateway(config({ upstreamTimeoutMs: 1_000 }));
     const hold = held(answer({ status: 201, body: 'settled' }));
@@ -217,7 +217,7 @@ describe('SIGTERM', () => {
     await next.stop();
   });
 
-  it('drainMs is the bound: what hangs is cut, and its retry is not executed a second time', async () => {
+  it('an operation that hangs is cut off after drainMs, and its retry is not executed a second time', async () => {
     const key = freshKey();
     const leaving = await startGateway(config({ drainMs: 300, idempotency: { leaseMs: 1_000 } }));
     const hold = held();

@@ -1,4 +1,4 @@
-/** contract.md, "Config": `idempotent`, `idempotency`, and an account in the body. */
+/** The config keys `idempotent` and `idempotency`, and an account in the body. */
 import { describe, expect, it } from 'vitest';
 import { type Config, configOf, expectProblem, runHeadgate, startGateway, writeConfig } from '../../support/gateway.ts';
 import { callsOf, expectOriginal, expectReplay, freshKey, keyedConfig, OPEN, post } from '../../support/keyed.ts';
@@ -9,6 +9,7 @@ const route = (rest: Config, top: Config = {}) =>
 
 const DEFAULTS = {
   leaseMs: 30_000,
+  maxRunMs: 3_600_000,
   waitMs: 10_000,
   retentionMs: 86_400_000,
   maxKeptBytes: 1_048_576,
@@ -21,10 +22,10 @@ describe('check accepts', () => {
   it.each<[string, Config]>([
     ['an account in the body', route({ account: 'body.account_id' })],
     ['an idempotent route', route({ idempotent: true })],
-    ['one that is not', route({ idempotent: false })],
-    ['with overrides', route({ idempotent: { onOrphan: 'reexecute', waitMs: 0 } })],
-    ['the policy of those who fence', route({ idempotent: { onOrphan: 'reconcile' } })],
-    ['with none', route({ idempotent: {} })],
+    ['a route that is not idempotent', route({ idempotent: false })],
+    ['overrides', route({ idempotent: { onOrphan: 'reexecute', waitMs: 0 } })],
+    ['the policy `reconcile`', route({ idempotent: { onOrphan: 'reconcile' } })],
+    ['no overrides', route({ idempotent: {} })],
     ['every default, written out', route({ idempotent: DEFAULTS }, { idempotency: DEFAULTS })],
     ['an account in the body of an idempotent route', route({ account: 'body.account_id', idempotent: true })],
     ['a block that no route uses', route({}, { idempotency: { leaseMs: 1_000 } })],
@@ -34,7 +35,7 @@ describe('check accepts', () => {
   });
 });
 
-describe('exit 2, with the path of the fault', () => {
+describe('exit 2, with the path of the error', () => {
   it.each<[string, Config, RegExp]>([
     ['a word', route({ idempotent: 'yes' }), /routes\W+0\W+idempotent/],
     ['an unknown override', route({ idempotent: { lease: 1 } }), /routes\W+0\W+idempotent\W+lease/],
@@ -42,11 +43,15 @@ describe('exit 2, with the path of the fault', () => {
     ['a negative wait', route({ idempotent: { waitMs: -1 } }), /routes\W+0\W+idempotent\W+waitMs/],
     ['a fraction', route({}, { idempotency: { maxKeptBytes: 1.5 } }), /idempotency\W+maxKeptBytes/],
     ['more than a day (I8)', route({}, { idempotency: { retentionMs: 86_400_001 } }), /idempotency\W+retentionMs/],
+    ['a lease of more than a day', route({}, { idempotency: { leaseMs: 86_400_001 } }), /idempotency\W+leaseMs/],
+    ['a wait of more than a day, for one route', route({ idempotent: { waitMs: 86_400_001 } }), /idempotent\W+waitMs/],
+    ['a secret for one route', route({ idempotent: { secret: 'x' } }), /idempotent\W+secret/],
+    ['an empty secret', route({}, { idempotency: { secret: '' } }), /idempotency\W+secret/],
     ['a text for a number', route({}, { idempotency: { lateAnswerMs: '5s' } }), /idempotency\W+lateAnswerMs/],
     ['another policy', route({}, { idempotency: { onOrphan: 'retry' } }), /idempotency\W+onOrphan/],
-    ['the limits’ policy', route({}, { idempotency: { onStoreFailure: 'local' } }), /idempotency\W+onStoreFailure/],
+    ['a policy of the limits', route({}, { idempotency: { onStoreFailure: 'local' } }), /idempotency\W+onStoreFailure/],
     ['an unknown key', route({}, { idempotency: { retries: 1 } }), /idempotency\W+retries/],
-    ['a block that is none', route({}, { idempotency: true }), /idempotency/],
+    ['a block that is not an object', route({}, { idempotency: true }), /idempotency/],
     ['a body without a name', route({ account: 'body.' }), /routes\W+0\W+account/],
   ])('%s', async (_title, config, where) => {
     const { code, all } = await runHeadgate(['check', '--config', writeConfig(config)]);
@@ -55,7 +60,7 @@ describe('exit 2, with the path of the fault', () => {
 });
 
 describe('layers', () => {
-  it("a route's own settings go over the block's, and those over the defaults", async () => {
+  it("a route's own settings override the block's, and those override the defaults", async () => {
     const upstream = await startUpstream(answer({ body: 'x'.repeat(50) }));
     const gateway = await startGateway(
       keyedConfig(upstream.url, {

@@ -1,4 +1,4 @@
-/** I5: while the original runs. One execution; duplicates wait for its result, or are told to come again. */
+/** I5: while the original runs there is one execution. Duplicates wait for its result, or get 409 with retry-after. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, ratesOf, startGateway, TOKEN } from '../../support/gateway.ts';
 import {
@@ -56,7 +56,7 @@ describe('I5: duplicates', () => {
     expect(ratesOf(await post(gateway, freshKey(), { path })).remaining).toBe(998);
   });
 
-  it('one waits, and gets the outcome as soon as there is one', async () => {
+  it('a duplicate waits, and gets the outcome as soon as there is one', async () => {
     const key = freshKey();
     const hold = held();
     upstream.behave(hold.behaviour);
@@ -87,7 +87,7 @@ describe('I5: duplicates', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('past waitMs: 409 errors/conflict with retry-after, not sooner', async () => {
+  it('after waitMs: 409 errors/conflict with retry-after, not earlier', async () => {
     const key = freshKey();
     const hold = held();
     upstream.behave(hold.behaviour);
@@ -102,18 +102,18 @@ describe('I5: duplicates', () => {
     expectReplay(await post(gateway, key, { path: BRIEF }), await original);
   });
 
-  it('one that is another request does not wait: 409 errors/already_used at once', async () => {
+  it('another request with the same key does not wait: 409 errors/already_used at once', async () => {
     const key = freshKey();
     const hold = held();
     upstream.behave(hold.behaviour);
     const original = post(gateway, key);
     await reached(upstream, key);
-    expectProblem(await post(gateway, key, { body: '{"to":"somebody else"}' }), 409, 'errors/already_used');
+    expectProblem(await post(gateway, key, { body: '{"to":"another person"}' }), 409, 'errors/already_used');
     hold.release();
     expectOriginal(await original);
   });
 
-  it('one that goes away while it waits takes nothing with it', async () => {
+  it('a duplicate whose client leaves while it waits changes nothing', async () => {
     const key = freshKey();
     const hold = held();
     upstream.behave(hold.behaviour);
@@ -128,7 +128,7 @@ describe('I5: duplicates', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('where the original gave the key back, one of those who wait is the next to execute', async () => {
+  it('if the original releases the key, one of the waiting duplicates executes next', async () => {
     const key = freshKey();
     const hold = held(answer({ status: 429 }));
     upstream.behave(hold.behaviour);
@@ -185,7 +185,7 @@ describe('one connection', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('after a replay and a 409 the connection serves on', async () => {
+  it('after a replay and a 409 the connection stays usable', async () => {
     const key = freshKey();
     const connection = await openRaw(gateway.port);
     for (const [i, body] of [BODY, BODY, '{"another":1}', BODY].entries()) {
@@ -196,12 +196,12 @@ describe('one connection', () => {
     connection.destroy();
   });
 
-  it('Expect: 100-continue with a keyed body: told to go on, then answered', async () => {
+  it('Expect: 100-continue with a keyed body: 100, then the answer', async () => {
     const key = freshKey();
     const connection = await openRaw(gateway.port);
     const headers = { 'x-api-key': TOKEN, expect: '100-continue', 'content-length': String(BODY.length) };
     connection.write(rawPost(key, OPEN, headers, ''));
-    await eventually(() => connection.received().includes('100 Continue'), 'the word to go on');
+    await eventually(() => connection.received().includes('100 Continue'), '100 Continue');
     expect(callsOf(upstream, key)).toHaveLength(0);
     connection.write(BODY);
     const [reply] = await connection.waitFor(1);

@@ -1,4 +1,4 @@
-/** I1: which keys are taken. I2: whose they are. And the key that the provider sees. */
+/** I1: which keys are accepted. I2: keys belong to applications. And the key that the provider sees. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, NO_RATES, ratesOf, startGateway, TOKEN } from '../../support/gateway.ts';
 import {
@@ -56,7 +56,7 @@ describe('I1: the key', () => {
     expect(upstream.seen).toHaveLength(0);
   });
 
-  it('with a control character: refused, by whoever sees it first', async () => {
+  it('with a control character: refused by Node or by the gateway', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawPost('control\u0001character'));
     const [reply] = await connection.waitFor(1);
@@ -69,21 +69,21 @@ describe('I1: the key', () => {
     ['1 character', '1'],
     ['255 characters', 'k'.repeat(255)],
     ['commas, quotes and spaces', '"a, b"; c=d, \\e'],
-    ['a name that objects have', '__proto__'],
-    ['braces and colons, as in keys of Redis', '{a}:b:{c}'],
-  ])('%s: taken as it is', async (_title, key) => {
+    ['a name that every object has', '__proto__'],
+    ['braces and colons, as in Redis keys', '{a}:b:{c}'],
+  ])('%s: accepted unchanged', async (_title, key) => {
     const original = await post(gateway, key);
     expectOriginal(original);
     expectReplay(await post(gateway, key), original);
     expect(upstream.seen).toHaveLength(1);
   });
 
-  it('a key is not folded, trimmed inside or decoded', async () => {
+  it('a key is not case-folded, trimmed or decoded', async () => {
     for (const key of ['Key a', 'key a', 'key  a', 'key%20a']) expectOriginal(await post(gateway, key));
     expect(upstream.seen).toHaveLength(4);
   });
 
-  it('without a key every request is executed, and nothing is said of idempotency', async () => {
+  it('without a key every request is executed, without idempotency headers', async () => {
     for (let i = 0; i < 2; i += 1) {
       const reply = await gateway.ask('POST', OPEN, { 'content-type': 'application/json' }, { body: BODY });
       expect(reply.status).toBe(200);
@@ -93,7 +93,7 @@ describe('I1: the key', () => {
     expect(upstream.seen).toHaveLength(2);
   });
 
-  it('our own refusals come before the key is looked at', async () => {
+  it('refusals of earlier stages come before the check of the key', async () => {
     const bad = { 'idempotency-key': '' };
     const noKey = { ...bad, 'x-api-key': undefined };
     expectProblem(await post(gateway, freshKey(), { headers: noKey }), 401, 'errors/missing_credentials');
@@ -111,7 +111,7 @@ describe('I1: the key', () => {
 describe('a route that is not idempotent', () => {
   const plain = '/api/v1/plain?account_id=acc_1';
 
-  it("passes the client's header untouched, whatever it is, and executes each", async () => {
+  it('forwards any Idempotency-Key of the client unchanged, and executes every request', async () => {
     for (const key of ['mine', 'mine', '', 'k'.repeat(300)]) {
       const reply = await post(gateway, 'mine', { path: plain, headers: { 'idempotency-key': key } });
       expectOriginal(reply);
@@ -122,7 +122,7 @@ describe('a route that is not idempotent', () => {
 });
 
 describe('I2: keys of two applications never meet', () => {
-  it('the same request with the same key: each executes on its own, and gets its own', async () => {
+  it('the same request with the same key: each executes, and each gets its own answer', async () => {
     const key = freshKey();
     upstream.behave(answer({ body: 'the first application’s' }));
     const first = await post(gateway, key);
@@ -163,7 +163,7 @@ describe('I2: keys of two applications never meet', () => {
     expectOriginal(await original);
   });
 
-  it('two API keys of one application are one caller', async () => {
+  it('two API keys of one application share their idempotency keys', async () => {
     const key = freshKey();
     const original = await post(gateway, key);
     expectReplay(await post(gateway, key, { token: 'second-of-app-1' }), original);
@@ -179,7 +179,7 @@ describe('I2: keys of two applications never meet', () => {
 });
 
 describe('the key that is forwarded', () => {
-  it("is not the client's, and shows nothing of it", async () => {
+  it("is not the client's, and does not reveal it", async () => {
     const key = freshKey();
     await post(gateway, key);
     const forwarded = forwardedKey();
@@ -188,7 +188,7 @@ describe('the key that is forwarded', () => {
     expect(upstream.last().rawHeaders.filter((name) => name.toLowerCase() === 'idempotency-key')).toHaveLength(1);
   });
 
-  it('is the same on every attempt, in every process, and another for another key or application', async () => {
+  it('is the same on every attempt and in every process, and different for another key or application', async () => {
     const key = freshKey();
     upstream.behave(answer({ status: 429 }));
     const seen: unknown[] = [];

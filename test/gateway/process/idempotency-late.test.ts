@@ -1,4 +1,4 @@
-/** contract.md, "Our 504": the operation goes on, and a late answer becomes the outcome that retries get. */
+/** After the gateway's own 504 the operation goes on, and a late answer becomes the outcome that retries get. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import { callsOf, expectOriginal, freshKey, keyedConfig, OPEN, post, reached, settled } from '../../support/keyed.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** An operation whose client has its 504, and which goes on until `release`. */
+/** An operation whose client has got 504, and that goes on until `release`. */
 async function timedOut(through: Gateway, path: string, then = answer({ status: 201, body: 'late' })) {
   const key = freshKey();
   const hold = held(then);
@@ -33,7 +33,7 @@ function expectLate(reply: Reply) {
   expect(reply.headers['idempotency-replayed']).toBe('true');
 }
 
-describe('I6: a 504 of ours does not end the operation', () => {
+describe('I6: a 504 of the gateway does not end the operation', () => {
   it('a duplicate waits, and gets the late answer, like every retry after it', async () => {
     const { key, release } = await timedOut(gateway, OPEN);
     const duplicate = post(gateway, key);
@@ -46,7 +46,7 @@ describe('I6: a 504 of ours does not end the operation', () => {
   it.each([
     ['reject', IMPATIENT],
     ['reexecute', AGAIN],
-  ])('onOrphan %s: until then, one that does not wait gets 409 errors/conflict', async (_policy, path) => {
+  ])('onOrphan %s: until then, a duplicate that does not wait gets 409 errors/conflict', async (_policy, path) => {
     const { key, release } = await timedOut(gateway, path);
     for (let i = 0; i < 2; i += 1) {
       const refused = await post(gateway, key, { path });
@@ -59,7 +59,7 @@ describe('I6: a 504 of ours does not end the operation', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('a late break: its retries get 503 errors/network_down', async () => {
+  it('the upstream breaks off late: retries get 503 errors/network_down', async () => {
     const { key, release } = await timedOut(gateway, OPEN, breakBeforeAnswer);
     release();
     const retry = await post(gateway, key);
@@ -68,7 +68,7 @@ describe('I6: a 504 of ours does not end the operation', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('a late 429 of the provider’s gives the key back', async () => {
+  it('a late 429 of the provider releases the key', async () => {
     const { key, release } = await timedOut(gateway, OPEN, answer({ status: 429 }));
     const retry = post(gateway, key);
     upstream.behave(answer());
@@ -77,7 +77,7 @@ describe('I6: a 504 of ours does not end the operation', () => {
     expect(callsOf(upstream, key)).toHaveLength(2);
   });
 
-  it('a late answer that is too large to keep: 409 errors/already_used with its status (I7)', async () => {
+  it('a late answer that is too large to store: 409 errors/already_used with its status (I7)', async () => {
     const { key, release } = await timedOut(gateway, '/api/v1/small', answer({ status: 201, body: 'x'.repeat(5_000) }));
     release();
     const { detail } = expectProblem(await post(gateway, key, { path: '/api/v1/small' }), 409, 'errors/already_used');
@@ -86,7 +86,7 @@ describe('I6: a 504 of ours does not end the operation', () => {
 });
 
 describe('lateAnswerMs', () => {
-  it('past it the 504 is kept, and what comes still later changes nothing', async () => {
+  it('after it the 504 is stored, and a still later answer changes nothing', async () => {
     const idempotency = { lateAnswerMs: 400, leaseMs: 300 };
     const brief = await startGateway(keyedConfig(upstream.url, { upstreamTimeoutMs: TIMEOUT, idempotency }));
     const { key, late, release } = await timedOut(brief, OPEN);
@@ -100,7 +100,7 @@ describe('lateAnswerMs', () => {
     await brief.stop();
   });
 
-  it('counts also where the client has gone before the time-out (I11)', async () => {
+  it('also applies if the client left before the timeout (I11)', async () => {
     const key = freshKey();
     const hold = held(answer({ status: 201, body: 'late' }));
     upstream.behave(hold.behaviour);

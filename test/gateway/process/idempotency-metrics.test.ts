@@ -1,4 +1,4 @@
-/** Issue 4, part 6: what an operator sees, and what nobody may see. */
+/** Idempotency in metrics and log: what an operator sees, and what must not be visible. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import { expectReplay, freshKey, keyedConfig, OPEN, post, reached } from '../../support/keyed.ts';
@@ -26,7 +26,7 @@ async function total(pattern: RegExp): Promise<number> {
 }
 
 describe('/metrics', () => {
-  it('counts claims by outcome, replays, waits and what is in flight', async () => {
+  it('counts claims by outcome, replays, waits and claims in flight', async () => {
     const key = freshKey();
     const original = await post(gateway, key);
     expectReplay(await post(gateway, key), original);
@@ -73,7 +73,7 @@ describe('/metrics', () => {
   });
 });
 
-it('the log tells of claims, and holds neither key nor body', async () => {
+it('the log has lines about claims, and neither key nor body', async () => {
   upstream.behave(answer());
   await post(gateway, secret, { path: OPEN, body: '{"password":"hunter2"}' });
   expect(gateway.output()).not.toContain(secret);

@@ -1,4 +1,4 @@
-/** I6 and I7: which outcomes are kept, and which give the key back. */
+/** I6 and I7: which outcomes are stored, and which release the key. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, freePort, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 import {
@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const of = (account: string) => `/api/v1/messages?account_id=${account}`;
 
-describe('I6: kept, once the operation began', () => {
+describe('I6: stored, once the operation began', () => {
   it.each([500, 502, 503, 504, 404, 422, 409, 401])(
     "the upstream's own %i: replayed, never run again",
     async (status) => {
@@ -45,7 +45,7 @@ describe('I6: kept, once the operation began', () => {
     },
   );
 
-  it('an upstream that breaks after it got the request: 503 errors/network_down, kept', async () => {
+  it('an upstream that breaks after it got the request: 503 errors/network_down, stored', async () => {
     const key = freshKey();
     upstream.behave(breakBeforeAnswer);
     const original = await post(gateway, key, { path: MESSAGES });
@@ -73,7 +73,7 @@ describe('I6: kept, once the operation began', () => {
   });
 });
 
-describe('I6: released, where nothing began', () => {
+describe('I6: released, if nothing began', () => {
   it('our own 429: the same key works after retry-after', async () => {
     const limits = { default: { allMethods: ['1/3s'] } };
     const narrow = await startGateway(keyedConfig(upstream.url, { limits }));
@@ -82,7 +82,7 @@ describe('I6: released, where nothing began', () => {
     const rejected = await post(narrow, key, { path: MESSAGES });
     expectProblem(rejected, 429, 'api/too_many_requests');
     expect(callsOf(upstream, key)).toHaveLength(0);
-    // Its fingerprint stays (I6), so that another request does not get in between.
+    // The fingerprint stays stored (I6), so that another request cannot take the key in between.
     expectProblem(await post(narrow, key, { path: MESSAGES, body: '{}' }), 409, 'errors/already_used');
     await pause(Number(rejected.headers['retry-after']) * 1_000);
     const original = await post(narrow, key, { path: MESSAGES });
@@ -97,14 +97,14 @@ describe('I6: released, where nothing began', () => {
     ['422, no account', '/api/v1/messages', {}, 422],
     ['401, no key', MESSAGES, { 'x-api-key': undefined }, 401],
     ['403, outside its scope', MESSAGES, { 'x-api-key': 'scoped' }, 403],
-  ])('our own %s: the key is as new, for any request', async (_title, path, headers, status) => {
+  ])('our own %s: the key is free for any request', async (_title, path, headers, status) => {
     const key = freshKey();
     for (let i = 0; i < 2; i += 1) expectOriginal(await post(gateway, key, { path, headers }), status);
     expectOriginal(await post(gateway, key, { body: '{"quite":"another"}' }));
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('an upstream that refuses the connection: 503, refunded; the same key works when it is back', async () => {
+  it('an upstream that refuses the connection: 503, refunded; the same key works when the upstream is back', async () => {
     const port = await freePort();
     const down = await startGateway(keyedConfig(`http://127.0.0.1:${port}`));
     const key = freshKey();
@@ -123,7 +123,7 @@ describe('I6: released, where nothing began', () => {
     await down.stop();
   });
 
-  it('the provider’s own 429: the provider did not do it, and a retry asks it again', async () => {
+  it('the provider’s own 429: the provider did not execute it, and a retry asks it again', async () => {
     const key = freshKey();
     const path = of('acc_4');
     upstream.behave(answer({ status: 429, headers: { 'retry-after': '30', 'x-ratelimit-limit': '1' } }));
@@ -134,7 +134,7 @@ describe('I6: released, where nothing began', () => {
     upstream.behave(answer());
     const original = await post(gateway, key, { path });
     expectOriginal(original);
-    // It was forwarded, so it stays charged (S16).
+    // The request was forwarded, so it stays charged (S16).
     expect(ratesOf(original)).toMatchObject({ limit: 20, remaining: 18 });
     expectReplay(await post(gateway, key, { path }), original);
     expect(callsOf(upstream, key)).toHaveLength(2);
@@ -160,7 +160,7 @@ describe('I7: an answer over maxKeptBytes', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('one byte less is kept', async () => {
+  it('one byte less is stored', async () => {
     const key = freshKey();
     upstream.behave(answer({ headers: {}, body: body.subarray(1) }));
     const original = await post(gateway, key, { path: SMALL });
@@ -189,7 +189,7 @@ describe('I7: an answer over maxKeptBytes', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('where another outcome might win, nothing is sent before that is settled; then all of it', async () => {
+  it('if another outcome might win, nothing is sent before that is settled, and then everything', async () => {
     const path = '/api/v1/again';
     const key = freshKey();
     const large = Buffer.alloc(5_000_000, 'w');

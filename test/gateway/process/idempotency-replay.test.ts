@@ -1,4 +1,4 @@
-/** I4: a replay is the original's status, headers and body, byte for byte, and nothing of this moment. */
+/** I4: a replay is the original's status, headers and body, byte for byte, and nothing about the current moment. */
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, ratesOf, startGateway } from '../../support/gateway.ts';
@@ -31,7 +31,7 @@ beforeEach(() => {
 async function originalAndReplay(mail = {}) {
   const key = freshKey();
   const original = await post(gateway, key, mail);
-  // Whatever the upstream would say by now is nobody's answer.
+  // A new answer of the upstream must not reach any client.
   upstream.behave(answer({ status: 418, body: 'again?' }));
   const replay = await post(gateway, key, mail);
   expect(callsOf(upstream, key)).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('I4: byte for byte', () => {
     expect(replay.headers['x-multi']).toBe('2, 1, 1');
   });
 
-  it('names that mean something to objects, and bytes that are no ASCII', async () => {
+  it('names that every object has, and bytes beyond ASCII', async () => {
     upstream.behave(async (seen, response) => {
       await seen.whole;
       response.writeHead(200, [
@@ -108,7 +108,7 @@ describe('I4: byte for byte', () => {
     expectReplay(replay, original);
   });
 
-  it('what belongs to the connection to the upstream is neither shown nor stored', async () => {
+  it('fields of the connection to the upstream are neither shown nor stored', async () => {
     const headers = {
       connection: 'x-private, keep-alive',
       'x-private': 'p',
@@ -125,7 +125,7 @@ describe('I4: byte for byte', () => {
     expectReplay(replay, original);
   });
 
-  it('early hints (103) are no answer, and are not kept for one', async () => {
+  it('early hints (103) are not stored as the answer', async () => {
     upstream.behave(async (seen, response) => {
       await seen.whole;
       response.writeEarlyHints({ link: '</a.css>; rel=preload' });
@@ -149,7 +149,7 @@ describe('I4: byte for byte', () => {
     expectReplay(replay, original);
   });
 
-  it('HEAD: no body, and no length that is not its', async () => {
+  it('HEAD: no body, and no wrong length', async () => {
     upstream.behave(answer({ headers: { 'content-length': '42', 'x-own': 'head' }, body: '' }));
     const { original, replay } = await originalAndReplay({ method: 'HEAD', path: MESSAGES, body: '' });
     expectOriginal(original);
@@ -157,7 +157,7 @@ describe('I4: byte for byte', () => {
     expect([undefined, original.headers['content-length']]).toContain(replay.headers['content-length']);
   });
 
-  it('as large as may be kept', async () => {
+  it('as large as may be stored', async () => {
     const body = Buffer.alloc(1_048_576, everyByte);
     upstream.behave(answer({ headers: {}, body }));
     const { original, replay } = await originalAndReplay();
@@ -165,7 +165,7 @@ describe('I4: byte for byte', () => {
     expectReplay(replay, original);
   });
 
-  it('as often as it is asked for', async () => {
+  it('any number of times', async () => {
     const key = freshKey();
     const original = await post(gateway, key);
     for (let i = 0; i < 5; i += 1) expectReplay(await post(gateway, key), original);
@@ -173,7 +173,7 @@ describe('I4: byte for byte', () => {
   });
 });
 
-describe('I4: nothing of this moment', () => {
+describe('I4: nothing about the current moment', () => {
   const theirs = {
     'set-cookie': ['session=secret', 'b=2'],
     date: 'Thu, 01 Jan 2015 00:00:00 GMT',
@@ -188,7 +188,7 @@ describe('I4: nothing of this moment', () => {
     'x-own': 'stays',
   };
 
-  it('the original has them, as ever; no replay has', async () => {
+  it('the original has these fields, and no replay has them', async () => {
     upstream.behave(answer({ status: 503, headers: theirs, body: 'later' }));
     const { original, replay } = await originalAndReplay();
     expectOriginal(original, 503);
@@ -209,7 +209,7 @@ describe('I4: nothing of this moment', () => {
     expect(replay.rawHeaders.filter((name) => name.toLowerCase() === 'idempotency-replayed')).toHaveLength(1);
   });
 
-  it('every answer has a request id of its own', async () => {
+  it('every answer has its own request id', async () => {
     const { original, replay } = await originalAndReplay();
     expect(replay.headers['x-request-id']).toMatch(/./);
     expect(replay.headers['x-request-id']).not.toBe(original.headers['x-request-id']);
@@ -228,7 +228,7 @@ describe('I4: nothing of this moment', () => {
 describe('I4: a replay is not charged', () => {
   const path = '/api/v1/messages?account_id=acc_5';
 
-  it('the next request of the account has spent one, not many', async () => {
+  it('the account is charged once, not per replay', async () => {
     const key = freshKey();
     const original = await post(gateway, key, { path });
     expect(ratesOf(original)).toMatchObject({ limit: 1000, remaining: 999 });
@@ -236,7 +236,7 @@ describe('I4: a replay is not charged', () => {
     expect(ratesOf(await post(gateway, freshKey(), { path })).remaining).toBe(998);
   });
 
-  it('an allowance that is used up does not keep a replay away', async () => {
+  it('a replay is sent even if the allowance is used up', async () => {
     const limits = { default: { allMethods: ['1/1h'] } };
     const narrow = await startGateway(keyedConfig(upstream.url, { limits }));
     const key = freshKey();
@@ -247,7 +247,7 @@ describe('I4: a replay is not charged', () => {
   });
 });
 
-it('I8: retention is a bound: past it the key is new', async () => {
+it('I8: after its retention a key is free again', async () => {
   const brief = await startGateway(keyedConfig(upstream.url, { idempotency: { retentionMs: 1_000, leaseMs: 500 } }));
   const key = freshKey();
   expectOriginal(await post(brief, key));

@@ -41,7 +41,7 @@ async function expectSame(first: Mail, second: Mail) {
   expect(callsOf(upstream, key)).toHaveLength(1);
 }
 
-/** The second is refused in words that match; the first is still what the key gives. */
+/** The second request is refused with a matching detail, and the key still replays the first. */
 async function expectDifferent(first: Mail, second: Mail, words: RegExp = /body/) {
   const key = freshKey();
   const original = await post(gateway, key, first);
@@ -78,16 +78,16 @@ describe('I2: another request with the same key is 409 errors/already_used, whic
     ['a parameter of the content type', {}, { type: 'application/json; charset=utf-8' }, /type/],
     ['no content type', {}, { type: undefined }, /type/],
     ['body', {}, { body: '{"to":"ann@example.com","subject":"Hello!"}' }, /subject|body/],
-    ['body, none', {}, { body: '' }, /body/],
+    ['no body', {}, { body: '' }, /body/],
   ])('%s', async (_title, first, second, words) => {
     await expectDifferent(first, second, words);
   });
 
-  it('what no client means by "the request" does not count: other headers', async () => {
+  it('other headers do not count', async () => {
     await expectSame({}, { headers: { 'user-agent': 'retrier/2', 'x-trace': '7', accept: '*/*', cookie: 'a=b' } });
   });
 
-  it('a content type given twice is nothing that two readers agree on: refused', async () => {
+  it('a content type given twice is refused, because two readers could disagree on it', async () => {
     const key = freshKey();
     const reply = await post(gateway, key, { headers: { 'content-type': ['application/json', 'text/plain'] } });
     expectProblem(reply, 400, 'errors/malformed_request');
@@ -101,7 +101,7 @@ describe('I2: another request with the same key is 409 errors/already_used, whic
     await expectDifferent({ headers, body: BODY }, {}, /type|body/);
   });
 
-  it('nor does the framing', async () => {
+  it('the framing does not count', async () => {
     const key = freshKey();
     expectOriginal(await post(gateway, key));
     const chunked = await postChunked(gateway, key, [BODY.slice(0, 10), BODY.slice(10)]);
@@ -144,14 +144,14 @@ describe('I3: forms', () => {
 
   it.each([
     ['+ and %20', 'subject=a+b&to=c', 'subject=a%20b&to=c'],
-    ['an escape that need not be', 'to=a', 't%6f=%61'],
+    ['an unnecessary escape', 'to=a', 't%6f=%61'],
     ['upper and lower hex', 'to=%c3%a9', 'to=%C3%A9'],
   ])('the same: %s', (_title, first, second) => expectSame({ type, body: first }, { type, body: second }));
 
   it.each([
     ['a value', 'to=a', 'to=b'],
-    ['bytes that are no text', 'to=%ff', 'to=%fe'],
-    ['a + that is one', 'to=a%2Bb', 'to=a+b'],
+    ['bytes that are not text', 'to=%ff', 'to=%fe'],
+    ['an encoded +', 'to=a%2Bb', 'to=a+b'],
     ['the order of one name', 'to=a&to=b', 'to=b&to=a'],
     ['a separator that is data', 'to=a&b=c', 'to=a%26b=c'],
   ])('different: %s', (_title, first, second) =>
@@ -202,9 +202,9 @@ describe('I3: multipart', () => {
       /attachments\[0\]/,
     ],
     ['a name', mail('two', [field('cc', 'ann@example.com'), first, second]), /field|body/],
-    ['a part more', mail('two', [...parts, field('bcc', 'x')]), /field|body/],
-    ['a part less', mail('two', [to, first]), /attachments|field|body/],
-    ['a field in place of a file', mail('two', [to, first, field('attachments', 'stored-secret')]), /attachments/],
+    ['one more part', mail('two', [...parts, field('bcc', 'x')]), /field|body/],
+    ['one part less', mail('two', [to, first]), /attachments|field|body/],
+    ['a field instead of a file', mail('two', [to, first, field('attachments', 'stored-secret')]), /attachments/],
   ])('different: %s', (_title, other, words) => expectDifferent(base, other, words));
 
   it('malformed: 422 before anything is claimed', async () => {
@@ -217,8 +217,8 @@ describe('I3: multipart', () => {
   });
 });
 
-describe('I3: the rest, by its bytes', () => {
-  it('the same bytes, whatever they are', async () => {
+describe('I3: other bodies, by their bytes', () => {
+  it('the same bytes, for any bytes', async () => {
     const body = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256));
     await expectSame({ type: 'application/octet-stream', body }, { type: 'application/octet-stream', body });
     await expectSame({ type: undefined, body }, { type: undefined, body });
@@ -226,7 +226,7 @@ describe('I3: the rest, by its bytes', () => {
 
   it.each([
     ['text that differs in white space', 'text/plain', 'a b', 'a  b'],
-    ['JSON by another name', 'text/json', '{"a":1}', '{ "a":1}'],
+    ['JSON with another media type', 'text/json', '{"a":1}', '{ "a":1}'],
     ['bytes that decode to the same text', 'text/plain', Buffer.from([0xff]), Buffer.from([0xfe])],
   ])('different: %s', (_title, type, first, second) => expectDifferent({ type, body: first }, { type, body: second }));
 });

@@ -1,4 +1,4 @@
-/** I12: Redis killed or frozen before, during and after the operation. At most one call at the upstream for each; answers are bounded. */
+/** I12: Redis killed or frozen before, during and after the operation. At most one upstream call per key, and every answer in time. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 import {
@@ -19,7 +19,7 @@ import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
 
 const DEADLINE_MS = 300;
-/** A machine that is busy with other tests. */
+/** Extra time, because the machine is busy with other tests. */
 const SLACK_MS = 2_500;
 const LEASE_MS = 1_000;
 const AGAIN = '/api/v1/again';
@@ -30,7 +30,7 @@ let upstream: Upstream;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  // What it was told survives its death; else one more execution for each loss would be right.
+  // With this file the data survives a kill of Redis. If Redis could lose a command, one more execution per loss would be right.
   redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'no');
   wire = await startTcpProxy(redis.port);
   upstream = await startUpstream();
@@ -53,7 +53,7 @@ beforeEach(async () => {
   await settled(gateway, freshKey());
 });
 
-/** Two ways to be away, and back. */
+/** Two ways to take Redis down, and back up. */
 const outages = {
   frozen: { begin: () => redis.freeze(), end: () => redis.thaw() },
   killed: { begin: () => redis.kill(), end: () => redis.restart() },
@@ -112,7 +112,7 @@ describe.each(['frozen', 'killed'] as const)('Redis %s', (outage) => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('during the operation, reexecute: 503, since another outcome may win; a retry gets the one that did', async () => {
+  it('during the operation, reexecute: 503, because another outcome may win; a retry gets the winner', async () => {
     const key = freshKey();
     const hold = held(answer({ status: 201, body: 'done' }));
     upstream.behave(hold.behaviour);
@@ -128,14 +128,14 @@ describe.each(['frozen', 'killed'] as const)('Redis %s', (outage) => {
     expectReplay(await settled(gateway, key, { path: AGAIN }), outcome);
   });
 
-  it('and back again during the operation: nothing is lost', async () => {
+  it('back again during the operation: nothing is lost', async () => {
     const key = freshKey();
     const hold = held();
     upstream.behave(hold.behaviour);
     const asked = post(gateway, key);
     await reached(upstream, key);
     await begin(outage);
-    // Longer than the lease: it was not renewed.
+    // Longer than the lease, which could not be renewed.
     await pause(1.2 * LEASE_MS);
     await end();
     const duplicate = settled(gateway, key);
@@ -157,7 +157,7 @@ describe.each(['frozen', 'killed'] as const)('Redis %s', (outage) => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('while a duplicate waits: it is told so, in time', async () => {
+  it('while a duplicate waits: it gets 503 in time', async () => {
     const key = freshKey();
     const hold = held();
     upstream.behave(hold.behaviour);
@@ -173,7 +173,7 @@ describe.each(['frozen', 'killed'] as const)('Redis %s', (outage) => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('bypass: executed without protection, and says so; when it is back, protected again', async () => {
+  it('bypass: executed without protection, and marked so; protected again when Redis is back', async () => {
     await begin(outage);
     const reply = await ask(freshKey(), { path: BYPASS });
     expectOriginal(reply);
@@ -188,7 +188,7 @@ describe.each(['frozen', 'killed'] as const)('Redis %s', (outage) => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it('a request without a key is served all the same', async () => {
+  it('a request without a key is still served', async () => {
     await begin(outage);
     const reply = await bounded(gateway.ask('POST', MESSAGES, { 'content-type': 'application/json' }, { body: '{}' }));
     expectOriginal(reply);
@@ -198,7 +198,7 @@ describe.each(['frozen', 'killed'] as const)('Redis %s', (outage) => {
 
 describe('a bad line to Redis', () => {
   it.each([0, 1, 2, 3, 4])(
-    'the answer after %i others is lost: one call in the end, and one outcome',
+    'the answer after %i others is lost: one call and one outcome in the end',
     async (passing) => {
       const key = freshKey();
       wire.passAnswers = passing;
@@ -213,7 +213,7 @@ describe('a bad line to Redis', () => {
     },
   );
 
-  it('every command comes too late: 503, and what comes late does no harm', async () => {
+  it('every command arrives too late: 503, and late commands do no harm', async () => {
     const key = freshKey();
     wire.delayRequestsMs = 1.3 * DEADLINE_MS;
     try {

@@ -21,7 +21,7 @@ const AGAIN = '/api/v1/again';
 const IMPATIENT = '/api/v1/impatient';
 let redis: RedisServer;
 let upstream: Upstream;
-/** Outlives every test; the other one of a test is its own. */
+/** This gateway is shared by all tests. A test starts the other one itself. */
 let survivor: Gateway;
 
 beforeAll(async () => {
@@ -43,14 +43,14 @@ function start(): Promise<Gateway> {
   return startGateway(keyedConfig(upstream.url, { store, storeDeadlineMs: 2_000, idempotency: { leaseMs: LEASE_MS } }));
 }
 
-/** An operation that runs at the upstream, through a gateway of its own. */
+/** An operation that runs at the upstream, through its own gateway. */
 async function running(path: string, then?: Behaviour) {
   const owner = await start();
   const key = freshKey();
   const hold = held(then);
   upstream.behave(hold.behaviour);
   const original = post(owner, key, { path });
-  // It may be killed.
+  // The gateway may be killed.
   original.catch(() => {});
   await reached(upstream, key);
   upstream.behave(answer({ body: 'executed again' }));
@@ -63,7 +63,7 @@ async function kill(gateway: Gateway): Promise<void> {
 }
 
 describe('I5: duplicates at the other gateway', () => {
-  it('wait for the original, get its outcome, and so does every later one', async () => {
+  it('wait for the original and get its outcome, as every later one does', async () => {
     const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'once' }));
     const duplicates = [post(survivor, key), post(survivor, key), post(owner, key)];
     expectProblem(await post(survivor, key, { body: '{}' }), 409, 'errors/already_used');
@@ -92,7 +92,7 @@ describe('I5: duplicates at the other gateway', () => {
     while (performance.now() < end) {
       const refused = await post(survivor, key, { path: IMPATIENT });
       expectProblem(refused, 409, 'errors/conflict');
-      // An orphan has none: there would be nothing to wait for.
+      // An orphan has no retry-after, because there is nothing to wait for.
       expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
       await pause(50);
     }
@@ -102,7 +102,7 @@ describe('I5: duplicates at the other gateway', () => {
     await owner.stop();
   });
 
-  it('a key that was given back at one is free at the other, and the provider sees the same key', async () => {
+  it('a key released at one gateway is free at the other, and the provider sees the same key', async () => {
     const key = freshKey();
     const other = await start();
     upstream.behave(answer({ status: 429 }));
@@ -115,14 +115,14 @@ describe('I5: duplicates at the other gateway', () => {
   });
 });
 
-describe('I4: a replay out of Redis', () => {
+describe('I4: a replay from Redis', () => {
   const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * 7) % 256));
 
   it.each<[string, number, string | Buffer]>([
     ['every byte', 201, bytes],
     ['text of every kind', 200, '\ufeffé \u2028 😀 "\\" \0 \r\n'],
     ['nothing', 204, ''],
-    ['as much as may be kept', 200, Buffer.alloc(1_048_576, bytes)],
+    ['as much as may be stored', 200, Buffer.alloc(1_048_576, bytes)],
   ])('%s, byte for byte', async (_title, status, body) => {
     const key = freshKey();
     upstream.behave(answer({ status, headers: { 'x-latin': 'caf\u00e9', 'x-multi': ['b', 'a'] }, body }));
@@ -134,10 +134,10 @@ describe('I4: a replay out of Redis', () => {
 });
 
 describe('I9: kill -9 of the owner', () => {
-  it('after dispatch, reject: its retry is 409 errors/conflict once the lease is over, and nothing is sent again', async () => {
+  it('after dispatch, reject: a retry gets 409 errors/conflict once the lease has expired, and nothing is sent again', async () => {
     const { owner, key, hold } = await running(OPEN);
     await kill(owner);
-    // It waits for the lease's end, and not as long as the original might have taken.
+    // The retry waits for the end of the lease, not for as long as the original might have taken.
     for (let i = 0; i < 2; i += 1) {
       const refused = await post(survivor, key);
       const { detail } = expectProblem(refused, 409, 'errors/conflict');
@@ -151,14 +151,14 @@ describe('I9: kill -9 of the owner', () => {
     expect(metrics).toMatch(/^headgate_idempotency_\S*orphan\S* [1-9]/m);
   });
 
-  it('after dispatch, reexecute: its retry executes again once the lease is over, not sooner', async () => {
+  it('after dispatch, reexecute: a retry executes again once the lease has expired, not earlier', async () => {
     const { owner, key, hold } = await running(AGAIN);
     await kill(owner);
     const began = performance.now();
     const again = await settled(survivor, key, { path: AGAIN });
     expectOriginal(again);
     expect(again.text).toBe('executed again');
-    // The last renewal was a third of the lease ago, at most.
+    // The last renewal was at most a third of the lease ago.
     expect(performance.now() - began).toBeGreaterThan(LEASE_MS / 2);
     expectReplay(await post(survivor, key, { path: AGAIN }), again);
     hold.release();
@@ -176,7 +176,7 @@ describe('I9: kill -9 of the owner', () => {
       const key = freshKey();
       redis.freeze();
       const lost = post(owner, key, { path }).catch(() => 'broken');
-      // Long enough for its command to lie in Redis' socket, where it is read when Redis goes on.
+      // Long enough for its command to be in Redis' socket. Redis reads it when it goes on.
       await pause(150);
       await kill(owner);
       redis.thaw();
@@ -190,7 +190,7 @@ describe('I9: kill -9 of the owner', () => {
 });
 
 describe('I10: an owner that stalls past its lease', () => {
-  it('reject: nobody takes its place, and its outcome is what all get', async () => {
+  it('reject: no other owner takes over, and every retry gets its outcome', async () => {
     const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'slow' }));
     owner.signal('SIGSTOP');
     expectProblem(await post(survivor, key), 409, 'errors/conflict');
@@ -203,7 +203,7 @@ describe('I10: an owner that stalls past its lease', () => {
     expect((await owner.stop()).code).toBe(0);
   });
 
-  it('reexecute: the first outcome wins, and the loser’s client gets the winner’s', async () => {
+  it('reexecute: the first outcome wins, and the client of the loser gets it too', async () => {
     const { owner, key, hold, original } = await running(AGAIN, answer({ status: 201, body: 'slow' }));
     owner.signal('SIGSTOP');
     const winner = await settled(survivor, key, { path: AGAIN });

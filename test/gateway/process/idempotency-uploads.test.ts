@@ -1,4 +1,4 @@
-/** I13 and issue 4: large bodies of keyed requests. Read once, forwarded byte for byte, and no file is left. */
+/** I13: large bodies of keyed requests are read once and forwarded byte for byte, and no file is left. */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ beforeEach(() => {
 
 const shaOf = (body: Buffer): string => createHash('sha256').update(body).digest('hex');
 
-/** One framing, and it is right. */
+/** Checks that the request has one framing, and the right one. */
 function expectWhole(call: Seen | undefined, body: Buffer) {
   expect(call?.bytes()).toBe(body.length);
   expect(call?.sha256()).toBe(shaOf(body));
@@ -90,11 +90,11 @@ describe('a mail of 20 MiB in three attachments', () => {
   });
 });
 
-describe('forwarded as it came', () => {
+describe('forwarded unchanged', () => {
   it.each([
     ['none', 0],
     ['one byte', 1],
-    ['just what memory holds', 1_048_576],
+    ['the most that stays in memory', 1_048_576],
     ['one byte more', 1_048_577],
     ['3 MB', 3_000_001],
   ])('%s', async (_title, size) => {
@@ -114,7 +114,7 @@ describe('forwarded as it came', () => {
     expectWhole(callsOf(upstream, key)[0], body);
   });
 
-  it('an upstream that answers before it has read everything is heard, and kept', async () => {
+  it('an upstream that answers before it has read everything: its answer is passed on and stored', async () => {
     const key = freshKey();
     upstream.behave((_seen, response) => {
       response.writeHead(422, { 'content-type': 'text/plain', connection: 'close' });
@@ -165,7 +165,7 @@ describe('maxBodyBytes', () => {
 });
 
 describe('files', () => {
-  it('none is left by an upload that breaks off, nor by a kill -9 in the middle of one', async () => {
+  it('no file is left by an upload that breaks off, nor by a kill -9 during an upload', async () => {
     const doomedFolder = join(scratchFolder(), 'tmp');
     mkdirSync(doomedFolder);
     const doomed = await startIn(doomedFolder);
@@ -189,7 +189,7 @@ describe('files', () => {
     expect(readdirSync(doomedFolder)).toEqual([]);
   });
 
-  it('a folder that is not there: 503 for what needs it, and the process lives', async () => {
+  it('a missing folder: 503 for requests that need it, and the process goes on', async () => {
     const lost = await startIn(join(scratchFolder(), 'nowhere'));
     const key = freshKey();
     const reply = await post(lost, key, { type: 'application/octet-stream', body: randomBytes(3_000_000) });

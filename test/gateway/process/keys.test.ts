@@ -1,4 +1,4 @@
-/** Seed, section 5, and contract.md, "Requests": who may reach which account. */
+/** Which keys may reach which accounts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, ratesOf, sha256, startGateway } from '../../support/gateway.ts';
 import { eventually } from '../../support/raw-http.ts';
@@ -41,7 +41,7 @@ afterAll(() => gateway.stop());
 const ask = (token: string, account: string, method = 'GET') =>
   gateway.ask(method, `/api/v1/chats?account_id=${account}`, { 'x-api-key': token });
 
-/** The answer's status, by key and account. */
+/** The status of the answer, by key and account. */
 const reach: Record<string, Record<string, number>> = {
   'service-1': { free: 200, in_a: 200, in_b: 200, two: 404 },
   'account-1': { free: 200, in_a: 200, in_b: 200, two: 404 },
@@ -51,7 +51,7 @@ const reach: Record<string, Record<string, number>> = {
   'scoped-a-of-2': { free: 404, in_a: 404, in_b: 404, two: 200 },
 };
 
-describe('who reaches which account', () => {
+describe('access to accounts', () => {
   it.each(Object.entries(reach))('%s', async (token, accounts) => {
     for (const [account, status] of Object.entries(accounts)) {
       const reply = await ask(token, account);
@@ -65,7 +65,7 @@ describe('who reaches which account', () => {
     expect((await gateway.ask('GET', '/api/v1/open', { 'x-api-key': 'scoped-a' })).status).toBe(200);
   });
 
-  it("one tenant cannot tell another's account from one that does not exist", async () => {
+  it("another tenant's account gets the same answer as one that does not exist", async () => {
     const [other, unknown] = [await ask('account-1', 'two'), await ask('account-1', 'nope')];
     const shape = (text: string, account: string) => {
       const { req_id, ...rest } = JSON.parse(text) as Record<string, unknown>;
@@ -77,7 +77,7 @@ describe('who reaches which account', () => {
 });
 
 describe('keys', () => {
-  it("keys of one application spend the same account's allowance; refused requests spend nothing", async () => {
+  it("keys of one application use the same account's allowance; refused requests use nothing", async () => {
     const rates = [];
     for (const token of ['scoped-b', 'account-2', 'nobody'])
       expect((await ask(token, 'in_a', 'POST')).status).not.toBe(200);
@@ -87,7 +87,7 @@ describe('keys', () => {
     expectProblem(await ask('service-1', 'in_a', 'POST'), 429, 'api/too_many_requests');
   });
 
-  it('the header name has no case, the token has', async () => {
+  it('the case of the header name does not matter, the case of the token does', async () => {
     const path = '/api/v1/chats?account_id=free';
     expect((await gateway.ask('GET', path, { 'x-api-key': undefined, 'X-Api-Key': 'account-1' })).status).toBe(200);
     expectProblem(await ask('ACCOUNT-1', 'free'), 401, 'errors/invalid_credentials');
@@ -99,7 +99,7 @@ describe('keys', () => {
     }
   });
 
-  it('a token in the query or as a bearer is no key', async () => {
+  it('a token in the query, or as a bearer token, is not accepted', async () => {
     const headers = { 'x-api-key': undefined, authorization: 'Bearer account-1' };
     const reply = await gateway.ask('GET', '/api/v1/chats?account_id=free&x-api-key=account-1', headers);
     expectProblem(reply, 401, 'errors/missing_credentials');

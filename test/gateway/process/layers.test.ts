@@ -1,4 +1,4 @@
-/** architecture.md, "The process": the most specific limit wins, per limit name (account, then provider, then default). */
+/** Per limit name the most specific layer wins: account, then provider, then default. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configOf, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
@@ -48,19 +48,19 @@ const limitOf = async (id: string, method = 'GET') =>
 
 describe('layers of limits', () => {
   it.each([
-    ['default, where neither provider nor account says anything', 'plain', 60],
+    ['the default, if neither provider nor account has a limit', 'plain', 60],
     ['the provider over the default', 'linked', 30],
     ['the account over the provider', 'own_all', 5],
-    ["an account's route limit, with the provider's All methods still behind it", 'own_route', 0],
-    ['a provider of our own naming', 'homemade', 77],
-    ['[] for a route: All methods alone', 'no_route', 30],
-    ["[] for All methods: the route's limit alone", 'no_all', 20],
+    ["an account's route limit, together with the provider's limit for all methods", 'own_route', 0],
+    ['a provider with a made-up name', 'homemade', 77],
+    ['[] for a route: only the limit for all methods', 'no_route', 30],
+    ["[] for all methods: only the route's limit", 'no_all', 20],
     ['[] for both: no limit, no header', 'none', undefined],
   ])('%s', async (_title, id, limit) => {
     expect(await limitOf(id)).toBe(limit);
   });
 
-  it('a layer that names one route says nothing of another', async () => {
+  it('a layer with one route does not change another', async () => {
     expect(await limitOf('own_route', 'POST')).toBe(30);
     expect(await limitOf('own_all', 'POST')).toBe(5);
     expect(await limitOf('no_all', 'POST')).toBeUndefined();
@@ -88,9 +88,9 @@ describe('layers of limits', () => {
 });
 
 describe('the config key `headers`', () => {
-  it('`headers: none` shows no x-ratelimit, and limits all the same', async () => {
+  it('`headers: none` shows no x-ratelimit, and still limits', async () => {
     const silent = await startGateway(
-      configOf(upstream.url, { headers: 'none', limits: { default: { allMethods: ['1/1m'] } } }),
+      configOf(upstream.url, { headers: [], limits: { default: { allMethods: ['1/1m'] } } }),
     );
     const [first, second] = [
       await silent.ask('GET', '/api/v1/chats?account_id=acc_1'),
@@ -101,10 +101,11 @@ describe('the config key `headers`', () => {
     await silent.stop();
   });
 
-  it('`headers: both` shows the IETF fields beside ours, `ietf` alone', async () => {
+  it('`headers` with both styles shows the IETF fields beside ours; `ietf` shows them alone', async () => {
     for (const [style, ours] of [
-      ['both', true],
+      [['x-ratelimit', 'ietf'], true],
       ['ietf', false],
+      [['ietf'], false],
     ] as const) {
       const styled = await startGateway(configOf(upstream.url, { headers: style }));
       const { headers } = await styled.ask('GET', '/api/v1/chats?account_id=acc_1');

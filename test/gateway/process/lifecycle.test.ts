@@ -1,4 +1,4 @@
-/** contract.md: /healthz, and draining: new requests are refused or get 503, running ones finish within drainMs. */
+/** /healthz, and draining: new requests are refused or get 503, and running ones finish within drainMs. */
 import { describe, expect, it } from 'vitest';
 import { configOf, startGateway, TOKEN } from '../../support/gateway.ts';
 import { eventually, oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
@@ -46,7 +46,7 @@ describe('SIGTERM', () => {
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
   });
 
-  it('a kept connection: new requests on it are refused or get 503, /healthz as well, and nothing is forwarded', async () => {
+  it('a keep-alive connection: new requests on it are refused or get 503, /healthz too, and nothing is forwarded', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startGateway(configOf(upstream.url));
@@ -66,7 +66,7 @@ describe('SIGTERM', () => {
     expect((await gateway.exited).code).toBe(0);
   });
 
-  it('requests that come behind a running one, or whose head was half there, are not forwarded any more', async () => {
+  it('requests after a running one, or with half of their head received, are no longer forwarded', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startGateway(configOf(upstream.url));
@@ -90,7 +90,7 @@ describe('SIGTERM', () => {
     expect(upstream.seen).toHaveLength(1);
   });
 
-  it('idle kept connections hold nobody', async () => {
+  it('idle keep-alive connections do not delay the shutdown', async () => {
     const upstream = await startUpstream();
     const gateway = await startGateway(configOf(upstream.url, { drainMs: 20_000 }));
     const agent = oneConnection();
@@ -104,7 +104,7 @@ describe('SIGTERM', () => {
     silent.destroy();
   });
 
-  it('drainMs is the bound: a request that hangs does not keep the process', async () => {
+  it('a request that hangs delays the shutdown by at most drainMs', async () => {
     const hold = held();
     const upstream = await startUpstream(hold.behaviour);
     const gateway = await startGateway(configOf(upstream.url, { drainMs: 500 }));
@@ -124,7 +124,7 @@ describe('SIGTERM', () => {
 });
 
 describe('/healthz', () => {
-  it('is nobody else’s: it is neither forwarded nor limited, with a key or without', async () => {
+  it('is answered by the gateway: neither forwarded nor limited, with a key or without', async () => {
     const upstream = await startUpstream();
     const gateway = await startGateway(configOf(upstream.url, { limits: { default: { allMethods: ['0/1m'] } } }));
     for (const key of [undefined, TOKEN, 'nobody']) {
@@ -136,7 +136,7 @@ describe('/healthz', () => {
   });
 });
 
-/** A new connection is refused, or told 503. */
+/** Whether a new connection is refused, or gets 503. */
 const refused = (port: number): Promise<boolean> =>
   send(port, { path: '/healthz' }).then(
     (reply) => reply.status === 503,

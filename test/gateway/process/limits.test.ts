@@ -1,4 +1,4 @@
-/** S1 to S9 as a client of the process sees them: headers alone, real time, short windows. */
+/** S1 to S9 as a client of the process sees them: only headers, real time, short windows. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 import { pause, type Reply } from '../../support/raw-http.ts';
@@ -44,7 +44,7 @@ it('S6: an accepted answer shows the last window, a 429 shows the one that rejec
   expect(ratesOf(third as Reply)).toMatchObject({ limit: 2, remaining: 0 });
 });
 
-it('S5: a request that All methods rejects charges the route-specific limit nothing', async () => {
+it('S5: a request rejected by the limit for all methods is not charged to the route-specific limit', async () => {
   const statuses = (await askTimes(7, 'acc_2')).map((reply) => reply.status);
   expect(statuses).toEqual([200, 200, 429, 429, 429, 429, 429]);
   await pause(1_000);
@@ -54,7 +54,7 @@ it('S5: a request that All methods rejects charges the route-specific limit noth
   expect(ratesOf(overRoute)).toMatchObject({ limit: 3, remaining: 0 });
 });
 
-it('S5: a request that the short window rejects charges the long one nothing', async () => {
+it('S5: a request rejected by the short window is not charged to the long one', async () => {
   const [first, ...rejected] = await askTimes(5, 'acc_3');
   expect(ratesOf(first as Reply)).toMatchObject({ limit: 3, remaining: 2 });
   for (const reply of rejected) expect(ratesOf(reply)).toMatchObject({ limit: 1, remaining: 0, retryAfter: 1 });
@@ -62,7 +62,7 @@ it('S5: a request that the short window rejects charges the long one nothing', a
   expect(ratesOf(await ask('acc_3'))).toMatchObject({ limit: 3, remaining: 1 });
 });
 
-it("S6: without All methods the route limit's longest window is shown", async () => {
+it("S6: without a limit for all methods, the route limit's longest window is shown", async () => {
   expect(ratesOf(await ask('acc_4'))).toEqual({ limit: 7, remaining: 6, reset: 3_600, retryAfter: undefined });
 });
 
@@ -79,7 +79,7 @@ it('S9: max 0 rejects always, and its reset is its whole duration', async () => 
   }
 });
 
-it('S1: each route has its own count against All methods, and accounts never share', async () => {
+it('S1: each route has its own count for all methods, and accounts never share', async () => {
   expect(ratesOf(await ask('acc_6'))).toMatchObject({ limit: 3, remaining: 2 });
   expect(ratesOf(await ask('acc_6'))).toMatchObject({ remaining: 1 });
   expect(ratesOf(await ask('acc_6', 'POST'))).toMatchObject({ limit: 3, remaining: 2 });
@@ -89,7 +89,7 @@ it('S1: each route has its own count against All methods, and accounts never sha
   expect(ratesOf(byHeader)).toMatchObject({ limit: 3, remaining: 2 });
 });
 
-it('S7, S8: waiting retry-after passes, one second less does not', async () => {
+it('S7, S8: a request after retry-after is accepted, one second earlier it is not', async () => {
   expect((await ask('acc_7')).status).toBe(200);
   const rejected = await ask('acc_7');
   const at = performance.now();
@@ -114,14 +114,14 @@ it('S4, S7: reset is rounded up, and the window never moves', async () => {
   expect(ratesOf(await ask('acc_8'))).toMatchObject({ remaining: 4, reset: 2 });
 });
 
-it('S2, S3: windows are ordered by duration, however many and however written', async () => {
+it('S2, S3: windows are ordered by duration, for any number and notation', async () => {
   const [first, , third] = await askTimes(3, 'acc_9');
   expect(ratesOf(first as Reply)).toMatchObject({ limit: 8, remaining: 7, reset: 40 * 86_400 });
   expect(third?.status).toBe(429);
   expect(ratesOf(third as Reply)).toMatchObject({ limit: 2, remaining: 0 });
 });
 
-it("answers: our headers stand on the upstream's 4xx and 5xx too, in place of its own", async () => {
+it("answers: our headers replace the upstream's on its 4xx and 5xx too", async () => {
   const theirs = { 'x-ratelimit-limit': '9', 'X-RateLimit-Remaining': '8', 'x-ratelimit-reset': '7' };
   for (const status of [200, 400, 404, 500, 503]) {
     upstream.behave(answer({ status, headers: theirs }));
@@ -133,7 +133,7 @@ it("answers: our headers stand on the upstream's 4xx and 5xx too, in place of it
   upstream.behave(answer());
 });
 
-it("answers: on an unlimited route the upstream's own pass", async () => {
+it("answers: on an unlimited route the upstream's own are passed on", async () => {
   upstream.behave(
     answer({ headers: { 'x-ratelimit-limit': '9', 'x-ratelimit-remaining': '8', 'x-ratelimit-reset': '7' } }),
   );

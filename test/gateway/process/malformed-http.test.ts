@@ -1,4 +1,4 @@
-/** contract.md, "Requests": malformed HTTP is 400 with the whole error object, then the connection closes; the process lives. */
+/** Malformed HTTP gets 400 with the whole error object, then the connection closes; the process goes on. */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
 import { openRaw, pause, type RawReply, rawRequest } from '../../support/raw-http.ts';
@@ -23,27 +23,27 @@ const POST = 'POST /api/v1/open HTTP/1.1\r\n';
 const FIELDS = `host: a\r\nx-api-key: ${TOKEN}\r\n`;
 
 const malformed: [title: string, bytes: string][] = [
-  ['no HTTP at all', 'GARBAGE\r\n\r\n'],
+  ['not HTTP at all', 'GARBAGE\r\n\r\n'],
   ['another protocol', 'EHLO mail.example.test\r\n\r\n'],
   ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
-  ['a method that is none', `FETCH /api/v1/open HTTP/1.1\r\n${FIELDS}\r\n`],
-  ['a version that is none', `GET /api/v1/open HTTP/9.9\r\n${FIELDS}\r\n`],
-  ['a version that is another protocol', `GET /api/v1/open HTTP/2.0\r\n${FIELDS}\r\n`],
+  ['an unknown method', `FETCH /api/v1/open HTTP/1.1\r\n${FIELDS}\r\n`],
+  ['an unknown version', `GET /api/v1/open HTTP/9.9\r\n${FIELDS}\r\n`],
+  ['the version of another protocol', `GET /api/v1/open HTTP/2.0\r\n${FIELDS}\r\n`],
   ['a space in the target', `GET /api/v1/open now HTTP/1.1\r\n${FIELDS}\r\n`],
   ['a header without a colon', `${OPEN}${FIELDS}broken header\r\n\r\n`],
   ['a space in a header name', `${OPEN}${FIELDS}x y: 1\r\n\r\n`],
   ['a control character in a value', `${OPEN}${FIELDS}x-a: a\x00b\r\n\r\n`],
   ['no host', `${OPEN}x-api-key: ${TOKEN}\r\n\r\n`],
-  ['a length that is no number', `${POST}${FIELDS}content-length: four\r\n\r\nbody`],
+  ['a length that is not a number', `${POST}${FIELDS}content-length: four\r\n\r\nbody`],
   ['a negative length', `${POST}${FIELDS}content-length: -1\r\n\r\n`],
   ['two lengths', `${POST}${FIELDS}content-length: 4\r\ncontent-length: 5\r\n\r\nbody!`],
-  ['length and chunks at once', `${POST}${FIELDS}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`],
-  ['a coding besides chunked', `${POST}${FIELDS}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`],
+  ['both a length and chunks', `${POST}${FIELDS}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`],
+  ['a coding before chunked', `${POST}${FIELDS}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`],
   ['two hosts', `${OPEN}${FIELDS}host: b\r\n\r\n`],
   ['an encoding after chunked', `${POST}${FIELDS}transfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
 ];
 
-it.each(malformed)('400, the whole error object, then closed: %s', async (_title, bytes) => {
+it.each(malformed)('400, the whole error object, then the connection closes: %s', async (_title, bytes) => {
   const before = upstream.seen.length;
   const connection = await openRaw(gateway.port);
   connection.write(Buffer.from(bytes, 'latin1'));
@@ -55,7 +55,7 @@ it.each(malformed)('400, the whole error object, then closed: %s', async (_title
   expect(upstream.seen).toHaveLength(before);
 });
 
-it('headers over the bound: 400 or 431 with the error object, then closed', async () => {
+it('headers over the bound: 400 or 431 with the error object, then the connection closes', async () => {
   const connection = await openRaw(gateway.port);
   connection.write(`${OPEN}${FIELDS}x-long: ${'x'.repeat(200_000)}\r\n\r\n`);
   const [reply] = await connection.waitFor(1);
@@ -68,7 +68,7 @@ it('headers over the bound: 400 or 431 with the error object, then closed', asyn
   });
 });
 
-it('a chunk that is none: 400, then closed; the upstream never sees a whole request', async () => {
+it('a malformed chunk: 400, then the connection closes; the upstream never sees a whole request', async () => {
   const connection = await openRaw(gateway.port);
   connection.write(rawRequest('POST', '/api/v1/open', { 'x-api-key': TOKEN, 'transfer-encoding': 'chunked' }));
   connection.write('zz\r\nhello\r\n0\r\n\r\n');
@@ -90,7 +90,7 @@ it('a good request before a bad one is answered first', async () => {
   expectProblem(bad as RawReply, 400, 'errors/malformed_request');
 });
 
-it('a smuggled second request is not one', async () => {
+it('a smuggled second request is not treated as a request', async () => {
   const before = upstream.seen.length;
   const connection = await openRaw(gateway.port);
   const inner = `GET /api/v1/open HTTP/1.1\r\n${FIELDS}\r\n`;
@@ -106,7 +106,7 @@ const inBody = rawRequest('GET', '/api/v1/open', { 'x-api-key': TOKEN });
 
 it.each([
   ['without a key', 401, '/api/v1/open', { 'content-length': String(inBody.length) }],
-  ['to no route', 404, '/nowhere', { 'x-api-key': TOKEN, 'content-length': String(inBody.length) }],
+  ['to an unknown route', 404, '/nowhere', { 'x-api-key': TOKEN, 'content-length': String(inBody.length) }],
   ['too large', 413, '/api/v1/open', { 'x-api-key': TOKEN, 'content-length': '999999999' }],
 ])('the unread body of a refused request is never taken for a request: %s', async (_title, status, target, headers) => {
   const before = upstream.seen.length;
@@ -122,7 +122,7 @@ it.each([
   connection.destroy();
 });
 
-it('HTTP/1.0 without a host is served, and closed', async () => {
+it('HTTP/1.0 without a host is served, and its connection closes', async () => {
   const connection = await openRaw(gateway.port);
   connection.write(`GET /api/v1/open HTTP/1.0\r\nx-api-key: ${TOKEN}\r\n\r\n`);
   await connection.closed;
@@ -141,7 +141,7 @@ it('CONNECT is never forwarded', async () => {
   expect(upstream.seen).toHaveLength(before);
 });
 
-it('connections that say nothing, half a request, or reset leave no trace', async () => {
+it('connections that send nothing, send half a request, or reset do no harm', async () => {
   for (const bytes of ['', 'GET', `${OPEN}host: a\r\n`, `${POST}${FIELDS}content-length: 9\r\n\r\nhalf`]) {
     const connection = await openRaw(gateway.port);
     connection.write(bytes);

@@ -1,4 +1,4 @@
-/** Issue 2, part 7: metrics without a label per account, a log with req_id and never a token. */
+/** Metrics without a label per account, and a log with the req_id and never a token. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configOf, freePort, type Gateway, serve, startGateway, TOKEN, writeConfig } from '../../support/gateway.ts';
 import { eventually, openRaw, send } from '../../support/raw-http.ts';
@@ -61,7 +61,7 @@ describe('GET /metrics on the admin listener', () => {
     expect(text).toMatch(/^# TYPE \S*upstream\S* (histogram|summary)$/m);
   });
 
-  it('holds no account, no token, no key and no path that a client made up', async () => {
+  it('has no account, no token, no key, and no path that a client made up', async () => {
     const { text } = await scrape();
     for (const word of ['acc_7', 'acc_8', 'app_1', '/no/such/path', ...SECRETS]) expect(text).not.toContain(word);
   });
@@ -74,14 +74,14 @@ describe('GET /metrics on the admin listener', () => {
     expect(upstream.seen).toHaveLength(before);
   });
 
-  it('malformed HTTP on the admin listener ends that connection alone', async () => {
+  it('malformed HTTP on the admin listener ends only that connection', async () => {
     const connection = await openRaw(gateway.adminPort);
     connection.write('GARBAGE\r\n\r\n');
     await connection.closed;
     expect((await scrape()).status).toBe(200);
   });
 
-  it('without `admin` in the config there is no such listener', async () => {
+  it('without `admin` in the config no admin listener starts', async () => {
     const port = await freePort();
     const plain = await serve(['--config', writeConfig({ ...configOf(upstream.url), listen: { port } })], port);
     expect((await plain.ask('GET', '/metrics')).status).toBe(404);
@@ -101,14 +101,14 @@ describe('the request log', () => {
     );
   });
 
-  it('says which method and status', async () => {
+  it('has method and status', async () => {
     const rejected = requestIds[4];
     const lines = gateway.log().filter((line) => line.req_id === rejected);
     expect(JSON.stringify(lines)).toContain('429');
     expect(JSON.stringify(lines)).toContain('GET');
   });
 
-  it('never holds a token, known or not, nor a secret of query, cookie or authorization', () => {
+  it('never has a token, known or unknown, nor a secret from query, cookie or authorization', () => {
     for (const secret of SECRETS) expect(gateway.output()).not.toContain(secret);
   });
 });

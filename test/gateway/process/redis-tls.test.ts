@@ -1,4 +1,4 @@
-/** `rediss://` with a user of Redis' ACL (contract: Config, `store`): what is trusted, what is refused, and what is never told. */
+/** `rediss://` with a user of Redis' ACL: which servers are trusted, which are refused, and what is never logged. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Config, configOf, type Gateway, runHeadgate, startGateway, writeConfig } from '../../support/gateway.ts';
 import { eventually } from '../../support/raw-http.ts';
@@ -15,7 +15,7 @@ beforeAll(async () => {
   await tell(redis.port, 'ACL', 'SETUSER', 'gate', 'on', '>s3cret', '~*', '&*', '+@all');
   await tell(redis.port, 'ACL', 'SETUSER', 'mute', 'on', '>s3cret', '~*', '&*', '+@all', '-@scripting');
   upstream = await startUpstream();
-  // The gateways that are started get it with the environment.
+  // The started gateways get it through the environment.
   process.env.NODE_EXTRA_CA_CERTS = redis.certFile;
 });
 afterAll(async () => {
@@ -38,7 +38,7 @@ const health = async (gateway: Gateway) => JSON.parse((await gateway.ask('GET', 
 const doctor = (config: Config) => runHeadgate(['doctor', '--config', writeConfig(config)]);
 
 describe('a server whose certificate is trusted', () => {
-  it('two gateways share one allowance there, in the database that is named', async () => {
+  it('two gateways share one allowance there, in the named database', async () => {
     const gateways = [await startGateway(configFor('gate')), await startGateway(configFor('gate'))];
     await eventually(async () => (await Promise.all(gateways.map(health))).every((state) => state === 'ok'), 'health');
     const statuses: number[] = [];
@@ -53,12 +53,12 @@ describe('a server whose certificate is trusted', () => {
     }
   });
 
-  it('doctor finds it good', async () => {
+  it('doctor reports no problem', async () => {
     const { code, stdout } = await doctor(configFor('gate'));
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/ok +reachable[\s\S]*ok +scripts/) });
   });
 
-  it('doctor names what the user may not do', async () => {
+  it('doctor reports what the user may not do', async () => {
     const { code, stdout } = await doctor(configFor('mute'));
     expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringMatching(/fault +scripts .*NOPERM/) });
   });
@@ -80,21 +80,21 @@ describe('a server whose certificate is trusted', () => {
     return ofRefused;
   };
 
-  it('S17: with a user who may not run scripts it serves degraded and says so, without the password', async () => {
+  it('S17: with a user who may not run scripts it serves degraded and logs that, without the password', async () => {
     expect(await degraded('mute', 's3cret')).not.toContain('s3cret');
   });
 
-  it('S17: with a password that is refused it serves degraded and says so', async () => {
+  it('S17: with a wrong password it serves degraded and logs that', async () => {
     expect(await outputOfRefused()).toContain('WRONGPASS');
   });
 
-  // The client's error carries the command, which carries the password.
-  it('the password that is refused is not told', async () => {
+  // The client's error has the command, and the command has the password.
+  it('a wrong password is not logged', async () => {
     expect(await outputOfRefused()).not.toContain('wr0ng');
   });
 });
 
-it('a server whose certificate nobody vouches for is one that is away: never a connection that trusts it all the same', async () => {
+it('a server with an untrusted certificate counts as down: the gateway never connects to it', async () => {
   setTrust(trusted);
   onTestFinished(() => setTrust(redis.certFile));
   const [gateway, { code, all }] = await Promise.all([startGateway(configFor('gate')), doctor(configFor('gate'))]);

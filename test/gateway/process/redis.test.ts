@@ -1,4 +1,4 @@
-/** Gateways with their counters in Redis: one allowance for all of them, and bounded answers while it is away (contract: Answers, S17). */
+/** Gateways with their counters in Redis share one allowance, and answer in time while it is down (S17). */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import {
   type Config,
@@ -47,7 +47,7 @@ describe('two gateways on one Redis', () => {
     const cluster = `redis-cluster://${inject('redis')
       .clusterPorts.map((port) => `127.0.0.1:${port}`)
       .join()}`;
-    // Exact while no decision is degraded: a busy machine must not decide it.
+    // The count is exact only if no decision is degraded, and a busy machine must not cause one.
     const config = redisConfig(40, { storeDeadlineMs: 10_000, ...(kind === 'a cluster' ? { store: cluster } : {}) });
     const gateways = await Promise.all([startGateway(config), startGateway(config)]);
     const before = upstream.seen.length;
@@ -83,7 +83,7 @@ describe('Redis frozen', () => {
       } finally {
         redis.thaw();
       }
-      // Also where nobody but the balancer asks, which sends no requests to a gateway that is degraded.
+      // It must recover even if only the load balancer's health checks come: it sends no requests to a degraded gateway.
       await eventually(async () => (await health(gateway)) === 'ok', 'recovery');
       await eventually(
         async () => 'x-ratelimit-limit' in (await timed(gateway, 'acc_2')).reply.headers,
@@ -93,7 +93,7 @@ describe('Redis frozen', () => {
     },
   );
 
-  it('local: this process still holds the limit, and its 429 invents no header', async () => {
+  it('local: this process still applies the limit, and its 429 has no rate-limit headers', async () => {
     const gateway = await startGateway(redisConfig(3));
     redis.freeze();
     try {
@@ -109,7 +109,7 @@ describe('Redis frozen', () => {
   });
 });
 
-describe('Redis away', () => {
+describe('Redis down', () => {
   it('at the start is a warning: the gateway serves degraded, and recovers', async () => {
     await redis.kill();
     const gateway = await startGateway(redisConfig(10));
@@ -125,7 +125,7 @@ describe('Redis away', () => {
     await gateway.stop();
   });
 
-  it('killed in mid-service: every answer in time, none a 429 because of it', async () => {
+  it('killed while serving: every answer in time, and no 429 because of it', async () => {
     const gateway = await startGateway(redisConfig(1_000));
     await timed(gateway, 'acc_6');
     await redis.kill();
@@ -143,7 +143,7 @@ describe('Redis away', () => {
   });
 });
 
-it('/metrics has the figures of the store', async () => {
+it('/metrics has the gauges of the store', async () => {
   const gateway = await startGateway(redisConfig(10));
   await timed(gateway, 'acc_7');
   const text = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text();
@@ -154,19 +154,19 @@ it('/metrics has the figures of the store', async () => {
 });
 
 describe('doctor', () => {
-  it('finds a good server good', async () => {
+  it('reports no problem for a good server', async () => {
     const { code, stdout } = await runHeadgate(['doctor', '--config', writeConfig(redisConfig(1))]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/ok +eviction +noeviction/) });
   });
 
-  it('names a server that is away, without its password', async () => {
+  it('reports a server that is down, without its password', async () => {
     const store = 'redis://user:s3cret@127.0.0.1:1/0';
     const { code, all } = await runHeadgate(['doctor', '--config', writeConfig(redisConfig(1, { store }))]);
     expect({ code, all }).toEqual({ code: 1, all: expect.stringMatching(/fault +reachable/) });
     expect(all).not.toContain('s3cret');
   });
 
-  it('warns of an eviction policy that would grant allowances', async () => {
+  it('warns about an eviction policy that would lose counters', async () => {
     const evicting = await startRedis('--maxmemory-policy', 'allkeys-lru');
     const store = `redis://127.0.0.1:${evicting.port}`;
     const { code, stdout } = await runHeadgate(['doctor', '--config', writeConfig(redisConfig(1, { store }))]);

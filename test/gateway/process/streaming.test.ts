@@ -1,4 +1,4 @@
-/** architecture.md, "The process": streamed both ways; the bound on bodies. */
+/** Bodies are streamed both ways, and bounded. */
 import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -62,7 +62,7 @@ describe('down', () => {
     connection.destroy();
   });
 
-  it('20 MiB come whole', async () => {
+  it('20 MiB arrive complete', async () => {
     const body = randomBytes(20 * 1024 * 1024);
     upstream.behave(answer({ body, headers: {} }));
     const reply = await gateway.ask('GET', OPEN);
@@ -70,7 +70,7 @@ describe('down', () => {
     expect(reply.body.equals(body)).toBe(true);
   });
 
-  it('a client that goes away ends the exchange with the upstream', async () => {
+  it('a client that leaves ends the exchange with the upstream', async () => {
     upstream.behave((_seen, response) => {
       response.writeHead(200);
       response.write('x');
@@ -85,7 +85,7 @@ describe('down', () => {
 });
 
 describe('up', () => {
-  it('20 MiB arrive whole', async () => {
+  it('20 MiB arrive complete', async () => {
     const body = randomBytes(20 * 1024 * 1024);
     const reply = await gateway.ask('POST', OPEN, {}, { body });
     expect(reply.status).toBe(200);
@@ -111,7 +111,7 @@ describe('up', () => {
     expect(upstream.last().body().toString()).toBe('first last');
   });
 
-  it('an upstream that answers before it has read everything is heard', async () => {
+  it('an upstream that answers before it has read everything: its answer is passed on', async () => {
     upstream.behave((_seen, response) => {
       response.writeHead(422, { 'content-type': 'text/plain', connection: 'close' });
       response.end('enough');
@@ -125,7 +125,7 @@ describe('up', () => {
     expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
   });
 
-  it('a client that goes away in mid-upload: the upstream never sees a whole request', async () => {
+  it('a client that leaves during an upload: the upstream never sees a whole request', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', OPEN, { ...headers, 'content-length': '1000' }));
     connection.write('begin');
@@ -135,7 +135,7 @@ describe('up', () => {
     expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
   });
 
-  it('contract: a declared content-length over maxBodyBytes is 413 before the body is read', async () => {
+  it('a Content-Length over maxBodyBytes gets 413 before the body is read', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', OPEN, { ...headers, 'content-length': String(MAX_BODY + 1) }));
     const [reply] = await connection.waitFor(1);
@@ -144,7 +144,7 @@ describe('up', () => {
     expect(upstream.seen).toHaveLength(0);
   });
 
-  it('contract: an Expect: 100-continue over maxBodyBytes is told 413, not 100', async () => {
+  it('Expect: 100-continue with a length over maxBodyBytes gets 413, not 100', async () => {
     const connection = await openRaw(gateway.port);
     const expecting = { ...headers, expect: '100-continue', 'content-length': String(MAX_BODY + 1) };
     connection.write(rawRequest('POST', OPEN, expecting));
@@ -154,7 +154,7 @@ describe('up', () => {
     expect(connection.received()).not.toContain('100 Continue');
   });
 
-  it('a chunked body over maxBodyBytes is 413, and never arrives whole', async () => {
+  it('a chunked body over maxBodyBytes gets 413, and never arrives complete', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', OPEN, { ...headers, 'transfer-encoding': 'chunked' }));
     const chunk = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(0x100000), Buffer.from('\r\n')]);

@@ -1,4 +1,4 @@
-/** architecture.md and contract.md: an upstream that refuses, breaks, is late, or limits by itself (S16). */
+/** An upstream that refuses, breaks, is late, or has its own limits (S16). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   configOf,
@@ -57,7 +57,7 @@ describe('refused', () => {
     await down.stop();
   });
 
-  it('a name that does not resolve: the same', async () => {
+  it('a name that does not resolve: the same answer', async () => {
     const lost = await startGateway(configOf('http://headgate-upstream.invalid'));
     const reply = await lost.ask('GET', chats('acc_1'));
     expectProblem(reply, 503, 'errors/network_down');
@@ -70,13 +70,16 @@ describe('broken', () => {
   it.each([
     ['GET', 'acc_1'],
     ['POST', 'acc_2'],
-  ])('%s, before an answer: 503, sent once, and charged, for it may have been received', async (method, account) => {
-    upstream.behave(breakBeforeAnswer);
-    expectProblem(await gateway.ask(method, chats(account), {}, { body: 'x' }), 503, 'errors/network_down');
-    expect(upstream.seen).toHaveLength(1);
-    upstream.behave(answer());
-    expect(ratesOf(await gateway.ask(method, chats(account)))).toMatchObject({ limit: 10, remaining: 8 });
-  });
+  ])(
+    '%s, before an answer: 503, sent once, and charged, because it may have been received',
+    async (method, account) => {
+      upstream.behave(breakBeforeAnswer);
+      expectProblem(await gateway.ask(method, chats(account), {}, { body: 'x' }), 503, 'errors/network_down');
+      expect(upstream.seen).toHaveLength(1);
+      upstream.behave(answer());
+      expect(ratesOf(await gateway.ask(method, chats(account)))).toMatchObject({ limit: 10, remaining: 8 });
+    },
+  );
 
   it.each(['GET', 'POST'])('%s, on a connection that was used before: never sent twice', async (method) => {
     for (let i = 0; i < 5; i += 1) {
@@ -89,7 +92,7 @@ describe('broken', () => {
     }
   });
 
-  it('an answer that is not HTTP: 503, or 500, and the process lives', async () => {
+  it('an answer that is not HTTP: 503 or 500, and the process goes on', async () => {
     upstream.behave(async (seen, response) => {
       await seen.whole;
       response.socket?.end('SMTP ready\r\n\r\n');
@@ -100,11 +103,11 @@ describe('broken', () => {
   });
 
   it.each([
-    ['a 101 that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+    ['a 101 that was not requested', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
     ['a head over every bound', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(1_000_000)}\r\n\r\n`],
     ['a head that stops', 'HTTP/1.1 200 OK\r\nx-half: '],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
-  ])('an answer that is none, %s: 503, and the process lives', async (_title, bytes) => {
+  ])('an invalid answer, %s: 503, and the process goes on', async (_title, bytes) => {
     upstream.behave(async (seen, response) => {
       await seen.whole;
       response.socket?.end(bytes);
@@ -114,7 +117,7 @@ describe('broken', () => {
     expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
   });
 
-  it('informational answers (103) go before the answer, and are not it', async () => {
+  it('informational answers (103) are not taken for the answer', async () => {
     upstream.behave(async (seen, response) => {
       await seen.whole;
       response.writeEarlyHints({ link: '</a.css>; rel=preload' });
@@ -152,7 +155,7 @@ describe('late', () => {
     expect(ratesOf(await gateway.ask('POST', chats('acc_4')))).toMatchObject({ limit: 10, remaining: 8 });
   });
 
-  it('the time-out is for the head: a slow body is let through', async () => {
+  it('the timeout is for the head: a slow body is passed on', async () => {
     upstream.behave((_seen, response) => {
       response.writeHead(200);
       response.write('slow');
@@ -162,7 +165,7 @@ describe('late', () => {
     expect(reply).toMatchObject({ status: 200, text: 'slow body', broken: false });
   });
 
-  it('an answer just inside the bound is an answer', async () => {
+  it('an answer just in time is passed on', async () => {
     upstream.behave(answer({ delayMs: TIMEOUT / 4, body: 'in time' }));
     expect(await gateway.ask('GET', '/api/v1/open')).toMatchObject({ status: 200, text: 'in time' });
   });
@@ -176,7 +179,7 @@ describe("S16: the provider's own 429", () => {
     'x-ratelimit-reset': '30',
   };
 
-  it('is provider/too_many_requests, without retry-after and x-ratelimit, ours or theirs; it stays charged', async () => {
+  it('is answered as provider/too_many_requests, without any retry-after and x-ratelimit; it stays charged', async () => {
     upstream.behave(answer({ status: 429, headers: theirs, body: 'slow down' }));
     const reply = await gateway.ask('GET', chats('acc_5'));
     expectProblem(reply, 429, 'provider/too_many_requests');
@@ -186,14 +189,14 @@ describe("S16: the provider's own 429", () => {
     expect(ratesOf(await gateway.ask('GET', chats('acc_5')))).toMatchObject({ limit: 10, remaining: 8 });
   });
 
-  it('on a route without an account too', async () => {
+  it('also on a route without an account', async () => {
     upstream.behave(answer({ status: 429, headers: theirs, body: Buffer.alloc(300_000) }));
     const reply = await gateway.ask('GET', '/api/v1/open');
     expectProblem(reply, 429, 'provider/too_many_requests');
     expect(ratesOf(reply)).toEqual(NO_RATES);
   });
 
-  it('a 429 whose body never ends is answered all the same', async () => {
+  it('a 429 whose body never ends is answered too', async () => {
     upstream.behave((_seen, response) => {
       response.writeHead(429, theirs);
       response.write('and so on');

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { readAccount } from '../../../src/gateway/admission/account-source.ts';
 import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
-import type { Refusal } from '../../../src/gateway/exchange/refusal.ts';
 import { answerFields, requestFields } from '../../../src/gateway/proxy/upstream-fields.ts';
 
 const forwarded = (rawHeaders: string[]): string[] => {
@@ -10,7 +8,12 @@ const forwarded = (rawHeaders: string[]): string[] => {
   return requestFields(createExchange('id-1', request as unknown as IncomingMessage, {} as never, false));
 };
 
-const OURS = [
+/** Fields of a response with status 200 and id `id-1`, as the client gets them. */
+const answered = (raw: string[], gateFields: Record<string, string> = {}, isLimited = false, status = 200): string[] =>
+  answerFields(raw, { status, id: 'id-1', gateFields, isLimited });
+
+/** What the gateway adds to a request. */
+const ADDED = [
   'x-forwarded-for',
   '10.0.0.1',
   'x-forwarded-host',
@@ -21,25 +24,25 @@ const OURS = [
   'id-1',
 ];
 
-describe('of the forwarded request', () => {
-  it('are those that came, in order, duplicates kept', () => {
-    expect(forwarded(['A', '1', 'B', '2', 'a', '3'])).toEqual(['A', '1', 'B', '2', 'a', '3', ...OURS]);
+describe('the fields of the forwarded request', () => {
+  it("are the client's, in order and with duplicates", () => {
+    expect(forwarded(['A', '1', 'B', '2', 'a', '3'])).toEqual(['A', '1', 'B', '2', 'a', '3', ...ADDED]);
   });
 
-  it('lack what is of this connection, and the key', () => {
+  it('do not include hop-by-hop fields and the API key', () => {
     const raw = ['Host', 'x', 'X-Api-Key', 't', 'Connection', 'close, X-Named', 'x-named', '1', 'TE', 'trailers'];
-    expect(forwarded([...raw, 'Expect', '100-continue', 'Upgrade', 'h2c', 'X-Request-ID', 'mine'])).toEqual(OURS);
+    expect(forwarded([...raw, 'Expect', '100-continue', 'Upgrade', 'h2c', 'X-Request-ID', 'mine'])).toEqual(ADDED);
   });
 
-  it('cannot lose their length to the Connection header', () => {
+  it('include the content-length even if the Connection header names it', () => {
     expect(forwarded(['Connection', 'content-length', 'Content-Length', '3'])).toEqual([
       'Content-Length',
       '3',
-      ...OURS,
+      ...ADDED,
     ]);
   });
 
-  it('append to what proxies before us have said', () => {
+  it('append to the x-forwarded fields of other proxies', () => {
     const fields = forwarded([
       'X-Forwarded-For',
       '1.1.1.1',
@@ -59,7 +62,7 @@ describe('of the forwarded request', () => {
   });
 });
 
-it('of a request whose connection has gone, and that has no Host, tell only what is known', () => {
+it('the fields of a request without Host, whose connection is lost, include only what is known', () => {
   const rawHeaders = ['X-Forwarded-Host', '', 'X-Forwarded-For', '1.1.1.1'];
   const request = { rawHeaders, headers: {}, socket: { remoteAddress: undefined } };
   const exchange = createExchange('id-1', request as unknown as IncomingMessage, {} as never, false);
@@ -73,7 +76,7 @@ it('of a request whose connection has gone, and that has no Host, tell only what
   ]);
 });
 
-describe('of the answer', () => {
+describe('the fields of the response', () => {
   const raw = [
     'Set-Cookie',
     'a',
@@ -87,66 +90,29 @@ describe('of the answer', () => {
     'theirs',
   ];
 
-  it('pass on an unlimited route, but for the id', () => {
-    expect(answerFields(raw, { id: 'id-1' }, {}, false)).toEqual([...raw.slice(0, 8), 'x-request-id', 'id-1']);
+  it('are passed on if the route is not limited, except the request id', () => {
+    expect(answered(raw)).toEqual([...raw.slice(0, 8), 'x-request-id', 'id-1']);
   });
 
-  it('never say that an outcome was kept, or not, which is ours alone to say', () => {
+  it('never include the idempotency marks, which only the gateway may send', () => {
     const marks = ['Idempotency-Replayed', 'true', 'idempotency-status', 'bypassed'];
-    expect(answerFields(marks, { id: 'i' }, {}, false)).toEqual(['x-request-id', 'i']);
+    expect(answered(marks)).toEqual(['x-request-id', 'id-1']);
   });
 
-  it('give way to ours on a limited one', () => {
-    const fields = answerFields(raw, { id: 'id-1' }, { 'x-ratelimit-limit': '10' }, true);
+  it("are replaced by the gate's if the route is limited", () => {
+    const fields = answered(raw, { 'x-ratelimit-limit': '10' }, true);
     expect(fields).toEqual([...raw.slice(0, 4), 'RateLimit', 'r', 'x-ratelimit-limit', '10', 'x-request-id', 'id-1']);
-    expect(answerFields(raw, { id: 'id-1' }, { ratelimit: 'ours' }, true)).not.toContain('r');
+    expect(answered(raw, { ratelimit: 'gate' }, true)).not.toContain('r');
   });
 
-  it('are dropped where no header can hold them', () => {
-    expect(
-      answerFields(['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'], { id: 'i' }, {}, false),
-    ).toEqual(['constructor', 'k', 'd', '\u00e9', 'x-request-id', 'i']);
+  it('are dropped if they are not valid HTTP', () => {
+    expect(answered(['a b', '1', 'constructor', 'k', 'c', 'x\u0001', 'd', '\u00e9'])).toEqual([
+      'constructor',
+      'k',
+      'd',
+      '\u00e9',
+      'x-request-id',
+      'id-1',
+    ]);
   });
-});
-
-describe('an account in the query', () => {
-  const read = (query: string) =>
-    readAccount({ place: 'query', name: 'a' }, {} as never, { path: '/', query } as never, {} as never);
-
-  it.each([
-    ['a=1', '1'],
-    ['b=2&a=1&c', '1'],
-    ['b=100%&a=1', '1'],
-    ['b=x;y&a=1', '1'],
-    ['a=x+y%20z=', 'x y z='],
-    ['a=%C3%A9', 'é'],
-  ])('%j is read as a form is', (query, account) => {
-    expect(read(query)).toBe(account);
-  });
-
-  it.each([
-    ['', 'is missing'],
-    ['b=1', 'is missing'],
-    ['a', 'is empty'],
-    ['a=', 'is empty'],
-    ['a=1&a=2', 'is given more than once'],
-    ['%61=1&a=%32', 'is given more than once'],
-    ['a=%zz', 'malformed percent-encoding'],
-    ['%zz=1&a=1', 'malformed percent-encoding'],
-    ['a=1;b=2', 'a semicolon'],
-  ])('%j is refused', (query, why) => {
-    expect((read(query) as Refusal).problem('r')).toMatchObject({ status: 422, detail: expect.stringContaining(why) });
-  });
-
-  // Each of them is the account to some server: PHP, Go, .NET, qs, or whoever takes a semicolon for the end of a pair.
-  it.each(['A=2', 'a[]=2', 'a%5B%5D=2', 'a[0]=2', 'a%00=2', '%20a=2', 'b=c;a=2', 'b;a=2'])(
-    'beside %j it cannot be told',
-    (other) => {
-      for (const query of [`a=1&${other}`, `${other}&a=1`])
-        expect((read(query) as Refusal).problem('r')).toMatchObject({
-          status: 422,
-          detail: expect.stringMatching(/query/),
-        });
-    },
-  );
 });

@@ -1,4 +1,7 @@
-/** contract.md, "Requests" and "Answers": streamed both ways, never sent twice, and what an upstream that breaks is answered with. */
+/**
+ * Requests and responses are streamed, a request is never sent twice, and each failure of the upstream has its own
+ * error.
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, NO_RATES, ratesOf, TOKEN } from '../../support/gateway.ts';
@@ -37,10 +40,10 @@ beforeEach(() => {
 const OPEN = '/api/v1/open';
 const key = { 'x-api-key': TOKEN };
 const chats = (account: number) => `/api/v1/chats?account_id=acc_${account}`;
-const remainingOf = async (account: number) => ratesOf(await gateway.ask('GET', chats(account))).remaining;
+const remainingAfterGet = async (account: number) => ratesOf(await gateway.ask('GET', chats(account))).remaining;
 
 describe('the request', () => {
-  it('goes behind the base path with its query, body and our x-request-id, without the key', async () => {
+  it("is sent under the base path, with query, body and the gateway's x-request-id, without the API key", async () => {
     const body = randomBytes(50_000);
     const reply = await gateway.ask('POST', `${OPEN}?a=%2F&&b`, { 'x-request-id': 'mine', 'x-own': '1' }, { body });
     const seen = upstream.last();
@@ -73,7 +76,7 @@ describe('the request', () => {
     for (const seen of upstream.seen) expect(await seen.whole).toBe(false);
   });
 
-  it('a client that stops in mid-body: 408, since the upstream is not to blame', async () => {
+  it('a client that stops in the middle of its body: 408, because the upstream is not to blame', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', OPEN, { ...key, 'content-length': '10' }));
     connection.write('half');
@@ -83,7 +86,7 @@ describe('the request', () => {
     connection.destroy();
   });
 
-  it('upstreamTimeoutMs starts again with each part of the body', async () => {
+  it('upstreamTimeoutMs starts again with each piece of the body', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', OPEN, { ...key, 'content-length': '5' }));
     for (let i = 1; i <= 5; i += 1) {
@@ -96,7 +99,7 @@ describe('the request', () => {
     connection.destroy();
   });
 
-  it('a client that goes away in mid-upload: the upstream never sees a whole request; it stays charged', async () => {
+  it('a client that disconnects during its upload: the upstream gets a broken request; it stays charged', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', chats(2), { ...key, 'content-length': '1000' }));
     connection.write('begin');
@@ -108,15 +111,15 @@ describe('the request', () => {
   });
 });
 
-describe('the answer', () => {
-  it('S6: the window stands on 4xx and 5xx too, in place of the fields of the upstream', async () => {
+describe('the response', () => {
+  it("S6: a 4xx or 5xx has the window's fields too, instead of the upstream's", async () => {
     upstream.behave(answer({ status: 500, headers: { 'x-ratelimit-limit': '7', 'x-own': '1', date: 'then' } }));
     const reply = await gateway.ask('GET', chats(3));
     expect(reply).toMatchObject({ status: 500, text: '{"ok":true}', headers: { 'x-own': '1', date: 'then' } });
     expect(ratesOf(reply)).toMatchObject({ limit: 10, remaining: 9, reset: 60 });
   });
 
-  it('is streamed: its head before its body, a part before its end', async () => {
+  it('is streamed: its head before its body, a piece before its end', async () => {
     let more: (text: string) => void = () => {};
     let end: () => void = () => {};
     upstream.behave((_seen, response) => {
@@ -128,13 +131,13 @@ describe('the answer', () => {
     connection.write(rawRequest('GET', OPEN, key));
     await eventually(() => connection.received().includes('x-head: here'), 'the head');
     more('first');
-    await eventually(() => connection.received().includes('first'), 'the first part');
+    await eventually(() => connection.received().includes('first'), 'the first piece');
     end();
     expect((await connection.waitFor(1))[0]?.text).toBe('first');
     connection.destroy();
   });
 
-  it('is read only as fast as the client takes it, and comes whole', async () => {
+  it('is read only as fast as the client reads it, and arrives whole', async () => {
     const body = randomBytes(24 * 1024 * 1024);
     const written = { bytes: 0 };
     upstream.behave((_seen, response) => {
@@ -168,7 +171,7 @@ describe('the answer', () => {
     connection.destroy();
   });
 
-  it('informational answers of the upstream concern its own connection; only the last one passes', async () => {
+  it('informational responses of the upstream are not passed on, only the final one', async () => {
     upstream.behave((_seen, response) => {
       response.writeEarlyHints({ link: '</a>; rel=preload' });
       response.writeHead(201, 'Done well').end('made');
@@ -180,7 +183,7 @@ describe('the answer', () => {
     connection.destroy();
   });
 
-  it('a reason that no client could read gives way to the usual one', async () => {
+  it('a reason that is not ASCII is replaced by the usual one', async () => {
     upstream.behave((_seen, response) => {
       response.socket?.end('HTTP/1.1 202 \u00c4h\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok');
     });
@@ -191,7 +194,7 @@ describe('the answer', () => {
     connection.destroy();
   });
 
-  it('that comes before the end of the request ends the exchange; the connection can be used again', async () => {
+  it('before the end of the request ends the exchange; the connection can be used again', async () => {
     upstream.behave((_seen, response) => {
       response.writeHead(422, { connection: 'close' }).end('enough');
     });
@@ -205,7 +208,7 @@ describe('the answer', () => {
     connection.destroy();
   });
 
-  it('a client that goes away in mid-answer ends the exchange with the upstream', async () => {
+  it('ends at the upstream too if the client disconnects in the middle of it', async () => {
     upstream.behave((_seen, response) => {
       response.writeHead(200).write('x');
     });
@@ -220,7 +223,7 @@ describe('the answer', () => {
 
 describe('an upstream', () => {
   it.each(['GET', 'POST'])(
-    '%s, that breaks before its answer: 503, sent once, charged, and the charge is shown',
+    'that closes the connection to a %s before it responds: 503, sent once, charged, and the charge is shown',
     async (method) => {
       const account = method === 'GET' ? 4 : 5;
       const agent = oneConnection();
@@ -240,12 +243,12 @@ describe('an upstream', () => {
   it.each([
     ['with a length', { 'content-length': '100' }],
     ['chunked', {}],
-  ])("that breaks in mid-answer, %s: the client's answer breaks off", async (_title, headers) => {
+  ])("that breaks off its response, %s: the client's response breaks off", async (_title, headers) => {
     upstream.behave(breakMidAnswer(headers, 'begun'));
     expect(await gateway.ask('GET', OPEN)).toMatchObject({ status: 200, broken: true });
   });
 
-  it('that breaks in mid-answer to HTTP/1.0, where only the end of the connection ends it: a reset', async () => {
+  it('that breaks off its response to HTTP/1.0: a reset, because a normal close would look like the end', async () => {
     upstream.behave(breakMidAnswer({}, 'begun'));
     const connection = await openRaw(gateway.port);
     const errors: unknown[] = [];
@@ -256,22 +259,22 @@ describe('an upstream', () => {
     expect(errors).toEqual(['ECONNRESET']);
   });
 
-  it('that is late: 504 after upstreamTimeoutMs, sent once, charged; its late answer goes nowhere', async () => {
-    const hold = held();
-    upstream.behave(hold.behaviour);
+  it('that is late: 504 after upstreamTimeoutMs, sent once, charged; its late response is discarded', async () => {
+    const late = held();
+    upstream.behave(late.behaviour);
     const began = performance.now();
     const reply = await gateway.ask('POST', chats(6), {}, { body: 'x' });
     expectProblem(reply, 504, 'errors/request_timeout');
     expect(ratesOf(reply)).toMatchObject({ limit: 10, remaining: 9 });
     expect(performance.now() - began).toBeGreaterThan(TIMEOUT - 20);
-    hold.release();
+    late.release();
     expect(await upstream.last().over).toBe(false);
     expect(upstream.seen).toHaveLength(1);
     upstream.behave(answer());
     expect(ratesOf(await gateway.ask('POST', chats(6))).remaining).toBe(8);
   });
 
-  it('that speaks no HTTP: 503', async () => {
+  it('that does not speak HTTP: 503', async () => {
     upstream.behave((_seen, response) => void response.socket?.end('SMTP ready\r\n\r\n'));
     expectProblem(await gateway.ask('GET', OPEN), 503, 'errors/network_down');
   });
@@ -283,17 +286,17 @@ describe("S16: the provider's own 429", () => {
   it.each([
     ['a short body', 'slow down'],
     ['a body too long to be worth reading', Buffer.alloc(2_000_000)],
-  ])('%s: our error object without any rate header; it stays charged', async (_title, body) => {
+  ])('%s: the error object without any rate-limit field; it stays charged', async (_title, body) => {
     const account = typeof body === 'string' ? 7 : 8;
     upstream.behave(answer({ status: 429, headers: theirs, body }));
     const reply = await gateway.ask('GET', chats(account));
     expectProblem(reply, 429, 'provider/too_many_requests');
     expect(ratesOf(reply)).toEqual(NO_RATES);
     upstream.behave(answer());
-    expect(await remainingOf(account)).toBe(8);
+    expect(await remainingAfterGet(account)).toBe(8);
   });
 
-  it('a body that never ends, or breaks, holds nobody', async () => {
+  it('a body that never ends, or breaks off, delays nothing', async () => {
     upstream.behave((_seen, response) => void response.writeHead(429, theirs).write('and so on'));
     expectProblem(await gateway.ask('GET', OPEN), 429, 'provider/too_many_requests');
     expect(await upstream.last().over).toBe(false);

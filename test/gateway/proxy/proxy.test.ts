@@ -1,4 +1,4 @@
-/** contract.md, "Answers": an upstream that did not get the request gives its charge back (S13), and nothing is sent twice. */
+/** If the upstream did not receive the request, its charge is refunded (S13). Nothing is sent twice. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -19,8 +19,8 @@ afterEach(async () => {
   await Promise.all(cleanups.splice(0).map((clean) => clean()));
 });
 
-describe('an upstream that did not get the request', () => {
-  it('refused: 503 errors/network_down, the charge refunded, no rate-limit headers', async () => {
+describe('an upstream that did not receive the request', () => {
+  it('connection refused: 503 errors/network_down, the charge refunded, no rate-limit headers', async () => {
     const port = await freePort();
     const gateway = await startInProcess(configOf(`http://127.0.0.1:${port}`, { limits: LIMITS }));
     for (const body of [undefined, 'four']) {
@@ -34,7 +34,7 @@ describe('an upstream that did not get the request', () => {
     expect(upstream.seen).toHaveLength(1);
   });
 
-  it('a handshake without an end: 504 within upstreamTimeoutMs, whatever became of the body; refunded', async () => {
+  it('a handshake that never ends: 504 after upstreamTimeoutMs, with or without the body; refunded', async () => {
     const mute = await startMute();
     const limits = { default: { allMethods: ['1/1m'] } };
     const gateway = await startInProcess(
@@ -49,7 +49,7 @@ describe('an upstream that did not get the request', () => {
     expectProblem(await gateway.ask('GET', CHATS), 504, 'errors/request_timeout');
   });
 
-  it('a client that goes away before anything was sent: refunded', async () => {
+  it('a client that disconnects before anything was sent: refunded', async () => {
     const mute = await startMute();
     const gateway = await startInProcess(configOf(`https://127.0.0.1:${mute.port}`, { limits: LIMITS }));
     const connection = await openRaw(gateway.port);
@@ -62,30 +62,30 @@ describe('an upstream that did not get the request', () => {
   });
 });
 
-interface Told {
+interface PassageCalls {
   settled: number[];
   abandoned: number;
 }
 
-/** A passage that writes down what it is told. */
-function passageOf(told: Told): Passage {
+/** A passage that counts its calls. */
+function recordCalls(calls: PassageCalls): Passage {
   return {
     kind: 'proceed',
     decision: undefined,
     headers: {},
     settle: ({ status }) => {
-      told.settled.push(status);
+      calls.settled.push(status);
       return { headers: {}, stripRateLimit: status === 429 };
     },
     abandon: async () => {
-      told.abandoned += 1;
+      calls.abandoned += 1;
       return undefined;
     },
   };
 }
 
-/** A server that makes an exchange of each request, and nothing else. */
-async function exchanges(onExchange: (exchange: Exchange) => void): Promise<number> {
+/** A server that only creates an exchange per request. */
+async function serveExchanges(onExchange: (exchange: Exchange) => void): Promise<number> {
   const server = createServer((request, response) => onExchange(createExchange('id-1', request, response, false)));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(() => {
@@ -97,7 +97,7 @@ async function exchanges(onExchange: (exchange: Exchange) => void): Promise<numb
 
 const OPTIONS: ForwardingOptions = { timeoutMs: 1_000, maxBodyBytes: 100, onHead: () => {} };
 
-it.each([204, 304])('a %i that states a length is a whole answer without it: nothing breaks off', async (status) => {
+it.each([204, 304])('a %i with a content-length is complete without a body: nothing breaks off', async (status) => {
   const upstream = await startUpstream((_seen, response) => {
     response.socket?.end(`HTTP/1.1 ${status} Whatever\r\netag: "1"\r\nContent-Length: 5\r\n\r\n`);
   });
@@ -109,22 +109,22 @@ it.each([204, 304])('a %i that states a length is a whole answer without it: not
   }
 });
 
-it('what undici refuses to send was not sent: 400, and the charge goes back', async () => {
+it('a request that undici refuses to send was not sent: 400, and the charge is refunded', async () => {
   const upstream = await startUpstream();
-  const told: Told = { settled: [], abandoned: 0 };
+  const calls: PassageCalls = { settled: [], abandoned: 0 };
   const proxy = createProxy({ ...OPTIONS, upstream: upstream.url });
   cleanups.push(() => proxy.close());
-  const port = await exchanges((exchange) => proxy.forward(exchange, passageOf(told)));
+  const port = await serveExchanges((exchange) => proxy.forward(exchange, recordCalls(calls)));
   const reply = await send(port, { method: 'OPTIONS', path: '*' });
   expectProblem(reply, 400, 'errors/malformed_request');
-  expect(told).toEqual({ settled: [], abandoned: 1 });
+  expect(calls).toEqual({ settled: [], abandoned: 1 });
   expect(upstream.seen).toHaveLength(0);
 });
 
 describe('a forwarding', () => {
-  /** One that nothing has happened to yet, and what undici would hold of it. */
-  async function begin(headers: Record<string, string> = {}) {
-    const told: Told = { settled: [], abandoned: 0 };
+  /** A forwarding at its start, with a controller in place of undici's. */
+  async function start(headers: Record<string, string> = {}) {
+    const calls: PassageCalls = { settled: [], abandoned: 0 };
     const aborted: string[] = [];
     const controller = {
       abort: (error: Error) => void aborted.push(error.message),
@@ -132,50 +132,50 @@ describe('a forwarding', () => {
       pause: () => {},
       resume: () => {},
     } as never;
-    let begun: { exchange: Exchange; forwarding: Forwarding } | undefined;
-    const port = await exchanges((exchange) => {
-      begun = { exchange, forwarding: new Forwarding(exchange, passageOf(told), OPTIONS) };
+    let started: { exchange: Exchange; forwarding: Forwarding } | undefined;
+    const port = await serveExchanges((exchange) => {
+      started = { exchange, forwarding: new Forwarding(exchange, recordCalls(calls), OPTIONS) };
     });
     const connection = await openRaw(port);
     connection.write(rawRequest('POST', '/', headers));
-    return { ...(await eventually(() => begun, 'the request')), told, aborted, controller, connection };
+    return { ...(await eventually(() => started, 'the request')), calls, aborted, controller, connection };
   }
 
-  it('given up before a connection was there is never sent', async () => {
-    const { exchange, forwarding, told, aborted, controller, connection } = await begin();
+  it('that was given up before it had a connection is never sent', async () => {
+    const { exchange, forwarding, calls, aborted, controller, connection } = await start();
     exchange.release?.();
-    expect(told.abandoned).toBe(1);
+    expect(calls.abandoned).toBe(1);
     forwarding.onRequestStart(controller);
     expect(aborted).toEqual(['given up before it was sent']);
     forwarding.onResponseError(controller, new Error('aborted'));
-    expect(told).toEqual({ settled: [], abandoned: 1 });
+    expect(calls).toEqual({ settled: [], abandoned: 1 });
     expect(exchange.answered).toBe(false);
     connection.destroy();
   });
 
-  it('given up hears of no late answer: its outcome is not settled twice', async () => {
-    const { exchange, forwarding, told, aborted, controller, connection } = await begin();
+  it('that was given up ignores a late response: its passage is not settled twice', async () => {
+    const { exchange, forwarding, calls, aborted, controller, connection } = await start();
     forwarding.onRequestStart(controller);
     exchange.release?.();
     expect(aborted).toEqual(['given up']);
     forwarding.onResponseStart(controller, 200, {}, 'OK');
-    expect(told).toEqual({ settled: [], abandoned: 0 });
+    expect(calls).toEqual({ settled: [], abandoned: 0 });
     connection.destroy();
   });
 
-  it('S16: of a head that came, the charge stays, though the client has just gone', async () => {
-    const { exchange, forwarding, told, aborted, controller, connection } = await begin();
+  it('S16: stays charged if a head arrived, even if the client has just disconnected', async () => {
+    const { exchange, forwarding, calls, aborted, controller, connection } = await start();
     forwarding.onRequestStart(controller);
     exchange.response.destroy();
     forwarding.onResponseStart(controller, 200, {}, 'OK');
-    expect(told).toEqual({ settled: [200], abandoned: 0 });
+    expect(calls).toEqual({ settled: [200], abandoned: 0 });
     expect(aborted).toEqual(['given up']);
     await connection.closed;
     expect(connection.received()).toBe('');
   });
 
-  it('a body that breaks after the answer began breaks the answer off', async () => {
-    const { exchange, forwarding, controller, connection } = await begin({ 'transfer-encoding': 'chunked' });
+  it('breaks the response off if the request body fails after the response began', async () => {
+    const { exchange, forwarding, controller, connection } = await start({ 'transfer-encoding': 'chunked' });
     forwarding.onRequestStart(controller);
     forwarding.onResponseStart(controller, 200, {}, 'OK');
     await eventually(() => connection.received().includes('200 OK'), 'the head');

@@ -1,4 +1,4 @@
-/** contract.md, "Requests": malformed HTTP is 400 with the whole error object, in its turn, then the connection closes. */
+/** Malformed HTTP gets 400 with the whole error object, after the answers to earlier requests; then the connection closes. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -46,7 +46,7 @@ beforeEach(() => {
   held = [];
 });
 
-describe('what never became a request', () => {
+describe('malformed HTTP', () => {
   it.each([
     ['no HTTP at all', 'GARBAGE\r\n\r\n', 400, 'errors/malformed_request', 'HPE_INVALID_METHOD'],
     [
@@ -58,7 +58,7 @@ describe('what never became a request', () => {
     ],
     ['a head that does not end', 'GET / HTTP/1.1\r\n', 408, 'errors/request_timeout', 'ERR_HTTP_REQUEST_TIMEOUT'],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n', 400, 'errors/malformed_request', 'CONNECT'],
-  ])('%s: the whole error object, then closed', async (_title, bytes, status, type, reason) => {
+  ])('%s: the whole error object, then the connection closes', async (_title, bytes, status, type, reason) => {
     const connection = await openRaw(portOf());
     connection.write(bytes);
     await connection.closed;
@@ -71,7 +71,7 @@ describe('what never became a request', () => {
     expect(connections.running).toBe(0);
   });
 
-  it('from somebody who cannot be answered any more leaves no trace', () => {
+  it('from a client that can no longer be answered is ignored', () => {
     for (const error of [new Error('reset'), Object.assign(new Error('reset'), { code: 'ECONNRESET' })]) {
       const socket = new PassThrough();
       socket.end();
@@ -85,7 +85,7 @@ describe('what never became a request', () => {
     expect(told).toEqual([]);
   });
 
-  it('for a reason without a name is 400 too, and is answered once', async () => {
+  it('of an unknown kind is 400 too, and is answered once', async () => {
     const socket = new PassThrough();
     let text = '';
     socket.on('data', (chunk) => {
@@ -100,7 +100,7 @@ describe('what never became a request', () => {
 });
 
 describe('on a connection with requests', () => {
-  it('it is answered behind those that are owed, and after them nothing is', async () => {
+  it('malformed HTTP is answered after the earlier requests, and nothing after it', async () => {
     const connection = await openRaw(portOf());
     connection.write(`${rawRequest('GET', '/held').repeat(2)}GARBAGE\r\n\r\n`);
     await eventually(() => held.length === 2, 'both requests');
@@ -114,7 +114,7 @@ describe('on a connection with requests', () => {
     expect(connections.running).toBe(0);
   });
 
-  it('a tunnel is refused in its turn too', async () => {
+  it('CONNECT is refused after the earlier requests too', async () => {
     const connection = await openRaw(portOf());
     connection.write(`${rawRequest('GET', '/held')}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`);
     await eventually(() => held.length === 1, 'the request');
@@ -123,7 +123,7 @@ describe('on a connection with requests', () => {
     expect(connection.replies().map(({ status }) => status)).toEqual([200, 400]);
   });
 
-  it('a body that is malformed is the answer of its own request', async () => {
+  it('a malformed body is answered as its own request', async () => {
     const connection = await openRaw(portOf());
     connection.write(`${rawRequest('POST', '/held', { 'transfer-encoding': 'chunked' })}zz\r\n`);
     await connection.closed;
@@ -139,7 +139,7 @@ describe('on a connection with requests', () => {
     expectProblem(connection.replies()[0] as RawReply, 408, 'errors/request_timeout');
   });
 
-  it('a body that is malformed behind its answer only closes', async () => {
+  it('a body that becomes malformed after its answer only closes the connection', async () => {
     const connection = await openRaw(portOf());
     connection.write(rawRequest('POST', '/answered', { 'transfer-encoding': 'chunked' }));
     await eventually(() => connection.received().includes(' 404 '), 'the answer');
@@ -148,7 +148,7 @@ describe('on a connection with requests', () => {
     expect(connection.received().match(/HTTP\/1\.1/g)).toHaveLength(1);
   });
 
-  it('where the last answer closed the connection, nothing more is said', async () => {
+  it('if the last answer closed the connection, nothing more is sent', async () => {
     const connection = await openRaw(portOf());
     connection.write(`${rawRequest('GET', '/held', { connection: 'close' })}GARBAGE\r\n\r\n`);
     await eventually(() => held.length === 1, 'the request');
@@ -159,7 +159,7 @@ describe('on a connection with requests', () => {
 });
 
 describe('idle', () => {
-  it('is at once where nothing runs, else with the last answer', async () => {
+  it('resolves at once if nothing runs, otherwise with the last answer', async () => {
     await connections.idle();
     const connection = await openRaw(portOf());
     connection.write(rawRequest('GET', '/held'));

@@ -1,4 +1,4 @@
-/** issue 2: a port that cannot be had is one clear sentence that says how to choose another, and exit code 1. */
+/** If the gateway cannot listen on a port, the error is one sentence that says how to choose another. */
 import { createServer } from 'node:http';
 import { expect, it } from 'vitest';
 import { ListenError, listen, urlOf } from '../../../src/gateway/server/listen.ts';
@@ -8,7 +8,7 @@ it.each([
   ['EACCES', 'port 80 of h needs more rights (EACCES): choose another with --port'],
   ['ENOTFOUND', 'cannot listen on h, port 80 (ENOTFOUND): choose another with --port'],
   [undefined, 'cannot listen on h, port 80 (odd): choose another with --port'],
-])('%s: says what is wrong and what to do', (code, message) => {
+])('%s: the error has the cause, and what to do', (code, message) => {
   const cause = Object.assign(new Error('odd'), code === undefined ? {} : { code });
   const error = new ListenError({ host: 'h', port: 80 }, '--port', cause);
   expect({ message: error.message, name: error.name, cause: error.cause }).toEqual({
@@ -18,14 +18,14 @@ it.each([
   });
 });
 
-it('port 0 becomes a real one; the same port a second time is a ListenError', async () => {
+it('port 0 becomes a real port; listening on it a second time is a ListenError', async () => {
   const first = createServer();
   const second = createServer();
   const address = await listen(first, { host: '127.0.0.1', port: 0 }, '--port');
   expect(address).toEqual({ host: '127.0.0.1', port: expect.any(Number) });
   expect(address.port).toBeGreaterThan(0);
   await expect(listen(second, address, '--port')).rejects.toThrow(`port ${address.port} of 127.0.0.1 is in use`);
-  // Of a listener that is there, later errors are somebody else's to hear.
+  // Once the server listens, its later errors are not handled here.
   expect(first.listenerCount('error')).toBe(0);
   first.close();
 });

@@ -1,4 +1,4 @@
-/** architecture.md, "The process": anything of ours that breaks is 500 with the req_id of the log, and the process goes on. */
+/** An internal error is answered with 500 and the req_id of its log line, and the process goes on. */
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Entry, Passage } from '../../../src/gate/gate.ts';
@@ -21,7 +21,7 @@ const PASSAGE: Passage = {
   abandon: async () => undefined,
 };
 
-/** A main listener around the parts that a test is about; the others let everything through and answer 200. */
+/** A main listener with the parts that a test is about. The other parts admit every request and answer 200. */
 async function start(parts: Partial<ServerOptions> = {}) {
   const { log, lines } = openLog();
   const metrics = createMetrics([]);
@@ -53,18 +53,18 @@ it.each<[stage: string, parts: Partial<ServerOptions>]>([
   ['the gate', { gate: { enter: secret } }],
   ['the gate, later', { gate: { enter: () => Promise.reject(new Error('secret')) } }],
   ['the proxy', { proxy: { forward: secret, close: async () => {} } }],
-])('what breaks in %s: 500, and the log has more under its req_id', async (_stage, parts) => {
+])('an error in %s: 500, and the log has it under the same req_id', async (_stage, parts) => {
   const { port, lines } = await start(parts);
   const reply = await send(port, { path: '/x' });
   const { req_id } = expectProblem(reply, 500, 'errors/unexpected_error');
   expect(reply.text).not.toContain('secret');
-  const failures = () => lines().filter(({ msg }) => msg === 'unexpected');
+  const failures = () => lines().filter(({ msg }) => msg === 'unexpected error');
   await eventually(() => failures().length > 0, 'its line in the log');
   expect(failures()).toMatchObject([{ req_id, level: 50, err: { message: 'secret' } }]);
   expect((await send(port, { path: '/healthz' })).status).toBe(200);
 });
 
-it('what breaks after the answer began: it breaks off, so that half of it is not taken for the whole', async () => {
+it('after an error in mid-answer the answer breaks off, so that the client does not take half of it for the whole', async () => {
   const { port, lines, connections } = await start({
     proxy: {
       forward(exchange) {
@@ -78,10 +78,10 @@ it('what breaks after the answer began: it breaks off, so that half of it is not
   await expect(send(port, { path: '/x' })).rejects.toThrow();
   await eventually(() => connections.running === 0, 'its end');
   await eventually(() => lines().length === 2, 'its lines');
-  expect(lines()).toMatchObject([{ msg: 'unexpected' }, { msg: 'request', aborted: true }]);
+  expect(lines()).toMatchObject([{ msg: 'unexpected error' }, { msg: 'request', aborted: true }]);
 });
 
-it.each(['at once', 'later'])('an answer of the gate, %s, is sent, and decided so in the log', async (when) => {
+it.each(['at once', 'later'])('an answer of the gate, %s, is sent and logged', async (when) => {
   const entry = (status: number): Entry => ({
     kind: 'answer',
     reply: { status, headers: { 'x-own': '1' }, body: 'no' },
@@ -100,14 +100,14 @@ it.each([
   [undefined, 'unlimited'],
   [{ degraded: false }, 'accepted'],
   [{ degraded: true }, 'degraded'],
-])('a passage with the decision %j is %s in the log', async (decision, word) => {
+])('a passage with the decision %j is logged as %s', async (decision, word) => {
   const { port, lines } = await start({ gate: { enter: () => ({ ...PASSAGE, decision: decision as never }) } });
   expect((await send(port, { path: '/x' })).text).toBe('forwarded');
   await eventually(() => lines().length === 1, 'its line');
   expect(lines()).toMatchObject([{ decision: word, route: null, method: 'GET', status: 200 }]);
 });
 
-it('S13: a client that left while the gate was asked is not forwarded, and its charge goes back', async () => {
+it('S13: if the client left while the gate decided, nothing is forwarded, and the charge is refunded', async () => {
   const abandon = vi.fn(async () => undefined);
   const forward = vi.fn();
   let decide: (entry: Entry) => void = () => {};
@@ -134,18 +134,18 @@ it('S13: a client that left while the gate was asked is not forwarded, and its c
   expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="499"} 1');
 });
 
-it('malformed HTTP has a line in the log and a count, as it has no request', async () => {
+it('malformed HTTP is logged and counted, although it never becomes a request', async () => {
   const { port, lines, metrics } = await start();
   const connection = await openRaw(port);
   connection.write('GARBAGE\r\n\r\n');
   const [reply] = await connection.waitFor(1);
   await connection.closed;
   await eventually(() => lines().length === 1, 'its line');
-  expect(lines()).toMatchObject([{ msg: 'malformed', status: 400, req_id: reply?.headers['x-request-id'] }]);
+  expect(lines()).toMatchObject([{ msg: 'malformed request', status: 400, req_id: reply?.headers['x-request-id'] }]);
   expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="400"} 1');
 });
 
-it('/healthz is ours: GET and HEAD, with a query or none, without a line in the log', async () => {
+it('the gateway itself answers /healthz: GET and HEAD, with or without a query, and does not log it', async () => {
   const { port, lines, drain } = await start();
   for (const path of ['/healthz', '/healthz?x']) {
     const reply = await send(port, { path });
@@ -161,7 +161,7 @@ it('/healthz is ours: GET and HEAD, with a query or none, without a line in the 
   expectProblem(await send(port, { path: '/x' }), 503, 'errors/service_unavailable');
 });
 
-it('holds to its silence: a connection that says nothing for that long is closed', async () => {
+it('closes a connection after silenceMs without data', async () => {
   const { port } = await start({ silenceMs: 50 });
   const connection = await openRaw(port);
   await connection.closed;

@@ -1,8 +1,8 @@
-/** contract.md, "Config" (`store`) and "Answers" (Redis away, /healthz); semantics.md, S17 and S18. */
+/** The config's `store`, and what happens while Redis is down: S17, S18 and /healthz. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
-import { parseStoreUrl } from '../../../src/gateway/config/store-url.ts';
-import { connected, createRedisClient, type RedisUrl } from '../../../src/gateway/store/redis-client.ts';
+import { parseStoreUrl, type RedisUrl } from '../../../src/gateway/config/store-url.ts';
+import { connected, createRedisClient } from '../../../src/gateway/store/redis-client.ts';
 import { openStore } from '../../../src/gateway/store/store.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf } from '../../support/gateway.ts';
 import { type InProcess, openLog, startInProcess } from '../../support/in-process.ts';
@@ -52,7 +52,7 @@ describe('a store in Redis', () => {
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
 
-  it('has its figures in /metrics', async () => {
+  it('has gauges in /metrics', async () => {
     const gateway = await start({});
     await gateway.ask('GET', `${CHATS}acc_2`);
     const text = await gateway.metrics();
@@ -64,10 +64,10 @@ describe('a store in Redis', () => {
     await gateway.stop();
   });
 
-  it('that is away at start is no fault: a warning, degraded, and it recovers', async () => {
+  it('that is down at start causes a warning: the gateway serves degraded, and recovers', async () => {
     await redis.kill();
     const gateway = await start({});
-    const isThere = ({ msg }: Record<string, unknown>) => String(msg).startsWith('redis is not there yet');
+    const isThere = ({ msg }: Record<string, unknown>) => String(msg).startsWith('redis is unreachable');
     await eventually(() => gateway.lines().some(isThere), 'the warning');
     expect(gateway.lines().find(isThere)).toMatchObject({ level: 40, onStoreFailure: 'local' });
     expect(JSON.stringify(gateway.lines())).not.toContain('s3cret');
@@ -80,7 +80,7 @@ describe('a store in Redis', () => {
     await gateway.stop();
   });
 
-  it('S17: frozen, with `refuse`: 503 in time and a failure in log and metrics; degraded for /healthz', async () => {
+  it('S17: frozen, with `refuse`: 503 in time, a failure in log and metrics, and /healthz is degraded', async () => {
     const gateway = await start({ onStoreFailure: 'refuse' });
     expect(await statusesOf([gateway], 'acc_5', 1)).toEqual([200]);
     redis.freeze();
@@ -96,15 +96,15 @@ describe('a store in Redis', () => {
       }
       expect(await healthOf(gateway)).toBe('degraded');
       expect(await gateway.metrics()).toMatch(/^headgate_failures_total\{stage="limits"\} 4$/m);
-      // At most one line a second, however many calls fail.
-      expect(gateway.lines().filter(({ msg }) => msg === 'redis fails').length).toBeLessThanOrEqual(2);
+      // At most one line per second, however many calls fail.
+      expect(gateway.lines().filter(({ msg }) => msg === 'redis error').length).toBeLessThanOrEqual(2);
     } finally {
       redis.thaw();
     }
     await gateway.stop();
   });
 
-  it('S17: frozen, with `local`: this process holds the limit, and its 429 invents no header', async () => {
+  it('S17: frozen, with `local`: this process applies the limit, and its 429 has no rate-limit headers', async () => {
     const gateway = await start({});
     redis.freeze();
     try {
@@ -121,37 +121,40 @@ describe('a store in Redis', () => {
 });
 
 describe('openStore', () => {
-  it('rediss: a server that speaks no TLS is one that is away', async () => {
+  it('rediss: a server without TLS counts as down', async () => {
     const { log, lines } = openLog();
     const config = checkConfig({ store: `rediss://127.0.0.1:${redis.port}`, storeDeadlineMs: 50 }, 'test');
     const store = await openStore(config, log);
     expect(await store.health()).toBe('degraded');
-    // Before it is closed: the connection fails by its own time-out, and a closed client says nothing more.
-    await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
+    // Before the store is closed: the connection fails by its own timeout, and a closed client reports no more errors.
+    await eventually(() => lines().some(({ msg }) => msg === 'redis error'), 'the warning');
     store.close();
   });
 
-  it.each(['redis', 'redis-cluster'])('%s: nobody waits for one that refuses connections', async (kind) => {
-    const client = createRedisClient(parseStoreUrl(`${kind}://127.0.0.1:${await freePort()}`) as RedisUrl, () => {});
-    // The bound is past the test's own.
-    expect(await connected(client, 600_000)).toBe(false);
-    client.disconnect();
-  });
+  it.each(['redis', 'redis-cluster'])(
+    '%s: opening does not wait for a server that refuses connections',
+    async (kind) => {
+      const client = createRedisClient(parseStoreUrl(`${kind}://127.0.0.1:${await freePort()}`) as RedisUrl, () => {});
+      // The bound is longer than the test's own timeout.
+      expect(await connected(client, 600_000)).toBe(false);
+      client.disconnect();
+    },
+  );
 
-  it('a cluster that is away, with credentials: degraded, and neither user nor password is told', async () => {
+  it('a cluster that is down, with credentials: degraded, and neither user nor password is logged', async () => {
     const { log, lines } = openLog();
     const port = await freePort();
     const store = await openStore(checkConfig({ store: `redis-cluster://us3r:s3cret@127.0.0.1:${port}` }, 'test'), log);
     expect(await store.health()).toBe('degraded');
     store.close();
-    await eventually(() => lines().some(({ msg }) => msg === 'redis fails'), 'the warning');
+    await eventually(() => lines().some(({ msg }) => msg === 'redis error'), 'the warning');
     expect(JSON.stringify(lines())).not.toMatch(/us3r|s3cret/);
   });
 
   it('S18: memory has room for every account on every limited route, and is never degraded', async () => {
     const { log } = openLog();
     const store = await openStore(checkConfig(configOf('http://127.0.0.1:1'), 'test'), log);
-    const figures = Object.fromEntries(store.figures.map(({ name, value }) => [name, value()]));
+    const figures = Object.fromEntries(store.gauges.map(({ name, value }) => [name, value()]));
     expect(figures).toEqual({
       memory_store_keys: 0,
       memory_store_max_keys: 45,
@@ -168,6 +171,6 @@ describe('openStore', () => {
     expect(await store.health()).toBe('ok');
     store.close();
     const empty = await openStore(checkConfig({}, 'test'), log);
-    expect(empty.figures.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
+    expect(empty.gauges.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
   });
 });

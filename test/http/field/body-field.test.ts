@@ -7,8 +7,8 @@ const NAME = 'account_id';
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/** The value, or why there is none; the same for every chunking. */
-function read(body: string | Uint8Array, contentType: string | undefined, contentEncoding?: string): string {
+/** Returns the value, or the reason of the refusal, and checks that both are the same for every chunking. */
+function readField(body: string | Uint8Array, contentType: string | undefined, contentEncoding?: string): string {
   const once = (lengths: readonly number[]): string => {
     try {
       const reader = createBodyField({ name: NAME, contentType, contentEncoding, maxValueBytes: 100 });
@@ -24,10 +24,11 @@ function read(body: string | Uint8Array, contentType: string | undefined, conten
   for (const lengths of [[1], [2, 3]]) expect(once(lengths)).toBe(whole);
   return whole;
 }
-/** With titles that fit a line. */
+/** Adds a shortened body as the title of each test. */
 const titled = (cases: readonly (readonly [string, string])[]) =>
   cases.map(([body, expected]) => [body.replace(/^(.{40}).{10,}(.{20})$/s, '$1…$2'), body, expected] as const);
-const ofParts = (...parts: WrittenPart[]): string => read(multipart({ boundary: 'bnd', parts }), multipartType('bnd'));
+const ofParts = (...parts: WrittenPart[]): string =>
+  readField(multipart({ boundary: 'bnd', parts }), multipartType('bnd'));
 const withHeaders = (content: string, ...headers: string[]): WrittenPart => ({
   headers: [`Content-Disposition: form-data; name="${NAME}"`, ...headers],
   content,
@@ -37,7 +38,7 @@ const disposed = (disposition: string): WrittenPart => ({
   content: 'other',
 });
 
-describe('the account in a JSON body', () => {
+describe('a field of a JSON body', () => {
   it.each(
     titled([
       ['{"account_id":"acc_1"}', '= acc_1'],
@@ -66,25 +67,25 @@ describe('the account in a JSON body', () => {
       [`{"account_id":"${'x'.repeat(101)}"}`, '422 field_too_long'],
       [`{"account_id":"${'é'.repeat(51)}"}`, '422 field_too_long'],
       [`{"account_id":"${'x'.repeat(9_000)}"}`, '422 field_too_long'],
-      // Go and .NET ignore case, and take the last.
+      // Go and .NET ignore case and use the last one.
       ['{"account_id":"x","Account_ID":"y"}', '422 field_ambiguous'],
       ['{"account_id":"x","ACCOUNT\\u005fID":"y"}', '422 field_ambiguous'],
       [`{"account_id":"x","${'k'.repeat(5_000)}":1}`, '422 field_ambiguous'],
       [`{"account_id":"x","a":${'['.repeat(64)}`, '422 too_deep'],
     ]),
   )('%s', (_, body, expected) => {
-    expect(read(body, JSON_TYPE)).toBe(expected);
+    expect(readField(body, JSON_TYPE)).toBe(expected);
   });
 
-  it('is not read where the bytes are not UTF-8, or of another charset', () => {
-    expect(read(Buffer.from('{"account_id":"x","a":"\xff"}', 'latin1'), JSON_TYPE)).toBe('422 malformed_json');
-    expect(read('{"account_id":"x"}', 'application/json; charset="UTF-8"')).toBe('= x');
-    expect(read('{"account_id":"x"}', 'application/ld+json')).toBe('= x');
-    expect(read('{"account_id":"x"}', 'application/json; charset=utf-16le')).toBe('422 unsupported_type');
+  it('is refused if the bytes are not UTF-8 or the charset is another one', () => {
+    expect(readField(Buffer.from('{"account_id":"x","a":"\xff"}', 'latin1'), JSON_TYPE)).toBe('422 malformed_json');
+    expect(readField('{"account_id":"x"}', 'application/json; charset="UTF-8"')).toBe('= x');
+    expect(readField('{"account_id":"x"}', 'application/ld+json')).toBe('= x');
+    expect(readField('{"account_id":"x"}', 'application/json; charset=utf-16le')).toBe('422 unsupported_type');
   });
 });
 
-describe('the account in a form', () => {
+describe('a field of a form', () => {
   it.each(
     titled([
       ['account_id=acc_1', '= acc_1'],
@@ -120,14 +121,14 @@ describe('the account in a form', () => {
       ['account_id=x&a=1%3Baccount_id=y', '= x'],
     ]),
   )('%s', (_, body, expected) => {
-    expect(read(body, FORM_TYPE)).toBe(expected);
+    expect(readField(body, FORM_TYPE)).toBe(expected);
   });
 });
 
-describe('the account in a multipart form', () => {
+describe('a field of a multipart form', () => {
   const account = field(NAME, 'acc_1');
 
-  it('may stand anywhere', () => {
+  it('may be the first, the last or a middle part', () => {
     const attachment = file('attachments', 'a \\"b\\" ü.txt', Buffer.alloc(200_000));
     expect(ofParts(account, attachment)).toBe('= acc_1');
     expect(ofParts(attachment, field('subject', 'x'), account)).toBe('= acc_1');
@@ -138,28 +139,28 @@ describe('the account in a multipart form', () => {
   });
 
   it.each([
-    ['none', [field('a', 'b')], '422 field_missing'],
-    ['two', [account, account], '422 field_repeated'],
-    ['an empty one', [field(NAME, '')], '422 field_empty'],
+    ['no field of that name', [field('a', 'b')], '422 field_missing'],
+    ['two fields of that name', [account, account], '422 field_repeated'],
+    ['an empty value', [field(NAME, '')], '422 field_empty'],
     ['a file', [file(NAME, 'x', 'acc_1')], '422 field_not_text'],
     ['a file with an encoded name', [disposed(`form-data; name="${NAME}"; filename*=utf-8''x`)], '422 field_not_text'],
-    ['one beside a file', [account, file(NAME, 'x', 'acc_1')], '422 field_not_text'],
-    ['bytes that are no text', [field(NAME, Buffer.from([0xff]))], '422 field_not_text'],
+    ['a field and a file of that name', [account, file(NAME, 'x', 'acc_1')], '422 field_not_text'],
+    ['bytes that are not UTF-8', [field(NAME, Buffer.from([0xff]))], '422 field_not_text'],
     ['a byte order mark', [field(NAME, '\uFEFFx')], '422 field_not_text'],
-    ['too long a one', [field(NAME, 'x'.repeat(101))], '422 field_too_long'],
-    ['bytes', [withHeaders('x', 'Content-Type: application/octet-stream')], '422 field_not_text'],
-    ['JSON', [withHeaders('"x"', 'Content-Type: application/json')], '422 field_not_text'],
+    ['a value that is too long', [field(NAME, 'x'.repeat(101))], '422 field_too_long'],
+    ['a binary type', [withHeaders('x', 'Content-Type: application/octet-stream')], '422 field_not_text'],
+    ['a JSON type', [withHeaders('"x"', 'Content-Type: application/json')], '422 field_not_text'],
     ['another charset', [withHeaders('x', 'Content-Type: text/plain; charset=utf-16')], '422 field_not_text'],
     ['two types', [withHeaders('x', 'Content-Type: text/plain', 'Content-Type: text/plain')], '422 field_not_text'],
-    ['a coding', [withHeaders('eA==', 'Content-Transfer-Encoding: base64')], '422 field_not_text'],
+    ['a transfer encoding', [withHeaders('eA==', 'Content-Transfer-Encoding: base64')], '422 field_not_text'],
     [
-      'two dispositions',
+      'a part with two dispositions',
       [account, withHeaders('x', 'Content-Disposition: form-data; name="a"')],
       '422 field_ambiguous',
     ],
-    ['none at all', [account, { headers: ['A: 1'], content: '' }], '422 field_ambiguous'],
+    ['a part without a disposition', [account, { headers: ['A: 1'], content: '' }], '422 field_ambiguous'],
     ['another disposition', [account, disposed('attachment; name="a"')], '422 field_ambiguous'],
-    ['no name', [account, disposed('form-data')], '422 field_ambiguous'],
+    ['a part without a name', [account, disposed('form-data')], '422 field_ambiguous'],
     ['a name given twice', [account, disposed(`form-data; name="a"; name="${NAME}"`)], '422 field_ambiguous'],
     ['name and name*', [account, disposed(`form-data; name="a"; name*=utf-8''${NAME}`)], '422 field_ambiguous'],
     ['a continued name', [account, disposed('form-data; name*0="account"; name*1="_id"')], '422 field_ambiguous'],
@@ -170,21 +171,21 @@ describe('the account in a multipart form', () => {
       '422 field_ambiguous',
     ],
     ['a name in another parameter', [account, disposed(`form-data; x-name=${NAME}; name="a"`)], '422 field_ambiguous'],
-    ['a folded disposition', [account, disposed(`form-data;\r\n name="${NAME}"`)], '422 field_ambiguous'],
-    ['rubbish in a disposition', [account, disposed('form-data; name="a" b')], '422 field_ambiguous'],
-    ['a look-alike', [account, field('ACCOUNT_ID', 'x')], '422 field_ambiguous'],
-    ['an encoded look-alike', [account, field('account%5Fid', 'x')], '422 field_ambiguous'],
-    ['a boundary in a content', [account, field('a', 'x\n--bnd\r\ny')], '422 field_ambiguous'],
+    ['a disposition on two lines', [account, disposed(`form-data;\r\n name="${NAME}"`)], '422 field_ambiguous'],
+    ['a malformed disposition', [account, disposed('form-data; name="a" b')], '422 field_ambiguous'],
+    ['a name that differs only in case', [account, field('ACCOUNT_ID', 'x')], '422 field_ambiguous'],
+    ['a percent-encoded name', [account, field('account%5Fid', 'x')], '422 field_ambiguous'],
+    ['the boundary inside a content', [account, field('a', 'x\n--bnd\r\ny')], '422 field_ambiguous'],
   ] as const)('is refused with %s', (_, parts, expected) => {
     expect(ofParts(...parts)).toBe(expected);
   });
 
-  it('is refused where another part may follow the end', () => {
+  it('is refused if some parsers may see another part after the end', () => {
     const body = multipart({ boundary: 'bnd', parts: [account], epilogue: `\r\n--bnd\r\n\r\n` });
-    expect(read(body, multipartType('bnd'))).toBe('422 field_ambiguous');
+    expect(readField(body, multipartType('bnd'))).toBe('422 field_ambiguous');
   });
 
-  it('is refused with a name that is no text', () => {
+  it('is refused with a name that is not UTF-8', () => {
     const odd = {
       headers: [Buffer.from('Content-Disposition: form-data; name="account_id\xff"', 'latin1')],
       content: '',
@@ -192,22 +193,22 @@ describe('the account in a multipart form', () => {
     expect(ofParts(account, odd)).toBe('422 field_ambiguous');
   });
 
-  it('keeps the bounds of a multipart body', () => {
+  it('is refused if the body exceeds the limits of a multipart body, or is malformed', () => {
     const many = (count: number): WrittenPart[] => Array.from({ length: count }, () => field('a', ''));
     expect(ofParts(...many(999), account)).toBe('= acc_1');
     expect(ofParts(...many(1_000), account)).toBe('422 too_many_parts');
     expect(ofParts(account, { headers: [`A: ${'x'.repeat(20_000)}`], content: '' })).toBe('422 part_headers_too_large');
-    expect(read('--bnd\r\n', multipartType('bnd'))).toBe('422 malformed_multipart');
-    expect(read('--bnd--', 'multipart/form-data')).toBe('422 malformed_multipart');
+    expect(readField('--bnd\r\n', multipartType('bnd'))).toBe('422 malformed_multipart');
+    expect(readField('--bnd--', 'multipart/form-data')).toBe('422 malformed_multipart');
   });
 });
 
-describe('an account in a body', () => {
-  it('is refused where the body cannot be read', () => {
+describe('a field of any body', () => {
+  it('is refused if the body has another type, or a content encoding', () => {
     for (const type of [undefined, 'nonsense', 'text/plain', 'application/xml', 'multipart/mixed; boundary=b']) {
-      expect(read('x', type)).toBe('422 unsupported_type');
+      expect(readField('x', type)).toBe('422 unsupported_type');
     }
-    expect(read('{"account_id":"x"}', JSON_TYPE, 'gzip')).toBe('422 content_encoded');
-    expect(read('{"account_id":"x"}', JSON_TYPE, 'identity')).toBe('= x');
+    expect(readField('{"account_id":"x"}', JSON_TYPE, 'gzip')).toBe('422 content_encoded');
+    expect(readField('{"account_id":"x"}', JSON_TYPE, 'identity')).toBe('= x');
   });
 });

@@ -7,11 +7,11 @@ import { bytesOf, contents, multipart, multipartType, type WrittenPart } from '.
 import { FILE, REAL_MULTIPART_PARSERS } from '../../support/real-parsers.ts';
 
 const NAME = 'account_id';
-/** As long as Node's own parser wants it. */
+/** Long enough for Node's own parser. */
 const BOUNDARY = '----formdata-headgate-0123456789';
 
-/** What is judged: undefined where the request is refused. */
-function judged(body: Uint8Array, contentType: string): string | undefined {
+/** The account that headgate reads; undefined if it refuses the request. */
+function readAccount(body: Uint8Array, contentType: string): string | undefined {
   try {
     const reader = createBodyField({ name: NAME, contentType });
     reader.write(body);
@@ -76,7 +76,7 @@ const STRUCTURE = [
   `\r\nContent-Disposition: form-data; name="${NAME}"\r\n\r\nother`,
 ];
 
-/** Well-formed ones, and such that something was put into or taken out of. */
+/** Well-formed bodies, and bodies into which bytes were inserted or from which bytes were removed. */
 const bodies = fc
   .record({
     parts: fc
@@ -94,18 +94,18 @@ const bodies = fc
     return Buffer.concat([body.subarray(0, position), bytesOf(inserted), body.subarray(position + removed)]);
   });
 
-describe('what was judged is what the upstream sees', () => {
+describe('the account that headgate reads is the account that the upstream reads', () => {
   for (const [name, parse] of Object.entries(REAL_MULTIPART_PARSERS)) {
-    it(`multipart: ${name} finds the same account, once, or refuses the body`, async () => {
+    it(`multipart: ${name} reads the same account, once, or refuses the body`, async () => {
       let accepted = 0;
       await fc.assert(
         fc.asyncProperty(bodies, async (body) => {
-          const account = judged(body, multipartType(BOUNDARY));
+          const account = readAccount(body, multipartType(BOUNDARY));
           if (account === undefined) return;
           accepted++;
           const seen = await parse(body, multipartType(BOUNDARY), NAME);
           if (seen === undefined) return;
-          // To formidable whatever has a type is a file, so that it finds no account, but never another one.
+          // To formidable, every part with a type is a file. It then reads no account, but never a different one.
           const isFile = name === 'formidable' && seen[0] === FILE;
           expect(seen).toEqual(isFile ? [FILE] : [account]);
         }),
@@ -115,26 +115,27 @@ describe('what was judged is what the upstream sees', () => {
     });
   }
 
-  it('multipart: what browsers and Node send is accepted', async () => {
+  it('multipart: a body as browsers and Node send it is accepted', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' })), { maxLength: 3 }),
         async (fields) => {
           const form = new FormData();
           form.append(NAME, 'acc_ü');
-          // A backslash is no escape to a browser, and one to everybody else.
+          // A browser does not escape with a backslash, but every other parser reads it as an escape. So names here
+          // have none.
           for (const [field, value] of fields) form.append(`x_${field.replaceAll('\\', '')}`, value);
           form.append('attachments', new Blob(['content']), 'a "quoted" 文.txt');
           const response = new Response(form);
           const body = new Uint8Array(await response.arrayBuffer());
-          expect(judged(body, response.headers.get('content-type') as string)).toBe('acc_ü');
+          expect(readAccount(body, response.headers.get('content-type') as string)).toBe('acc_ü');
         },
       ),
       { numRuns: 200 },
     );
   });
 
-  it('forms: URLSearchParams and querystring find the same account, once', () => {
+  it('forms: URLSearchParams and querystring read the same account, once', () => {
     const pieces = fc.constantFrom(
       NAME,
       'account%5fid',
@@ -157,12 +158,12 @@ describe('what was judged is what the upstream sees', () => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 6 }), fc.array(pieces, { maxLength: 6 }), (before, after) => {
         const body = [before.join(''), `${NAME}=acc_1`, after.join('')].join('&');
-        const account = judged(bytesOf(body), 'application/x-www-form-urlencoded');
+        const account = readAccount(bytesOf(body), 'application/x-www-form-urlencoded');
         if (account === undefined) return;
         accepted++;
         expect(new URLSearchParams(body).getAll(NAME)).toEqual([account]);
         expect([parseQuery(body)[NAME]].flat()).toEqual([account]);
-        // Servers of before 2021 end a pair at a semicolon as well.
+        // Servers from before 2021 also end a pair at a semicolon.
         expect([parseQuery(body.replaceAll(';', '&'))[NAME]].flat()).toEqual([account]);
       }),
       { numRuns: 3_000 },
@@ -170,7 +171,7 @@ describe('what was judged is what the upstream sees', () => {
     expect(accepted).toBeGreaterThan(100);
   });
 
-  it('JSON: JSON.parse finds the same account, and so does a parser that ignores case', () => {
+  it('JSON: JSON.parse reads the same account, and so does a parser that ignores case', () => {
     const keys = fc.constantFrom(NAME, 'ACCOUNT_ID', 'a', '__proto__', 'account_id ', 'accountıd', 'x');
     const values = fc.oneof(
       fc.constant('acc_1'),
@@ -180,7 +181,7 @@ describe('what was judged is what the upstream sees', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(keys, values), { maxLength: 5 }), (members) => {
         const body = `{${members.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join()}}`;
-        const account = judged(bytesOf(body), 'application/json');
+        const account = readAccount(bytesOf(body), 'application/json');
         if (account === undefined) return;
         accepted++;
         expect((JSON.parse(body) as Record<string, unknown>)[NAME]).toBe(account);

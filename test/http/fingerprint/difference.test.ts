@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { describeDifference } from '../../../src/http/fingerprint/difference.ts';
-import { field, file, multipart, multipartType, printOf } from '../../support/bodies.ts';
+import { field, file, makeFingerprint, multipart, multipartType } from '../../support/bodies.ts';
 
 const parts = (...written: Parameters<typeof multipart>[0]['parts'][number][]) =>
-  printOf(multipart({ boundary: 'b', parts: written }), multipartType('b'));
-const json = (value: unknown) => printOf(JSON.stringify(value), 'application/json');
+  makeFingerprint(multipart({ boundary: 'b', parts: written }), multipartType('b'));
+const json = (value: unknown) => makeFingerprint(JSON.stringify(value), 'application/json');
 const text = (head: object, account?: string, body = 'x') =>
-  printOf(body, 'text/plain', { head, ...(account === undefined ? {} : { account }) });
+  makeFingerprint(body, 'text/plain', { head, ...(account === undefined ? {} : { account }) });
 
-describe('I3: what differs', () => {
+describe('I3: how two requests differ', () => {
   it.each([
     ['nothing', text({}), text({}), undefined],
     ['the query', text({ query: 'a' }), text({ query: 'b' }), 'the query differs'],
@@ -25,11 +25,11 @@ describe('I3: what differs', () => {
     ['a property', json({ a: 1, b: 2 }), json({ b: 3, a: 1 }), 'b differs'],
     ['properties', json({ a: 1 }), json({ b: 1 }), 'the body has other fields'],
     ['an array', json([1]), json([2]), 'the body differs'],
-    ['the kind', json({ a: 1 }), printOf('{"a":1', 'application/json'), 'the body differs'],
+    ['the kind', json({ a: 1 }), makeFingerprint('{"a":1', 'application/json'), 'the body differs'],
     [
       'a pair',
-      printOf('a=1&a=2', 'application/x-www-form-urlencoded'),
-      printOf('a=1&a=3', 'application/x-www-form-urlencoded'),
+      makeFingerprint('a=1&a=2', 'application/x-www-form-urlencoded'),
+      makeFingerprint('a=1&a=3', 'application/x-www-form-urlencoded'),
       'a[1] differs',
     ],
     [
@@ -40,24 +40,26 @@ describe('I3: what differs', () => {
     ],
     [
       'the number of attachments and the query',
-      printOf(multipart({ boundary: 'b', parts: [file('a', 'a', '1')] }), multipartType('b'), { head: { query: 'q' } }),
+      makeFingerprint(multipart({ boundary: 'b', parts: [file('a', 'a', '1')] }), multipartType('b'), {
+        head: { query: 'q' },
+      }),
       parts(file('a', 'a', '1'), file('a', 'a', '1')),
       'the query differs, and the body has other fields',
     ],
-  ])('is told: %s', (_, stored, current, expected) => {
+  ])('is described: %s', (_, stored, current, expected) => {
     expect(describeDifference(stored.value, current)).toBe(expected);
   });
 
-  it('names nothing of the stored request, and of the current one only what can be read', () => {
+  it('is described without names of the stored request, and only with visible characters', () => {
     const stored = json({ 'a secret name': 1, x: 1 });
     expect(describeDifference(stored.value, json({ 'another name': 1, x: 1 }))).toBe('the body has other fields');
     const odd = `\r\n<b>\u0000${'x'.repeat(100)}`;
-    const told = describeDifference(json({ [odd]: 1 }).value, json({ [odd]: 2 }));
-    expect(told).toMatch(/^[\x20-\x7e]{1,80} differs$/);
+    const difference = describeDifference(json({ [odd]: 1 }).value, json({ [odd]: 2 }));
+    expect(difference).toMatch(/^[\x20-\x7e]{1,80} differs$/);
     expect(describeDifference(json({ '': 1 }).value, json({ '': 2 }))).toBe('"" differs');
   });
 
-  it('is not told of another version, nor beyond 200 pieces', () => {
+  it('is not described in detail for another version, nor for more than 200 pieces', () => {
     expect(describeDifference('0.x', json({}))).toBe('the request differs');
     expect(describeDifference('nonsense', json({}))).toBe('the request differs');
     expect(describeDifference(`${json({}).value}x`, json({}))).toBe('the request differs');

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import {
-  bare,
   boundaries,
   bytesOf,
   chunkLengths,
   contents,
+  makeFingerprint,
   multipart,
   multipartType,
-  printOf,
+  unquoted,
   type WrittenPart,
 } from '../../support/bodies.ts';
 
@@ -20,10 +20,10 @@ const TYPES = [
   'text/plain',
 ];
 
-/** The fingerprint, or why there is none. */
+/** The fingerprint, or the reason why the body was refused. */
 function outcome(body: Uint8Array, type: string, lengths?: readonly number[]): string {
   try {
-    return printOf(body, type, lengths === undefined ? {} : { lengths }).value;
+    return makeFingerprint(body, type, lengths === undefined ? {} : { lengths }).value;
   } catch (error) {
     if (!isBodyError(error)) throw error;
     return error.reason;
@@ -49,13 +49,15 @@ const part = (boundary: string): fc.Arbitrary<WrittenPart> =>
     }));
 
 const bodies = boundaries.chain((quoted) =>
-  fc.array(part(bare(quoted)), { minLength: 1, maxLength: 5 }).map((parts) => ({ boundary: bare(quoted), parts })),
+  fc
+    .array(part(unquoted(quoted)), { minLength: 1, maxLength: 5 })
+    .map((parts) => ({ boundary: unquoted(quoted), parts })),
 );
-/** One that stands in no content. */
+/** A boundary that no content contains. */
 const OTHER = `other${'-'.repeat(30)}`;
 const nameOf = ({ headers }: WrittenPart): string => /name="([^"]*)"/.exec(String(headers[0]))?.[1] as string;
 
-/** Another order that leaves the parts of one name in theirs. */
+/** The parts in another order. Parts with the same name keep their order. */
 function reordered(parts: readonly WrittenPart[], keys: readonly number[]): readonly WrittenPart[] {
   const queues = new Map<string, WrittenPart[]>();
   for (const written of parts) queues.set(nameOf(written), [...(queues.get(nameOf(written)) ?? []), written]);
@@ -66,7 +68,7 @@ function reordered(parts: readonly WrittenPart[], keys: readonly number[]): read
 }
 
 describe('I3: over random bodies', () => {
-  it('any chunking of the same bytes gives the same print', () => {
+  it('any chunking of the same bytes gives the same fingerprint', () => {
     const fragments = fc.constantFrom(
       '{"a":',
       '[1,',
@@ -100,27 +102,30 @@ describe('I3: over random bodies', () => {
     );
   });
 
-  it('multipart: equal meaning gives equal prints', () => {
+  it('multipart: bodies with the same meaning have the same fingerprint', () => {
     fc.assert(
       fc.property(
         bodies,
         fc.array(fc.nat(9), { minLength: 5, maxLength: 5 }),
         chunkLengths,
         ({ boundary, parts }, keys, lengths) => {
-          const base = printOf(multipart({ boundary, parts }), `multipart/form-data; boundary="${boundary}"`).value;
+          const base = makeFingerprint(
+            multipart({ boundary, parts }),
+            `multipart/form-data; boundary="${boundary}"`,
+          ).value;
           const again = reordered(parts, keys).map(({ headers, content }) => ({
             headers: headers.toReversed().map((line) => String(line).replace(/^[^:]+/, (name) => name.toUpperCase())),
             content,
           }));
           const other = multipart({ boundary: OTHER, parts: again, preamble: 'x\r\n', epilogue: '\r\ny' });
-          expect(printOf(other, multipartType(OTHER), { lengths }).value).toBe(base);
+          expect(makeFingerprint(other, multipartType(OTHER), { lengths }).value).toBe(base);
         },
       ),
       { numRuns: 1_000 },
     );
   });
 
-  it('multipart: a changed byte of a content, a name or a type gives another print, or none', () => {
+  it('multipart: a changed byte of a content, a name or a type gives another fingerprint, or an error', () => {
     fc.assert(
       fc.property(bodies, fc.nat(), fc.integer({ min: 1, max: 255 }), ({ boundary, parts }, at, change) => {
         const type = `multipart/form-data; boundary="${boundary}"`;
@@ -130,7 +135,7 @@ describe('I3: over random bodies', () => {
         const changed = Buffer.from(body);
         changed[position] = (changed[position] as number) ^ change;
         const [before, after] = [outcome(body, type), outcome(changed, type)];
-        // The case of a header's name is the one thing in there that does not count.
+        // Only the case of a header's name is ignored.
         const differsInCase = change === 0x20 && /[a-z-]/i.test(String.fromCharCode(body[position] as number));
         if (differsInCase && before === after) {
           const lineStart = body.lastIndexOf('\n', position - 1) + 1;
@@ -141,7 +146,7 @@ describe('I3: over random bodies', () => {
     );
   });
 
-  it('JSON: equal meaning gives equal prints, unequal meaning does not', () => {
+  it('JSON: bodies have the same fingerprint if and only if they have the same meaning', () => {
     const shuffled = (value: unknown, turn: boolean): unknown => {
       if (Array.isArray(value)) return value.map((item) => shuffled(item, turn));
       if (typeof value !== 'object' || value === null) return value;
@@ -149,7 +154,7 @@ describe('I3: over random bodies', () => {
       return Object.fromEntries(turn ? entries.toReversed() : entries);
     };
     const type = 'application/json';
-    // Object.fromEntries would make a prototype of it.
+    // `__proto__` is left out, because it may be set as a prototype instead of a property.
     const values = fc
       .jsonValue({ maxDepth: 5, noUnicodeString: false } as object)
       .filter((value) => !JSON.stringify(value).includes('__proto__'));
@@ -164,7 +169,7 @@ describe('I3: over random bodies', () => {
     );
   });
 
-  it('forms: the same pairs, however they are escaped, and no others', () => {
+  it('forms: bodies have the same fingerprint if and only if they have the same decoded pairs', () => {
     const pairs = fc.array(fc.tuple(fc.uint8Array({ maxLength: 4 }), fc.uint8Array({ maxLength: 4 })), {
       minLength: 1,
       maxLength: 4,

@@ -4,7 +4,7 @@ import { type JsonHandler, JsonLexer } from '../../../src/http/parse/json.ts';
 import { decodeUtf8 } from '../../../src/http/parse/utf8.ts';
 import { bytesOf, chunkLengths, inChunks } from '../../support/bodies.ts';
 
-/** Puts the tokens together again, as a text with no white space. */
+/** Joins the tokens to a text without white space. */
 function tokens(bytes: Uint8Array, lengths?: readonly number[]): { readonly text: string; readonly isJson: boolean } {
   let text = '';
   let needsComma = false;
@@ -37,8 +37,8 @@ function tokens(bytes: Uint8Array, lengths?: readonly number[]): { readonly text
   return { text, isJson: lexer.malformed === undefined };
 }
 
-/** What the runtime's own parser makes of it: strict UTF-8, no byte order mark. */
-function parsed(bytes: Uint8Array): { readonly value: unknown } | undefined {
+/** The result of the runtime's own parser, with strict UTF-8 and without a byte order mark. */
+function parseNatively(bytes: Uint8Array): { readonly value: unknown } | undefined {
   const text = decodeUtf8(bytes);
   if (text === undefined) return undefined;
   try {
@@ -48,7 +48,7 @@ function parsed(bytes: Uint8Array): { readonly value: unknown } | undefined {
   }
 }
 
-const NASTY = [
+const FRAGMENTS = [
   '{',
   '}',
   '[',
@@ -79,18 +79,18 @@ const texts = fc.oneof(
     .json()
     .chain((json) =>
       fc
-        .tuple(fc.nat(json.length), fc.constantFrom(...NASTY), fc.nat(2))
-        .map(([at, nasty, cut]) => bytesOf(json.slice(0, at) + nasty + json.slice(at + cut))),
+        .tuple(fc.nat(json.length), fc.constantFrom(...FRAGMENTS), fc.nat(2))
+        .map(([at, fragment, cut]) => bytesOf(json.slice(0, at) + fragment + json.slice(at + cut))),
     ),
-  fc.array(fc.constantFrom(...NASTY), { maxLength: 10 }).map((pieces) => bytesOf(pieces.join(''))),
+  fc.array(fc.constantFrom(...FRAGMENTS), { maxLength: 10 }).map((pieces) => bytesOf(pieces.join(''))),
   fc.uint8Array({ maxLength: 6 }).map((bytes) => Buffer.concat([bytesOf('"'), bytes, bytesOf('"')])),
 );
 
-describe('JSON, token by token', () => {
-  it('I3: takes what JSON.parse takes and nothing else, and gives the same value', () => {
+describe('the JSON lexer', () => {
+  it('I3: accepts exactly what JSON.parse accepts, and the same value', () => {
     fc.assert(
       fc.property(texts, (bytes) => {
-        const expected = parsed(bytes);
+        const expected = parseNatively(bytes);
         const { text, isJson } = tokens(bytes);
         expect(isJson).toBe(expected !== undefined);
         if (expected !== undefined) expect(JSON.parse(text)).toEqual(expected.value);

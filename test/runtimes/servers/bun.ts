@@ -4,7 +4,7 @@ declare const Bun: {
   serve(options: object): { readonly port: number; stop(withConnections: boolean): Promise<void> };
 };
 
-/** A handler of web requests, behind Bun's own server. */
+/** Serves web requests with Bun's own server. */
 export function listenWeb(fetch: (request: Request) => unknown): SuiteServer {
   const server = Bun.serve({
     port: 0,

@@ -7,7 +7,7 @@ declare const Deno: {
   ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
 };
 
-/** A handler of web requests, behind Deno's own server. */
+/** Serves web requests with Deno's own server. */
 export function listenWeb(fetch: (request: Request) => unknown): SuiteServer {
   const stop = new AbortController();
   const options = { port: 0, hostname: '127.0.0.1', signal: stop.signal, onListen() {} };

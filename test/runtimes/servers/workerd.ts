@@ -1,17 +1,20 @@
-// @ts-expect-error only workerd has it
+// @ts-expect-error only workerd has this module
 import { env } from 'cloudflare:workers';
 import type { SuiteServer } from '../../../src/testing/index.ts';
-import { askedOf } from '../runner.ts';
+import { reportContact } from '../runner.ts';
 
 let served: ((request: Request) => unknown) | undefined;
 
-/** A worker has no socket to listen on: its requests come back in by a binding to itself, each in a context of its own, as over the network. */
+/**
+ * Serves web requests. A worker cannot listen on a socket, so it sends itself requests through a binding. Each request
+ * has its own context, as if it came over the network.
+ */
 export function listenWeb(fetch: (request: Request) => unknown): SuiteServer {
   served = fetch;
-  askedOf('server');
+  reportContact('server');
   return {
     fetch(request) {
-      askedOf('client');
+      reportContact('client');
       return env.SELF.fetch(request);
     },
     close() {
@@ -20,7 +23,7 @@ export function listenWeb(fetch: (request: Request) => unknown): SuiteServer {
   };
 }
 
-/** What {@link listenWeb} was given answers a request that came in. */
+/** Passes a request that arrived to the handler of {@link listenWeb}. */
 export function answer(request: Request): unknown {
   return served?.(request) ?? new Response('nothing is served', { status: 404 });
 }

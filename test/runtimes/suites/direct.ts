@@ -9,8 +9,8 @@ import { listenWeb } from '../../support/listen-web.ts';
 
 const LEASE_MS = 300;
 
-/** Of the five requests below, as Node has them. */
-const PRINTS = [
+/** The fingerprints of the requests below, as Node computes them. */
+const FINGERPRINTS = [
   '1.sFzhjSMbOwU_VSqQcf_qGr6BYfFfVIUV0DU_TliobB4.JvEjPs_DFHe7bhGul8CIs-3Qj.DOKr61l7R6o9b05i',
   '1.mBFRLc_Nkn4OtnYpdpaa-5uk3cQx8hHykxTv6AADlQA.UVqZu3h-XKZWIr7ZPs47HheAj._b9BFdwH',
   '1.Nkj4iG-5vuHojeJsq8Vj-RWF06GkacmCBKPVrNpkhNE.JvEjPs_DFHe7bhGuFVRJpsIOf.nRGgBf6Oo3hTWv93',
@@ -18,7 +18,7 @@ const PRINTS = [
   '1.Wy_9BDFhlg79tn-2xx979iFyaDeYAvFSCQ2u-FcmtJU.JvEjPs_DFHe7bhGuzp6adhiAb.',
 ];
 
-// Where programs make them: outside of any request, where Workers have neither time nor randomness.
+// Created outside of any request, as programs do. There, Workers have neither time nor randomness.
 const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } });
 const idempotency = createIdempotency({ store: createMemoryClaimStore() });
 const gate = createGate<Request>({
@@ -55,7 +55,7 @@ async function* piece(body: string | Uint8Array) {
   yield typeof body === 'string' ? new TextEncoder().encode(body) : body;
 }
 
-describe('called by its program', () => {
+describe('called directly by a program', () => {
   it('a limiter decides, rejects and refunds', async () => {
     const subject = { account: 'direct', route: 'GET /' };
     const first = limiter.consumeSync({ ...subject, cost: 3 });
@@ -72,7 +72,7 @@ describe('called by its program', () => {
     const part = (name: string, value: string) =>
       `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
     const parts = `${part('a', 'x'.repeat(9_000))}${part('ä', '-'.repeat(99))}--b--\r\n`;
-    const prints = await Promise.all([
+    const results = await Promise.all([
       fingerprint({ ...head, body: piece('{"b":[1.0,"✓"],"a":null}') }),
       fingerprint({ ...head, account: 'acc_1', body: piece('{"a":1}') }, { secret: 'secret' }),
       fingerprint({ ...head, contentType: 'application/x-www-form-urlencoded', body: piece('a=1&b=%E2%9C%93') }),
@@ -80,12 +80,12 @@ describe('called by its program', () => {
       fingerprint({ ...head, contentType: 'text/plain', body: piece(LONG) }),
     ]);
     same(
-      prints.map(({ value }) => value),
-      PRINTS,
+      results.map(({ value }) => value),
+      FINGERPRINTS,
     );
   });
 
-  it('I4: an operation runs once for its key, and is known by what it was asked', async () => {
+  it('I4: an operation runs once for its key, and its result is replayed only for the same request', async () => {
     const run = (request: unknown) =>
       idempotency.run({ scope: 'app_1', key: 'run' }, request, () => Promise.resolve('sent'));
     const results = [await run({ a: 1, b: 2 }), await run({ b: 2, a: 1 }), await run({ a: 2 })];
@@ -95,7 +95,7 @@ describe('called by its program', () => {
     );
   });
 
-  it('I4: a handler runs once for its key, and its answer is replayed byte for byte', async () => {
+  it('I4: a handler runs once for its key, and its response is replayed byte for byte', async () => {
     let runs = 0;
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => i);
     const handler = withHeadgate(gate, () => {
@@ -109,19 +109,19 @@ describe('called by its program', () => {
     for (const response of [first, second]) same([...new Uint8Array(await response.arrayBuffer())], [...bytes]);
   });
 
-  it('S8: what is over the limit is answered 429 with retry-after', async () => {
+  it('S8: a request over the limit gets 429 with retry-after', async () => {
     const handler = withHeadgate(gate, () => new Response('ok'));
-    const answers: Response[] = [];
-    for (let i = 0; i < 6; i++) answers.push(await handler(ask('limited', { key: `limited ${i}` })));
+    const responses: Response[] = [];
+    for (let i = 0; i < 6; i++) responses.push(await handler(ask('limited', { key: `limited ${i}` })));
     same(
-      answers.map(({ status }) => status),
+      responses.map(({ status }) => status),
       [200, 200, 200, 200, 200, 429],
     );
-    const seconds = Number(answers.at(-1)?.headers.get('retry-after'));
+    const seconds = Number(responses.at(-1)?.headers.get('retry-after'));
     same([seconds > 0 && seconds <= 60], [true]);
   });
 
-  it('I9: a handler that takes longer than its lease keeps it, whoever began to wait for leases before', async () => {
+  it('I9: a handler that takes longer than its lease renews it, even if another request started the timer', async () => {
     let runs = 0;
     const handler = withHeadgate(gateOfShortLeases, async () => {
       if (++runs > 1) await later(LEASE_MS * 3);

@@ -3,7 +3,7 @@ import { describe, it } from 'vitest';
 import { createMemoryClaimStore, createMemoryStore } from '../../../src/stores/memory/index.ts';
 import { claimStoreSuite, limitStoreSuite } from '../../../src/testing/index.ts';
 
-/** Of each: the rule does not depend on the runtime, which only has to carry it out. */
+/** Histories per store; few, because the rules are tested elsewhere, and here only the runtime is. */
 const HISTORIES = 200;
 
 limitStoreSuite({ describe, it }, fc, {

@@ -5,6 +5,6 @@ import { CLIENTS } from '../../support/redis-clients.ts';
 import { redisSubject } from '../../support/redis-conformance.ts';
 
 const { valkeyPort } = inject('redis');
-// The set-up says so as well, on a line of its own.
+// The global setup prints this as well.
 if (valkeyPort === undefined) it.skip('Valkey: not on this machine (VALKEY_SERVER_BIN)', () => {});
 else limitStoreSuite({ describe, it }, fc, redisSubject(CLIENTS, 'ioredis by default', valkeyPort, 200));

@@ -18,7 +18,7 @@ const begin = {
   dispatch: true,
 } as const;
 
-/** A store, and keys by number. */
+/** A store whose keys are numbers. */
 class World {
   readonly clock: FakeClock = createFakeClock(1_000_000);
   readonly store: MemoryClaimStore;
@@ -42,7 +42,7 @@ class World {
     this.complete(key, value, retentionMs);
   }
 
-  /** What a retry of the key is answered with. */
+  /** The value that a retry of the key gets. */
   replay(key: number): string | undefined {
     const reply = this.begin(key, 'retry');
     if (reply.kind !== 'settled') throw new Error(`key ${key} would run again: ${reply.kind}`);
@@ -59,8 +59,8 @@ const full = (run: () => unknown): unknown => {
   }
 };
 
-describe('bounded by keys', () => {
-  it('I13: full of claims in progress, it refuses newcomers, counts them, and evicts nothing', () => {
+describe('maxKeys', () => {
+  it('I13: a store full of claims in progress refuses and counts new keys, and evicts nothing', () => {
     const world = new World({ maxKeys: 100 });
     for (let key = 0; key < 100; key++) world.begin(key);
     for (let key = 100; key < 110; key++) {
@@ -70,12 +70,12 @@ describe('bounded by keys', () => {
     }
     expect(world.store.stats()).toMatchObject({ keys: 100, refused: 10, swept: 0 });
     for (let key = 0; key < 100; key++) expect(world.begin(key, 'b').kind).toBe('in_progress');
-    // Keys that are known are served as ever.
+    // Known keys work as before.
     for (let key = 0; key < 100; key++) world.complete(key, 'x');
     for (let key = 0; key < 100; key++) expect(world.replay(key)).toBe('x');
   });
 
-  it('I8: full of finished claims, it refuses newcomers, since a forgotten one would run again', () => {
+  it('I8: a store full of finished claims refuses new keys, because an evicted one would be executed again', () => {
     const world = new World({ maxKeys: 10 });
     for (let key = 0; key < 10; key++) world.run(key, 'x');
     world.clock.advance(RETENTION_MS - 1);
@@ -90,7 +90,7 @@ describe('bounded by keys', () => {
     expect(world.begin(10).kind).toBe('claimed');
   });
 
-  it('a claim whose lease is over is kept for its retention, and is then the first to leave', () => {
+  it('a claim whose lease has expired stays for its retention, and is then the first to be swept', () => {
     const world = new World({ maxKeys: 1 });
     world.begin(0);
     world.clock.advance(LEASE_MS);
@@ -105,7 +105,7 @@ describe('bounded by keys', () => {
     expect(world.store.stats()).toMatchObject({ keys: 1, swept: 1, refused: 1 });
   });
 
-  it('an outcome without a record is refused likewise, and its sender tries again', () => {
+  it('an outcome without a record is refused as well, and its sender can try again', () => {
     const world = new World({ maxKeys: 1 });
     world.begin(0);
     expect(
@@ -119,7 +119,7 @@ describe('bounded by keys', () => {
     expect(world.replay(1)).toBe('x');
   });
 
-  it('a command that finds nothing and leaves nothing needs no room', () => {
+  it('a command that finds no record and creates none needs no room', () => {
     const world = new World({ maxKeys: 1 });
     world.begin(0);
     const held = { token: 'a', fingerprint: 'f', retentionMs: 1, leaseMs: 1, generation: 1 };
@@ -128,7 +128,7 @@ describe('bounded by keys', () => {
     expect(world.store.stats()).toMatchObject({ keys: 1, refused: 0 });
   });
 
-  it('what is over leaves a little at a time as others come, long before the store is full', () => {
+  it('expired keys are swept a few at a time by other commands, long before the store is full', () => {
     const world = new World({ maxKeys: 10_000 });
     for (let key = 0; key < 1_000; key++) world.run(key, 'x');
     world.clock.advance(RETENTION_MS);
@@ -142,7 +142,7 @@ describe('bounded by keys', () => {
     expect(world.store.stats()).toMatchObject({ keys: 1_000, swept: 1_000, bytes: 2_000 });
   });
 
-  it('one long retention at the old end does not hold up the others', () => {
+  it('old keys with a long retention do not keep others from being swept', () => {
     const world = new World({ maxKeys: 10 });
     for (let key = 0; key < 5; key++) world.run(key, 'x', 10 * RETENTION_MS);
     for (let key = 5; key < 10; key++) world.run(key, 'x');
@@ -151,7 +151,7 @@ describe('bounded by keys', () => {
     for (let key = 0; key < 5; key++) expect(world.replay(key)).toBe('x');
   });
 
-  it('keys that are never asked for again leave while known ones are used', () => {
+  it('keys that are not used any more are swept by commands on other keys', () => {
     const world = new World({ maxKeys: 100 });
     for (let key = 0; key < 50; key++) world.run(key, 'x');
     world.run(50, 'y', 100 * RETENTION_MS);
@@ -161,7 +161,7 @@ describe('bounded by keys', () => {
     expect(world.store.stats()).toMatchObject({ keys: 1, swept: 50 });
   });
 
-  it('more keys than one cache holds, and none is lost', () => {
+  it('a store with several shards loses no key', () => {
     const world = new World({ maxKeys: 70_000 });
     for (let key = 0; key < 70_000; key++) world.begin(key);
     expect(world.store.stats()).toMatchObject({ keys: 70_000, refused: 0 });
@@ -174,7 +174,7 @@ describe('bounded by keys', () => {
     ).toBe(true);
   });
 
-  it("the limiter's memory and this one do not share a bound", () => {
+  it("a limiter's store has its own bound", () => {
     const world = new World({ maxKeys: 1 });
     const limits = createMemoryStore({ maxKeys: 1, clock: world.clock });
     world.begin(0);
@@ -182,8 +182,8 @@ describe('bounded by keys', () => {
   });
 });
 
-describe('bounded by bytes of results', () => {
-  it('I7: past the bound the oldest results lose their value; their claims stay, and say so', () => {
+describe('maxBytes', () => {
+  it('I7: past the bound, the values of the oldest results are dropped; their claims stay', () => {
     const world = new World({ maxBytes: 60 });
     for (let key = 0; key < 5; key++) world.run(key, '0123456789');
     expect(world.store.stats()).toMatchObject({ keys: 5, bytes: 60, dropped: 2 });
@@ -195,7 +195,7 @@ describe('bounded by bytes of results', () => {
     expect(world.begin(0, 'b')).toEqual({ kind: 'settled', result: { status: '200', value: undefined } });
   });
 
-  it('the oldest is by when it was kept, not by when it was asked for or begun', () => {
+  it('the oldest result is the one stored first, not the one claimed or replayed first', () => {
     const world = new World({ maxBytes: 40 });
     for (const key of [0, 1, 2]) world.begin(key);
     for (const key of [2, 0]) world.complete(key, '0123456789');
@@ -204,7 +204,7 @@ describe('bounded by bytes of results', () => {
     expect([2, 0, 1].map((key) => world.replay(key))).toEqual([undefined, '0123456789', '0123456789']);
   });
 
-  it('a value that fits nowhere costs no other its place', () => {
+  it('a value that is larger than the bound does not displace others', () => {
     const world = new World({ maxBytes: 20 });
     world.run(0, '0123456789');
     world.run(1, '01234567890');
@@ -212,14 +212,14 @@ describe('bounded by bytes of results', () => {
     expect(world.store.stats()).toMatchObject({ bytes: 20, dropped: 1 });
   });
 
-  it('with no bytes at all, no value is kept, and every outcome is', () => {
+  it('with maxBytes 0, every outcome is stored without its value', () => {
     const world = new World({ maxBytes: 0 });
     for (const [key, value] of ['x', '', undefined].entries()) world.run(key, value);
     expect([0, 1, 2].map((key) => world.replay(key))).toEqual([undefined, '', undefined]);
     expect(world.store.stats()).toMatchObject({ bytes: 0, dropped: 1 });
   });
 
-  it('a result that is over leaves first, and is not counted as dropped', () => {
+  it('an expired result is removed first, and is not counted as dropped', () => {
     const world = new World({ maxBytes: 40 });
     world.run(0, '0123456789', 5);
     world.run(1, '0123456789');
@@ -229,7 +229,7 @@ describe('bounded by bytes of results', () => {
     expect(world.store.stats()).toMatchObject({ dropped: 0, swept: 1, keys: 2, bytes: 40 });
   });
 
-  it('bytes are given back as claims leave, from anywhere in the order', () => {
+  it('the bytes of swept claims are subtracted, whatever their position in the list', () => {
     const world = new World({ maxBytes: 1_000 });
     world.run(0, 'aa', 30);
     world.run(1, 'bbb', 10);
@@ -241,7 +241,7 @@ describe('bounded by bytes of results', () => {
       [0, 0],
     ] as const) {
       world.clock.advance(10);
-      // A retry of another request finds it over; the claim itself has no result yet.
+      // A retry finds the claim expired, and claims the key again without a result.
       world.begin(key, 'b', 1);
       expect(world.store.stats().bytes).toBe(bytes);
     }
@@ -257,13 +257,13 @@ describe('options', () => {
     [{ maxBytes: Number.NaN }, 'maxBytes'],
     [{ clock: {} as never }, 'clock'],
     [{ maxkeys: 1 } as never, 'maxkeys'],
-  ])('%j is refused by name', (options, name) => {
+  ])('%j is refused; the error names the option', (options, name) => {
     const error = full(() => createMemoryClaimStore(options));
     expect(isHeadgateError(error, 'invalid_option')).toBe(true);
     expect((error as Error).message).toContain(name);
   });
 
-  it('a clock that does not count whole milliseconds is refused before anything is claimed', () => {
+  it('a clock that does not return whole milliseconds is refused before anything is claimed', () => {
     let now = 0.5;
     const store = createMemoryClaimStore({ clock: { now: () => now } });
     expect(
@@ -276,7 +276,7 @@ describe('options', () => {
     expect(store.stats().keys).toBe(0);
   });
 
-  it('without options: 100,000 keys, 64 MiB, and a clock of its own', () => {
+  it('defaults: 100,000 keys, 64 MiB, and the monotonic clock', () => {
     const store = createMemoryClaimStore();
     expect(store.begin(idOf(0), { ...begin, token: 'a' })).toMatchObject({ kind: 'claimed', generation: 1 });
     expect(store.stats()).toEqual({

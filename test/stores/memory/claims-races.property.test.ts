@@ -10,7 +10,7 @@ const RUNS = Number(process.env.HEADGATE_HISTORIES ?? 5_000);
 
 describe('races of up to four owners, in memory', () => {
   it.each(['reject', 'reexecute', 'reconcile'] as const)(
-    'I10: %s: one definitive result, and everyone sees it',
+    'I10: %s: one definitive result, and every attempt gets it',
     (onOrphan) =>
       fc.assert(
         fc.asyncProperty(race, fc.scheduler(), async ({ fates, lapses }, scheduler) => {
@@ -30,7 +30,7 @@ describe('races of up to four owners, in memory', () => {
     'W_ABANDON_WITHOUT_OWNER',
     'W_BEGIN_CLEARS_MARK',
     'W_COMPLETE_OVERWRITES',
-  ])('and they would show %s', async (variant) => {
+  ])('the races detect %s', async (variant) => {
     const property = fc.asyncProperty(race, fc.scheduler(), async ({ fates, lapses }, scheduler) => {
       const clock = createFakeClock(1_000_000);
       const onOrphan = variant === 'W_COMPLETE_OVERWRITES' ? 'reexecute' : 'reject';

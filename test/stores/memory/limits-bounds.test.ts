@@ -10,16 +10,16 @@ afterEach(() => {
 });
 
 describe('memory store: options', () => {
-  it.each([0, -1, 1.5, Number.NaN, 16_000_001, '5'])('refuses maxKeys %s by name', (maxKeys) => {
+  it.each([0, -1, 1.5, Number.NaN, 16_000_001, '5'])('maxKeys %s is refused; the error names the option', (maxKeys) => {
     expect(() => createMemoryStore({ maxKeys: maxKeys as number })).toThrow(OptionError);
     expect(() => createMemoryStore({ maxKeys: maxKeys as number })).toThrow(/maxKeys/);
   });
 
-  it.each([null, {}, 5])('refuses the clock %s by name', (clock) => {
+  it.each([null, {}, 5])('the clock %s is refused; the error names the option', (clock) => {
     expect(() => createMemoryStore({ clock: clock as never })).toThrow(/^clock: /);
   });
 
-  it('says that it is synchronous, holds 65,536 keys by default, and refuses a plan beyond all measure', () => {
+  it('is synchronous, has room for 65,536 keys by default, and refuses a plan with too many windows', () => {
     const store = createMemoryStore();
     expect(store.synchronous).toBe(true);
     expect(store.stats()).toEqual({ keys: 0, maxKeys: 65_536, refused: 0, swept: 0 });
@@ -27,7 +27,7 @@ describe('memory store: options', () => {
       planFrom(Array.from({ length: windows }, (_, i) => ({ max: 1, durationMs: i + 100_000 })));
     const most = 16_383;
     expect(() => store.consume('a', 'r', plan(most + 1), 1)).toThrow(
-      new OptionError('plan', most + 1, `a record holds at most ${most} windows`),
+      new OptionError('plan', most + 1, `a record has room for at most ${most} windows`),
     );
     expect(store.stats().keys).toBe(0);
     const greatest = plan(most);
@@ -38,7 +38,7 @@ describe('memory store: options', () => {
 describe('memory store: bounds', () => {
   const plan = planFrom(['2/1m']);
 
-  it('S18: full of active windows, it refuses newcomers, counts them, and forgets nothing', () => {
+  it('S18: a store full of active windows refuses and counts new keys, and evicts nothing', () => {
     const { store } = setUp(3);
     for (const account of ['a', 'b', 'c']) store.consume(account, 'r', plan, 1);
     for (let i = 0; i < 10; i++) expect(() => store.consume(`new ${i}`, 'r', plan, 1)).toThrow(StoreFullError);
@@ -47,7 +47,7 @@ describe('memory store: bounds', () => {
     expect(store.consume('a', 'r', plan, 1).accepted).toBe(true);
   });
 
-  it('S18: the error is breakage, not a rejection, and names the bound', () => {
+  it('S18: a full store throws an error with the bound; it does not reject', () => {
     const { store } = setUp(1);
     store.consume('a', 'r', plan, 1);
     try {
@@ -59,7 +59,7 @@ describe('memory store: bounds', () => {
     }
   });
 
-  it('S18: a full store still rejects what no key is needed for', () => {
+  it('S18: a full store still decides if no new key is needed', () => {
     const { store } = setUp(1);
     store.consume('a', 'r', plan, 1);
     expect(store.consume('b', 'r', plan, 3).accepted).toBe(false);
@@ -67,7 +67,7 @@ describe('memory store: bounds', () => {
     expect(store.stats().refused).toBe(0);
   });
 
-  it('S18: a refused newcomer of a shared limit charges neither of its two records (S5)', () => {
+  it('S18: with a shared limit, a refused request charges neither of its two records (S5)', () => {
     const { store } = setUp(3);
     const shared = planFrom(['2/1m'], ['9/1m'], 'account');
     store.consume('a', 'r', shared, 1);
@@ -78,21 +78,21 @@ describe('memory store: bounds', () => {
     expect(store.stats().keys).toBe(3);
   });
 
-  it('S18: a full store goes on with the two records of a shared limit that it has', () => {
+  it('S18: a full store still decides with the two records of a shared limit that it has', () => {
     const { store } = setUp(2);
     const shared = planFrom(['9/1m'], ['9/1m'], 'account');
     for (let i = 0; i < 3; i++) expect(store.consume('a', 'r', shared, 1).accepted).toBe(true);
     expect(store.stats()).toMatchObject({ keys: 2, refused: 0 });
   });
 
-  it('S10, S18: however often plans take turns, a record holds each of their windows once', () => {
+  it('S10, S18: a record has each window once, however often two plans alternate', () => {
     const { store } = setUp(1);
     const plans = [planFrom(['50000/1m', '50000/1h']), planFrom(['50000/1m', '50000/1d'], ['50000/2m'])] as const;
     for (let i = 0; i < 20_000; i++) store.consume('a', 'r', plans[i % 2] as Plan, 1);
     expect(store.peek('a', 'r', plans[0])).toMatchObject([{ remaining: 30_000 }, { remaining: 40_000 }]);
   });
 
-  it('S10, S18: windows of earlier plans leave a record when they are over', () => {
+  it('S10, S18: windows of earlier plans are removed from a record when they are over', () => {
     const { clock, store } = setUp(1);
     for (let i = 1; i <= 20_000; i++) {
       expect(store.consume('a', 'r', planFrom([{ max: 1, durationMs: i }]), 1).accepted).toBe(true);
@@ -101,7 +101,7 @@ describe('memory store: bounds', () => {
     expect(store.stats()).toMatchObject({ keys: 1, refused: 0 });
   });
 
-  it('S18: what is over makes room', () => {
+  it('S18: keys whose windows are over make room', () => {
     const { clock, store } = setUp(3);
     store.consume('a', 'r', planFrom(['2/1h']), 2);
     store.consume('b', 'r', plan, 2);
@@ -114,7 +114,7 @@ describe('memory store: bounds', () => {
     expect(store.stats()).toMatchObject({ keys: 3, swept: 2, refused: 1 });
   });
 
-  it('S18: what was reset makes room, and resets do not lose the count of the swept', () => {
+  it('S18: reset keys make room, and a reset does not change the count of swept keys', () => {
     const { clock, store } = setUp(2);
     store.consume('a', 'r', plan, 1);
     store.consume('b', 's', plan, 1);
@@ -128,7 +128,7 @@ describe('memory store: bounds', () => {
     expect(store.stats()).toMatchObject({ keys: 0, swept });
   });
 
-  it('S18: a shared record whose time is over while its route asks for room', () => {
+  it('S18: a shared record is swept while its own account needs room', () => {
     const { clock, store } = setUp(2);
     const shared = planFrom(['2/1h'], ['9/1m'], 'account');
     store.consume('a', 'r', planFrom([], ['9/1m'], 'account'), 9);
@@ -138,7 +138,7 @@ describe('memory store: bounds', () => {
     expect(store.peek('a', 'r', shared)).toMatchObject([{ remaining: 1 }, { remaining: 8 }]);
   });
 
-  it("S18: 5,000 other keys do not push an attacker's own counter out (field note 9)", () => {
+  it('S18: an attacker cannot evict the own counter with 5,000 other keys', () => {
     const { store } = setUp(1000);
     expect(store.consume('attacker', 'r', plan, 2).accepted).toBe(true);
     let refused = 0;
@@ -155,7 +155,7 @@ describe('memory store: bounds', () => {
     expect(store.consume('attacker', 'r', plan, 1).accepted).toBe(false);
   });
 
-  it('S4: keys that are over leave as traffic goes on, without a timer', () => {
+  it('S4: keys whose windows are over are swept by other calls, without a timer', () => {
     const timers = [
       vi.spyOn(globalThis, 'setTimeout'),
       vi.spyOn(globalThis, 'setInterval'),
@@ -169,7 +169,7 @@ describe('memory store: bounds', () => {
     for (const timer of timers) expect(timer).not.toHaveBeenCalled();
   });
 
-  it('S4: keys that are over leave every part of a large store', () => {
+  it('S4: keys whose windows are over are swept from every shard of a large store', () => {
     const { clock, store } = setUp(300_000);
     for (let i = 0; i < 1000; i++) store.consume(`a${i}`, 'r', plan, 1);
     clock.advance(60_000);
@@ -177,7 +177,7 @@ describe('memory store: bounds', () => {
     expect(store.stats()).toMatchObject({ keys: 3000, swept: 1000 });
   });
 
-  it('S4: keys that are over leave also where no window begins, and where all belong to one account', () => {
+  it('S4: keys whose windows are over are swept even if no window starts, and if all belong to one account', () => {
     const { clock, store } = setUp();
     const year = planFrom(['1000000/365d']);
     store.consume('steady', 'r', year, 1);
@@ -187,7 +187,7 @@ describe('memory store: bounds', () => {
     expect(store.stats()).toMatchObject({ keys: 1, swept: 200 });
   });
 
-  it('S18: ten thousand keys of several shapes keep their counts, and their places are used again', () => {
+  it('S18: 10,000 keys with different plans have their own counts, and their records are reused', () => {
     const { clock, store } = setUp(10_000);
     const shapes = [planFrom(['9/1m']), planFrom(['9/1m', '99/1h']), planFrom(['9/1m'], ['99/1h', '999/1d'])];
     const keys = Array.from({ length: 10_000 }, (_, i) => {
@@ -203,10 +203,10 @@ describe('memory store: bounds', () => {
     }
   });
 
-  it('S18: accounts that all fall into one part of a large store still keep their counts, to the last key', () => {
+  it('S18: accounts that all fall into one shard of a large store still have their own counts, to the last key', () => {
     const { clock, store } = setUp(200_000);
     const once = planFrom(['1/1m']);
-    // Every eighth character is the same, so whatever samples a name evenly takes these for one.
+    // The characters that choose the shard are the same in all of them.
     const names = Array.from({ length: 200_000 }, (_, i) =>
       [...String(i).padStart(8, '0')].join('=======').concat('======='),
     );

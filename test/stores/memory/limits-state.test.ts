@@ -9,7 +9,7 @@ afterEach(() => {
 });
 
 describe('memory store: peek, reset, clock, snapshots', () => {
-  it('S14: a peek shows every window, also behind one that rejects, and creates nothing', () => {
+  it('S14: a peek shows every window, even after one that would reject, and creates nothing', () => {
     const { store } = setUp();
     const plan = planFrom(['0/1s', '2/1m'], ['5/1h']);
     expect(store.peek('a', 'r', plan)).toEqual([
@@ -20,14 +20,14 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     expect(store.stats().keys).toBe(0);
   });
 
-  it('S14: a peek of a plan that the record was not laid out for changes nothing', () => {
+  it('S14: a peek with another plan than the record has changes nothing', () => {
     const { store } = setUp();
     store.consume('a', 'r', planFrom(['2/1m']), 2);
     expect(store.peek('a', 'r', planFrom(['2/1h']))).toMatchObject([{ remaining: 2, startedAt: undefined }]);
     expect(store.consume('a', 'r', planFrom(['2/1m']), 1).accepted).toBe(false);
   });
 
-  it('S14: reset forgets what it names: a pair, an account, a route of every account, everything', () => {
+  it('S14: reset deletes a pair, an account, a route of every account, or everything', () => {
     const plan = planFrom(['1/1h']);
     const pairs = ['a:r', 'a:s', 'b:r', 'b:s'];
     const targets = [{ account: 'a', route: 'r' }, { account: 'a' }, { route: 'r' }, {}, { account: 'x', route: 'y' }];
@@ -40,7 +40,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     expect(forgotten).toEqual([['a:r'], ['a:r', 'a:s'], ['a:r', 'b:r'], pairs, []]);
   });
 
-  it('S14: reset of a pair leaves the shared counter, reset of the account does not', () => {
+  it('S14: resetting a pair does not reset the shared counter; resetting the account does', () => {
     const { store } = setUp();
     const plan = planFrom(['2/1h'], ['2/1h'], 'account');
     store.consume('a', 'r', plan, 2);
@@ -52,7 +52,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 2 }, { remaining: 2 }]);
   });
 
-  it('S15: a step of the wall clock does not move the default clock', () => {
+  it('S15: a step of the wall clock does not change the default clock', () => {
     const store = createMemoryStore();
     const plan = planFrom(['2/1h']);
     const { decidedAt } = store.consume('a', 'r', plan, 1);
@@ -64,7 +64,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
   });
 
-  it('S15: a clock that steps back purges nothing', () => {
+  it('S15: nothing is swept if the clock steps back', () => {
     const { clock, store } = setUp();
     const plan = planFrom(['1/1s']);
     store.consume('a', 'r', plan, 1);
@@ -74,7 +74,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
   });
 
   it.each([0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1'])(
-    'S15: a clock that says %s is refused, and nothing is charged',
+    'S15: a clock that returns %s is refused, and nothing is charged',
     (bad) => {
       let now: unknown = 0;
       const store = createMemoryStore({ clock: { now: () => now as number } });
@@ -89,7 +89,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     },
   );
 
-  it('S19: pipelined decisions each keep their own numbers (field note 8)', () => {
+  it('S19: each of several decisions in a row has its own numbers', () => {
     const { store } = setUp();
     const plan = planFrom(['3/1m']);
     const decisions = Array.from({ length: 5 }, () => store.consume('a', 'r', plan, 1));
@@ -102,7 +102,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     ]);
   });
 
-  it('S19: neither time, nor a refund, nor a reader who writes changes a decision', () => {
+  it('S19: a decision is not changed by time, by a refund, or by writing to what it returned', () => {
     const { clock, store } = setUp();
     for (const scope of ['route', 'account'] as const) {
       const plan = planFrom(['3/1m'], ['9/1h'], scope);

@@ -24,7 +24,7 @@ describe('memory store', () => {
     );
   });
 
-  it('S1: decides as the model with more routes than are linked one to the next, and enough calls to be swept', {
+  it('S1: decides as the model with so many routes that accounts have a map, and enough calls to be swept', {
     timeout: 60_000,
   }, () => {
     const routes = ['r', 's', ...Array.from({ length: 12 }, (_, i) => `route ${i}`)];
@@ -35,7 +35,7 @@ describe('memory store', () => {
     );
   });
 
-  it('S1: decides as the model where it is large, and so keeps its accounts in several parts', {
+  it('S1: decides as the model if it is so large that it has several shards', {
     timeout: 60_000,
   }, () => {
     const names = { accounts: ['a', 'b', '', 'acct_01', 'acct_02', 'x'.repeat(100)], maxCommands: 120 };
@@ -46,5 +46,5 @@ describe('memory store', () => {
     );
   });
 
-  it.each(keptHistories())('decides as the model in a kept history: $name', ({ history }) => live(history));
+  it.each(keptHistories())('decides as the model in a recorded history: $name', ({ history }) => live(history));
 });

@@ -3,7 +3,7 @@ import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';
 import { planFrom } from '../../support/plan.ts';
 
 describe('memory store: limits', () => {
-  it('S1: All methods is counted for each route and each account apart', () => {
+  it('S1: All methods is counted separately for each route and each account', () => {
     const { store } = setUp();
     const plan = planFrom([], ['1/1m']);
     expect(store.consume('a', 'r', plan, 1).accepted).toBe(true);
@@ -12,7 +12,7 @@ describe('memory store: limits', () => {
     expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
   });
 
-  it('S19: a decision of more windows than are copied at once keeps its numbers, and one of fewer shows no others', () => {
+  it('S19: a decision has the numbers of exactly its windows, with more or fewer than one copy has', () => {
     const { store } = setUp();
     const five = planFrom(['9/1s', '9/1m', '9/1h'], ['9/1m', '9/1h']);
     const one = planFrom(['9/1m']);
@@ -21,7 +21,7 @@ describe('memory store: limits', () => {
     expect(decisions.map(({ trace }) => trace.map(({ remaining }) => remaining))).toEqual([[7, 7, 7, 7, 7], [7]]);
   });
 
-  it('S1: with scope account, the routes of an account share All methods, and only that', () => {
+  it('S1: with scope account, the routes of an account share only All methods', () => {
     const { store } = setUp();
     const plan = planFrom(['2/1m'], ['3/1m'], 'account');
     expect(store.consume('a', 'r', plan, 2).accepted).toBe(true);
@@ -35,7 +35,7 @@ describe('memory store: limits', () => {
     expect(store.consume('b', 's', plan, 1).accepted).toBe(true);
   });
 
-  it('S1: with scope account, a route without a limit of its own takes one key, the shared one', () => {
+  it('S1: with scope account, a route without a limit of its own only needs the shared key', () => {
     const { store } = setUp();
     const plan = planFrom([], ['2/1m'], 'account');
     store.consume('a', 'r', plan, 1);
@@ -44,7 +44,7 @@ describe('memory store: limits', () => {
     expect(store.consume('a', 't', plan, 1).accepted).toBe(false);
   });
 
-  it('S1: scope account without All methods is like any route', () => {
+  it('S1: scope account without All methods has no effect', () => {
     const { store } = setUp();
     const plan = planFrom(['1/1m'], [], 'account');
     store.consume('a', 'r', plan, 1);
@@ -53,7 +53,7 @@ describe('memory store: limits', () => {
   });
 
   it.each([1, 100, 999, 60_000, 86_400_000, 400 * 86_400_000])(
-    'S4: a window of %i ms lasts exactly that',
+    'S4: a window of %i ms lasts exactly that long',
     (durationMs) => {
       const { clock, store } = setUp();
       const plan = planFrom([{ max: 1, durationMs }]);
@@ -73,7 +73,7 @@ describe('memory store: limits', () => {
     },
   );
 
-  it('S5: a rejected request charges nothing, in no window', () => {
+  it('S5: a rejected request charges no window', () => {
     const { store } = setUp();
     const plan = planFrom(['3/1s'], ['1/1m']);
     store.consume('a', 'r', plan, 1);
@@ -81,7 +81,7 @@ describe('memory store: limits', () => {
     expect(store.peek('a', 'r', plan).map(({ remaining }) => remaining)).toEqual([2, 0]);
   });
 
-  it('S5: a rejected first request starts nothing and takes no key', () => {
+  it('S5: a rejected first request starts no instance and creates no key', () => {
     const { store } = setUp();
     for (const scope of ['route', 'account'] as const) {
       const plan = planFrom(['5/1s'], ['2/1m'], scope);
@@ -92,7 +92,7 @@ describe('memory store: limits', () => {
     expect(store.stats().keys).toBe(0);
   });
 
-  it('S6: without windows all is accepted, nothing is shown and nothing is kept', () => {
+  it('S6: without windows every request is accepted, and nothing is shown or stored', () => {
     const { store } = setUp();
     for (const scope of ['route', 'account'] as const) {
       const decision = store.consume('a', 'r', planFrom([], [], scope), 1);
@@ -102,7 +102,7 @@ describe('memory store: limits', () => {
     expect(store.stats().keys).toBe(0);
   });
 
-  it.each([1, 2, 3, 4, 5, 6])('S3: a plan of %i windows is checked and traced whole', (count) => {
+  it.each([1, 2, 3, 4, 5, 6])('S3: every window of a plan with %i windows is checked and traced', (count) => {
     const { store } = setUp();
     const plan = planFrom(Array.from({ length: count }, (_, i) => ({ max: 20 - i, durationMs: 1000 * (i + 1) })));
     store.consume('a', 'r', plan, 1);
@@ -112,14 +112,14 @@ describe('memory store: limits', () => {
 });
 
 describe('memory store: adjusting', () => {
-  it('S10: another max meets the count of the active instance', () => {
+  it('S10: a changed max applies to the count of the active instance', () => {
     const { store } = setUp();
     store.consume('a', 'r', planFrom(['5/1m']), 4);
     expect(store.consume('a', 'r', planFrom(['2/1m']), 1)).toMatchObject({ accepted: false, shown: { remaining: 0 } });
     expect(store.consume('a', 'r', planFrom(['9/1m']), 1)).toMatchObject({ accepted: true, shown: { remaining: 4 } });
   });
 
-  it('S10: another duration starts fresh, and the old window is met again while it is active', () => {
+  it('S10: a changed duration starts a new count, and the old window still counts while it is active', () => {
     const { clock, store } = setUp();
     const [before, after] = [planFrom(['2/1m'], ['9/1h']), planFrom(['2/2m'], ['9/1h'])];
     store.consume('a', 'r', before, 2);
@@ -130,7 +130,7 @@ describe('memory store: adjusting', () => {
     expect(store.stats().keys).toBe(1);
   });
 
-  it('S10: what an earlier plan left behind is dropped once it is over', () => {
+  it('S10: a window of an earlier plan is removed once it is over', () => {
     const { clock, store } = setUp();
     const [before, after] = [planFrom(['2/1s']), planFrom(['2/1h'])];
     store.consume('a', 'r', before, 2);
@@ -150,7 +150,7 @@ describe('memory store: adjusting', () => {
     expect(store.peek('a', 'r', planFrom(['5/1m'], ['9/1h']))).toMatchObject([{ remaining: 3 }, { remaining: 5 }]);
   });
 
-  it('S10: a shared window, too, is met again after another duration', () => {
+  it('S10: an old shared window also still counts after a changed duration', () => {
     const { store } = setUp();
     const [before, after] = [planFrom([], ['3/1m'], 'account'), planFrom([], ['3/2m'], 'account')];
     store.consume('a', 'r', before, 3);
@@ -162,14 +162,14 @@ describe('memory store: adjusting', () => {
 describe('memory store: refunds', () => {
   const plan = planFrom(['3/1s'], ['9/1m']);
 
-  it('S13: a refund takes back from every window of its decision, once', () => {
+  it('S13: a refund subtracts from every window of the decision, once', () => {
     const { store } = setUp();
     const decision = store.consume('a', 'r', plan, 3);
     expect([store.refund(decision), store.refund(decision)]).toEqual([true, false]);
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
   });
 
-  it('S13: an instance without a count stays, with its start', () => {
+  it('S13: an instance whose count becomes 0 stays active, with its start', () => {
     const { clock, store } = setUp();
     store.refund(store.consume('a', 'r', plan, 3));
     clock.advance(400);
@@ -180,7 +180,7 @@ describe('memory store: refunds', () => {
     });
   });
 
-  it('S13: a refund never lands in a later instance, also where another window takes its part back', () => {
+  it('S13: a refund never changes a later instance, even if another window is refunded', () => {
     const { clock, store } = setUp();
     const decision = store.consume('a', 'r', plan, 2);
     clock.advance(1000);
@@ -189,7 +189,7 @@ describe('memory store: refunds', () => {
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 1 }, { remaining: 7 }]);
   });
 
-  it('S13: a refund of what is over, was reset or was rejected does nothing and creates no key', () => {
+  it('S13: a refund does nothing and creates no key if the instance is over or reset, or the decision rejected', () => {
     const { clock, store } = setUp();
     const rejected = store.consume('a', 'r', plan, 4);
     const late = store.consume('a', 'r', plan, 1);
@@ -202,7 +202,7 @@ describe('memory store: refunds', () => {
     expect(store.stats().keys).toBe(0);
   });
 
-  it('S13: after a reset, an instance of the same millisecond is not taken below zero', () => {
+  it('S13: after a reset, an instance of the same millisecond does not get below zero', () => {
     const { store } = setUp();
     const decision = store.consume('a', 'r', plan, 3);
     store.reset({});
@@ -211,7 +211,7 @@ describe('memory store: refunds', () => {
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
   });
 
-  it('S13: a refund finds its windows after the plan has changed', () => {
+  it('S13: a refund works after the plan has changed', () => {
     const { store } = setUp();
     const decision = store.consume('a', 'r', plan, 2);
     store.consume('a', 'r', planFrom(['4/1h'], ['9/1m']), 1);
@@ -219,7 +219,7 @@ describe('memory store: refunds', () => {
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 8 }]);
   });
 
-  it('S13: with scope account, the shared counter is refunded too, also after the own record has gone', () => {
+  it('S13: with scope account, the shared counter is refunded as well, even if the own record was deleted', () => {
     const { store } = setUp();
     const shared = planFrom(['3/1s'], ['9/1m'], 'account');
     const [first, second] = [store.consume('a', 'r', shared, 2), store.consume('a', 's', shared, 2)];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Names, UNKNOWN } from '../../../src/stores/memory/names.ts';
 
 describe('names in memory', () => {
-  it('S18: are forgotten with their last reference, and their numbers used again: routes of the network cannot pile up', () => {
+  it('S18: are deleted with their last reference, and their numbers are reused: routes from the network cannot pile up', () => {
     const names = new Names();
     const [a, b] = [names.acquire('a'), names.acquire('b')];
     expect(names.acquire('a')).toBe(a);
@@ -14,7 +14,7 @@ describe('names in memory', () => {
     expect(names.find('b')).toBe(b);
   });
 
-  it('S14: a name that was retired is another name when it comes again, and the old one leaves with its references', () => {
+  it('S14: a retired name gets a new number when it is used again, and the old number is reused after its last reference', () => {
     const names = new Names();
     const old = names.acquire('a');
     expect(names.isRetired(old)).toBe(false);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_WINDOWS, NOWHERE, Slab } from '../../../src/stores/memory/slab.ts';
 
 describe('records in memory', () => {
-  it('S18: one that was released is used again by the next of its size, and holds nothing any more', () => {
+  it('S18: a released record is reused by the next of its size, and is empty', () => {
     const slab = new Slab();
     const [a, b, c] = [slab.allocate(2), slab.allocate(2), slab.allocate(3)];
     slab.save(a, Float64Array.of(1, 2, 3, 4), 0, 2);
@@ -13,7 +13,7 @@ describe('records in memory', () => {
     expect(slab.allocate(2)).toBeGreaterThan(c);
   });
 
-  it.each([1, 4, 20, 1_000, MAX_WINDOWS])('none with %d windows shares a number with another', (windows) => {
+  it.each([1, 4, 20, 1_000, MAX_WINDOWS])('no two records with %d windows overlap', (windows) => {
     const slab = new Slab();
     const addresses = Array.from({ length: Math.ceil(100_000 / windows) + 2 }, () => slab.allocate(windows));
     const countersOf = (value: number) => new Float64Array(windows * 2).fill(value);
@@ -26,7 +26,7 @@ describe('records in memory', () => {
     expect(addresses.filter((address, i) => !isRight(address, i))).toEqual([]);
   });
 
-  it('a part of the windows goes where it belongs; of no record nothing is read', () => {
+  it('load and save copy the given windows; nothing is read for NOWHERE', () => {
     const slab = new Slab();
     const address = slab.allocate(1);
     slab.save(address, Float64Array.of(1, 2, 3, 4, 5, 6), 1, 2);

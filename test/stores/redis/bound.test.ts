@@ -1,6 +1,7 @@
 /**
- * One run with every fault in it, under load from several processes and clients: what is let through in all stays below the number that the
- * failure policy documents (docs/redis.md), and what Redis itself lets through never exceeds the max of a window instance (S4, S5).
+ * One run with every fault, under load from several processes and clients. The total that is accepted stays below the
+ * number that docs/redis.md documents for the failure policy, and Redis itself never accepts more than the max of a
+ * window instance (S4, S5).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -20,7 +21,7 @@ const CLIENTS_OF = [
 ];
 const STORES = 4;
 const ROUNDS = 2;
-/** Each restart is a loss of all data: the server of then knows nothing of what was counted before. */
+/** How often the server starts with empty counters: each restart loses all data. */
 const LIVES = 1 + ROUNDS;
 
 const start = loadProcesses();
@@ -59,7 +60,7 @@ it.concurrent.for([
   { policy: 'local', most: (LIVES + STORES) * MAX.long },
   { policy: 'refuse', most: LIVES * MAX.long },
 ] as const)(
-  'S17: with $policy at most $most are let through, whatever happens',
+  'S17: with $policy at most $most requests are accepted, whatever happens',
   async ({ policy, most }, { onTestFinished }) => {
     const reports = await run(policy, onTestFinished);
     const stores: StoreReport[] = reports.flatMap((report) => report.stores);
@@ -75,7 +76,7 @@ it.concurrent.for([
     let degraded = 0;
     for (const { perLocalInstance, outcomes, longestMs, stats } of stores) {
       for (const [instance, count] of perLocalInstance) expect(count, instance).toBeLessThanOrEqual(maxOf(instance));
-      // One hour's window of this process's own, for the whole run.
+      // This process has a single window instance of one hour for the whole run.
       expect(sum(perLocalInstance, 'long')).toBeLessThanOrEqual(MAX.long);
       degraded += sum(perLocalInstance, 'long');
       const refused = (outcomes.store_timeout ?? 0) + (outcomes.store_unavailable ?? 0);

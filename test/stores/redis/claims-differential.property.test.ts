@@ -18,7 +18,7 @@ let stores = 0;
 const onRedis = (clock: FakeClock): RedisClaimStore =>
   createRedisClaimStore(redis, { clock, prefix: `${prefix}-${stores++}`, deadlineMs: 10_000 });
 
-/** Two stores that are told the same, and must say the same. */
+/** Two stores that get the same commands, and must give the same replies. */
 function twins(one: ClaimStore, other: ClaimStore): ClaimStore {
   const both =
     <Command, Reply>(send: (store: ClaimStore, id: never, command: Command) => Reply | Promise<Reply>) =>
@@ -46,7 +46,7 @@ claimStoreSuite({ describe, it }, fc, {
 
 describe('races of up to four owners, in Redis', () => {
   it.each(['reject', 'reexecute', 'reconcile'] as const)(
-    'I10: %s: one definitive result, and everyone sees it',
+    'I10: %s: one definitive result, and every attempt gets it',
     async (onOrphan) => {
       let answers = 0;
       const property = fc.asyncProperty(race, fc.scheduler(), async ({ fates, lapses }, scheduler) => {
@@ -62,12 +62,12 @@ describe('races of up to four owners, in Redis', () => {
     120_000,
   );
 
-  it('field note 3: after all of that, no key is without an expiry', async () => {
+  it('I8: after all these commands, every key has an expiry', async () => {
     let [cursor, seen] = ['0', 0];
     do {
       const [next, keys] = await redis.scan(cursor, 'MATCH', `${prefix}-*`, 'COUNT', 1_000);
       cursor = next;
-      // -2: over since the scan.
+      // -2: it has expired since the scan.
       for (const key of keys) expect(await redis.pttl(key)).not.toBe(-1);
       seen += keys.length;
     } while (cursor !== '0');

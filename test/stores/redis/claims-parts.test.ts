@@ -18,7 +18,7 @@ const ID = { scope: 'app', key: 'k' };
 const common = { token: 'a', fingerprint: 'f', retentionMs: 1_000 };
 const begin = { ...common, leaseMs: 100, onOrphan: 'reject', dispatch: true } as const;
 
-/** A client whose every command is noted, and answered by `answer`. */
+/** A client that records its commands, and replies with the result of `answer`. */
 function fakeClient(answer: (command: string, args: readonly string[]) => unknown) {
   const sent: string[][] = [];
   const command =
@@ -46,7 +46,7 @@ describe('names', () => {
       .map((parts) => parts.join('')),
   );
 
-  it('I2: two pairs never have one name', () => {
+  it('I2: two different pairs never have the same name', () => {
     fc.assert(
       fc.property(text, text, text, text, (a, b, c, d) => {
         fc.pre(a !== c || b !== d);
@@ -57,7 +57,7 @@ describe('names', () => {
     );
   });
 
-  it("no claim has a limiter record's name, whatever the prefixes", () => {
+  it("no claim has the name of a limiter's record, whatever the prefixes", () => {
     fc.assert(
       fc.property(
         fc.constantFrom('p', 'p:claim', ''),
@@ -73,15 +73,15 @@ describe('names', () => {
     );
   });
 
-  it('all of a pair decides its slot', () => {
+  it('the slot depends on scope and key', () => {
     expect(claimKey('headgate', 'app_1', 'order-17')).toBe('headgate:claim:{app_1:order-17}');
-    // As CLUSTER KEYSLOT has it.
+    // The result of CLUSTER KEYSLOT.
     expect(slotOf('x{123456789}')).toBe(0x31c3);
   });
 });
 
 describe('texts', () => {
-  it('come back as they were, and no two are packed alike', () => {
+  it('do not change when they are packed and unpacked, and different texts are packed differently', () => {
     const text = fc.string({
       unit: fc.constantFrom('a', '=', '~', '"', '\\', '\ud800', '\udc00', '\ufffd', '😀', '\u0000'),
       maxLength: 5,
@@ -151,7 +151,7 @@ describe('replies', () => {
     ],
   ];
 
-  it.each(replies)('%s: what the script says is read, as text, numbers or bytes', (_, read, good) => {
+  it.each(replies)('%s: replies of the script are read as texts, numbers or bytes', (_, read, good) => {
     for (const reply of good) {
       const expected = read(reply);
       const asNumbers = reply.map((part) => (/^\d+$/.test(String(part)) ? Number(part) : part));
@@ -161,7 +161,7 @@ describe('replies', () => {
     }
   });
 
-  it.each(replies)('%s: anything else is refused, and its content is not shown', (_, read, good) => {
+  it.each(replies)('%s: any other reply is refused, and the error does not show it', (_, read, good) => {
     const bad = [
       null,
       undefined,
@@ -198,7 +198,7 @@ describe('replies', () => {
     for (const reply of flags) expect(() => read(reply)).toThrow(TypeError);
   });
 
-  it('a claim that cannot be told for sure is an error, never an execution: it names the key', async () => {
+  it('an invalid reply to begin is an error that names the key, never an execution', async () => {
     for (const reply of [null, 'claimed', ['1', 'claimed'], ['1', 'claimed', '1', '0', 'yes'], [1, 'ok']]) {
       const errors: unknown[] = [];
       const { client, sent } = fakeClient(() => Promise.resolve(reply));
@@ -213,7 +213,7 @@ describe('replies', () => {
 });
 
 describe('the script', () => {
-  it('is sent by source where the server does not know it, and after no other error', async () => {
+  it('is sent as source if the server does not have it, and after no other error', async () => {
     const unknown = fakeClient((name) =>
       name === 'evalshaBuffer'
         ? Promise.reject(new Error('NOSCRIPT No matching script.'))
@@ -230,7 +230,7 @@ describe('the script', () => {
     }
   });
 
-  it('I12: a server that never answers is an error within the deadline, for every command', async () => {
+  it('I12: every command throws within the deadline if the server never answers', async () => {
     const { client } = fakeClient(() => new Promise(() => {}));
     const store = createRedisClaimStore(client, { deadlineMs: 30 });
     const held = { ...common, leaseMs: 1, generation: 1 };
@@ -248,7 +248,7 @@ describe('the script', () => {
     expect(store.stats()).toMatchObject({ calls: 6, timeouts: 6, late: 0 });
   });
 
-  it('a client without a connection is an error at once, and nothing is sent', async () => {
+  it('a command throws at once if the client is not connected, and nothing is sent', async () => {
     const { client, sent } = fakeClient(() => Promise.resolve(['1', 'orphan']));
     const store = createRedisClaimStore({ ...client, status: 'reconnecting' } as RedisClient);
     expect(isHeadgateError(await failure(store.begin(ID, begin)), 'store_unavailable')).toBe(true);
@@ -257,36 +257,36 @@ describe('the script', () => {
 });
 
 describe("the server's time", () => {
-  const marks = (args: readonly string[] | undefined) => args?.at(-2);
+  const dispatches = (args: readonly string[] | undefined) => args?.at(-2);
   const deadlineOf = (args: readonly string[] | undefined) => args?.at(-1);
 
-  it('fused: no mark before the server has told its time, then with a deadline in that time', async () => {
+  it('begin only dispatches once the time of the server is known, and then has a deadline on that clock', async () => {
     const { client, sent } = fakeClient(() => Promise.resolve(['5000000', 'claimed', '1', '0', '0']));
     const store = createRedisClaimStore(client, { deadlineMs: 250 });
     await store.begin(ID, begin);
-    expect([marks(sent[0]), deadlineOf(sent[0])]).toEqual(['0', '']);
-    const heard = performance.now();
+    expect([dispatches(sent[0]), deadlineOf(sent[0])]).toEqual(['0', '']);
+    const sentAt = performance.now();
     await store.begin(ID, begin);
-    expect(marks(sent[1])).toBe('1');
-    // The report's time, what has gone by since, and the deadline, less two for rounding.
+    expect(dispatches(sent[1])).toBe('1');
+    // The reported time, plus the elapsed time, plus the deadline, minus 2 ms for rounding.
     expect(Number(deadlineOf(sent[1]))).toBeGreaterThanOrEqual(5_000_000 + 248 - 1);
-    expect(Number(deadlineOf(sent[1]))).toBeLessThanOrEqual(5_000_000 + 248 + performance.now() - heard + 1);
+    expect(Number(deadlineOf(sent[1]))).toBeLessThanOrEqual(5_000_000 + 248 + performance.now() - sentAt + 1);
     await store.begin(ID, { ...begin, dispatch: false });
-    expect([marks(sent[2]), deadlineOf(sent[2])]).toEqual(['0', '']);
+    expect([dispatches(sent[2]), deadlineOf(sent[2])]).toEqual(['0', '']);
   });
 
-  it('any reply tells the time, one that is late too', async () => {
+  it('every reply reports the time, even `late`', async () => {
     const { client, sent } = fakeClient((_, args) =>
       Promise.resolve(args.includes('inspect') ? ['5000000', 'absent'] : ['5000000', 'late']),
     );
     const store = createRedisClaimStore(client);
     await store.inspect(ID);
     expect(await store.begin(ID, begin)).toEqual({ kind: 'late' });
-    expect(marks(sent[1])).toBe('1');
+    expect(dispatches(sent[1])).toBe('1');
     expect(store.stats()).toMatchObject({ calls: 2, lateBegins: 1, late: 0, timeouts: 0, breaker: 'closed' });
   });
 
-  it('a report counts for a minute, and no longer', () => {
+  it('a reported time is used for one minute', () => {
     const time = new ServerTime();
     expect(time.deadline('a', 0, 250)).toBeUndefined();
     time.report('a', 1_000_000, 500);
@@ -295,7 +295,7 @@ describe("the server's time", () => {
     expect(time.deadline('a', 60_501, 250)).toBeUndefined();
   });
 
-  it('S15: clocks of two servers are never compared, and reports do not pile up', () => {
+  it('S15: each server has its own report, and reports do not pile up', () => {
     const time = new ServerTime();
     time.report('a', 1, 0);
     time.report('b', 1_000_000, 0);
@@ -308,7 +308,7 @@ describe("the server's time", () => {
     expect(time.deadline('a', 0, 2)).toBeUndefined();
   });
 
-  it("the key's server is the one that the client's own table says", () => {
+  it("the server of a key is taken from the client's table of slots", () => {
     const slot = slotOf('p:{k}');
     const slots = Array.from({ length: 16_384 }, (_, i) => i);
     expect(serverOf({}, 'p:{k}')).toBe('');
@@ -327,11 +327,11 @@ describe('options', () => {
     [{ deadlineMs: 0 }, 'deadlineMs'],
     [{ deadlineMs: 1.5 }, 'deadlineMs'],
     [{ deadline: 1 } as never, 'deadline'],
-  ])('%j is refused by name', (options, name) => {
+  ])('%j is refused; the error names the option', (options, name) => {
     expect(() => createRedisClaimStore(fakeClient(() => undefined).client, options)).toThrow(name);
   });
 
-  it('a client of neither kind is refused', () => {
+  it('a client of another library is refused', () => {
     expect(() => createRedisClaimStore({} as RedisClient)).toThrow('client');
   });
 });

@@ -55,7 +55,7 @@ const failure = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 describe.each(['ioredis by default', 'node-redis by default'])("on the server's own clock, %s", (name) => {
-  it('I5, I9: a lease runs, and is over when it is over', async () => {
+  it('I5, I9: a lease expires when its time is over, not before', async () => {
     const { store } = await connect(name);
     expect(await store.begin(ID, { ...begin, leaseMs: 200 })).toMatchObject({ kind: 'claimed', generation: 1 });
     const other = { ...begin, token: 'b' };
@@ -66,7 +66,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     expect(await store.dispatch(ID, { ...held, token: 'b', generation: 2 })).toEqual({ kind: 'ok' });
   });
 
-  it('I8: every record has an expiry, renewed with each command, and none outlives its retention', async () => {
+  it('I8: every record has an expiry, which each command renews, and expires after its retention', async () => {
     const { store, key } = await connect(name);
     const ttl = async (): Promise<number> => admin.pttl(key);
     const isAbout = async (ms: number): Promise<void> => {
@@ -88,7 +88,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     expect(await admin.exists(key)).toBe(0);
   });
 
-  it('one command a step: two for a first call that is fused, three where dispatch stands apart, one for a replay', async () => {
+  it('one command per step: two for a first call that dispatches with the claim, else three; one for a replay', async () => {
     const { store } = await connect(name);
     await store.inspect(ID);
     await admin.config('RESETSTAT');
@@ -110,15 +110,19 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     expect(await calls()).toBe(6);
   });
 
-  it('P6: a fused begin that lands past its deadline does nothing; one that is not fused costs a lease', async () => {
+  it('P6: a late begin with dispatch does nothing; a late begin without it claims the key for one lease', async () => {
     const { store, key, errors } = await connect(name, { deadlineMs: 150 });
-    await until(async () => (await failure(store.inspect(ID))) === undefined, 'the time is told', 5_000);
+    await until(
+      async () => (await failure(store.inspect(ID))) === undefined,
+      'the store knows the time of the server',
+      5_000,
+    );
     const { late } = store.stats();
     await admin.client('PAUSE', 2_000, 'ALL');
     expect(isHeadgateError(await failure(store.begin(ID, { ...begin, dispatch: true })), 'store_timeout')).toBe(true);
     const plain = { scope: 'app', key: 'plain' };
     expect(isHeadgateError(await failure(store.begin(plain, begin)), 'store_timeout')).toBe(true);
-    await until(() => store.stats().late === late + 2, 'both have landed', 10_000);
+    await until(() => store.stats().late === late + 2, 'both have been executed', 10_000);
     expect(store.stats().lateBegins).toBe(1);
     expect(errors.length).toBeGreaterThanOrEqual(2);
     expect(await admin.exists(key)).toBe(0);
@@ -129,7 +133,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
   const foreign: readonly [string, Spoil][] = [
     ['of another type', (key) => admin.rpush(key, 'x')],
     ['that is a string', (key) => admin.set(key, 'in_progress')],
-    ['that is a hash of somebody else', (key) => admin.hset(key, 'name', 'value')],
+    ['that is a hash with other fields', (key) => admin.hset(key, 'name', 'value')],
   ];
   const spoilt: readonly [string, Spoil][] = [
     ...[
@@ -158,13 +162,13 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
       'value',
     ].map((field): [string, Spoil] => [`without ${field}`, (key) => admin.hdel(key, field)]),
     ['that is completed without a status', (key) => admin.hset(key, 'state', 'completed')],
-    ['with a text of somebody else', (key) => admin.hset(key, 'state', 'completed', 'status', 'x')],
+    ['with a text that is not packed', (key) => admin.hset(key, 'state', 'completed', 'status', 'x')],
   ];
 
   it.each([
     ...foreign.map(([what, spoil]) => ({ what, spoil, isOurs: false })),
     ...spoilt.map(([what, spoil]) => ({ what, spoil, isOurs: true })),
-  ])('a record $what is named, runs nothing, and fails alone', async ({ spoil, isOurs }) => {
+  ])('a record $what: the error names it, nothing is executed, and other records work', async ({ spoil, isOurs }) => {
     const { store, key, errors } = await connect(name);
     if (isOurs) await store.begin(ID, begin);
     await spoil(key);
@@ -183,7 +187,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     expect(store.stats().breaker).toBe('closed');
   });
 
-  it('SCRIPT FLUSH under load: one claim, one outcome', async () => {
+  it('SCRIPT FLUSH under load: only one attempt gets the claim', async () => {
     const { store } = await connect(name);
     const replies = await Promise.all(
       Array.from({ length: 100 }, async (_, i) => {
@@ -195,7 +199,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     expect(store.stats()).toMatchObject({ calls: 100, timeouts: 0, breaker: 'closed' });
   });
 
-  it('I12: maxmemory reached: nothing is claimed, and nothing is half written', async () => {
+  it('I12: maxmemory reached: nothing is claimed, and nothing is partly written', async () => {
     const { store, key } = await connect(name);
     await admin.config('SET', 'maxmemory', '1');
     try {
@@ -225,7 +229,7 @@ describe('on a cluster', () => {
     ];
   }
 
-  it('keys spread over the masters as the server itself says', async () => {
+  it('slots of keys are the same as those that the server computes', async () => {
     const node = new Redis({ port: clusterPorts[0] as number });
     onTestFinished(() => node.disconnect());
     for (const name of [
@@ -237,7 +241,7 @@ describe('on a cluster', () => {
     }
   });
 
-  it('S15: each master tells its own time: after one reply of each, every begin is fused', async () => {
+  it('S15: each master has its own time: after one reply of each, every begin dispatches', async () => {
     for (const [name, client] of await clients()) {
       const store = createRedisClaimStore(client, { prefix: `cluster-${name}-${process.pid}`, deadlineMs: 10_000 });
       const dispatched: boolean[] = [];

@@ -1,4 +1,4 @@
-/** Clients as their users may have configured them for the rest of their program: the store decides alike. */
+/** Clients with options that users may have set for the rest of their program. The store decides the same. */
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';

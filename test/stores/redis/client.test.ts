@@ -1,4 +1,4 @@
-/** The few commands of the store in one shape for every client, which are told apart by a method that they have. */
+/** The commands of the stores, in one form for every client. The client is detected by its methods. */
 import { describe, expect, it } from 'vitest';
 import { isHeadgateError } from '../../../src/core/errors.ts';
 import { type Commands, commandsOf, type RedisClient } from '../../../src/stores/redis/client.ts';
@@ -7,13 +7,13 @@ import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 type Call = readonly unknown[];
 type Page = readonly [cursor: string | number, keys: readonly string[]];
 
-/** Pages of a SCAN, one a call, whatever the cursor. */
+/** Pages of a SCAN, one per call, whatever the cursor. */
 const pager = (pages: readonly Page[]): (() => Page) => {
   const left = [...pages];
-  return () => left.shift() ?? ['0', ['asked too often']];
+  return () => left.shift() ?? ['0', ['called too often']];
 };
 
-/** Methods that note how they are called. */
+/** Methods that record their calls. */
 const recorder =
   (calls: Call[]) =>
   (name: string, answer: (...args: unknown[]) => unknown) =>
@@ -61,7 +61,7 @@ async function scanned(client: unknown, pattern = 'p*'): Promise<string[]> {
 }
 
 describe('a client', () => {
-  it('is told by what it can do, whatever its class is called', async () => {
+  it('is detected by its methods, whatever the name of its class', async () => {
     class x {}
     const calls: Call[] = [];
     await of(Object.assign(new x(), fakeIoredis(calls))).evalsha('sha', ['k'], ['a', 'b']);
@@ -72,7 +72,7 @@ describe('a client', () => {
     ]);
   });
 
-  it('has its methods from its class as well as of its own', async () => {
+  it('can have its methods itself or from its class', async () => {
     class Client {
       evalshaBuffer(): void {}
       evalBuffer(...args: unknown[]): Promise<unknown> {
@@ -86,10 +86,10 @@ describe('a client', () => {
     ['nothing', undefined],
     ['null', null],
     ['a URL', 'redis://127.0.0.1'],
-    ['an object that has only the name', new (class Redis {})()],
-    ['one of another library', { get: () => {}, set: () => {} }],
-    ['a property that is no method', { evalshaBuffer: true, evalSha: 'yes' }],
-  ])('that is %s is refused when the store is made, by name', (_what, client) => {
+    ['an object whose class only has the name', new (class Redis {})()],
+    ['a client of another library', { get: () => {}, set: () => {} }],
+    ['an object whose properties are not methods', { evalshaBuffer: true, evalSha: 'yes' }],
+  ])('that is %s is refused when the store is created; the error names the option', (_what, client) => {
     expect(commandsOf(client as unknown as RedisClient)).toBeUndefined();
     let error: unknown;
     try {
@@ -104,14 +104,14 @@ describe('a client', () => {
   it.each([
     ['ioredis', fakeIoredis],
     ['node-redis', fakeNodeRedis],
-  ])('is sent nothing when the store is made: %s', (_name, fake) => {
+  ])('gets no command when the store is created: %s', (_name, fake) => {
     const calls: Call[] = [];
     createRedisStore(fake(calls) as unknown as RedisClient);
     expect(calls).toEqual([]);
   });
 });
 
-describe('a command would be sent now', () => {
+describe('isReady', () => {
   it.each([
     ['ready', true],
     ['wait', true],
@@ -121,20 +121,20 @@ describe('a command would be sent now', () => {
     ['close', false],
     ['end', false],
     [undefined, true],
-  ])('ioredis says %s: %s', (status, ready) => {
+  ])('status %s of ioredis: %s', (status, ready) => {
     expect(of({ ...fakeIoredis(), status }).isReady()).toBe(ready);
   });
 
   it.each([
     [true, true],
     [false, false],
-    // A cluster of node-redis does not say.
+    // A cluster of node-redis does not have the property.
     [undefined, true],
-  ])('node-redis says %s: %s', (isReady, ready) => {
+  ])('isReady %s of node-redis: %s', (isReady, ready) => {
     expect(of({ ...fakeNodeRedis(), isReady }).isReady()).toBe(ready);
   });
 
-  it('as it stands at that moment, not as it stood when the store was made', () => {
+  it('is the state at that moment, not the state when the store was created', () => {
     const client: Record<string, unknown> = { ...fakeIoredis(), status: 'ready' };
     const commands = of(client);
     client.status = 'reconnecting';
@@ -142,11 +142,11 @@ describe('a command would be sent now', () => {
   });
 });
 
-describe('keys are sought', () => {
+describe('scan', () => {
   it.each([
     ['ioredis', fakeIoredis, ['scan', '7', 'MATCH', 'p*', 'COUNT', '1000']],
     ['node-redis', fakeNodeRedis, ['scan', '7', { MATCH: 'p*', COUNT: 1_000 }]],
-  ])('page by page until the cursor is 0 again, empty pages included: %s', async (_name, fake, second) => {
+  ])('reads page by page until the cursor is 0 again, even after an empty page: %s', async (_name, fake, second) => {
     const calls: Call[] = [];
     const pages: Page[] = [
       ['7', ['a']],
@@ -156,11 +156,11 @@ describe('keys are sought', () => {
     expect(await scanned(fake(calls, pages))).toEqual(['a', 'b']);
     expect(calls).toHaveLength(3);
     expect(calls[1]).toEqual(second);
-    // A cursor is a number of 64 bits: as a number of JavaScript it would be another one.
+    // A cursor has 64 bits. As a JavaScript number it would be another one.
     expect(calls[2]?.[1]).toBe('9007199254740993');
   });
 
-  it('with a cursor that node-redis gives as a number', async () => {
+  it('accepts a cursor that node-redis returns as a number', async () => {
     const pages: Page[] = [
       [7, ['a']],
       [0, ['b']],
@@ -168,7 +168,7 @@ describe('keys are sought', () => {
     expect(await scanned(fakeNodeRedis([], pages))).toEqual(['a', 'b']);
   });
 
-  it('on every master of a cluster, and on no replica: ioredis', async () => {
+  it('reads every master of a cluster, and no replica: ioredis', async () => {
     const asked: unknown[] = [];
     const masters = [
       fakeIoredis(
@@ -184,15 +184,15 @@ describe('keys are sought', () => {
       asked.push(role);
       return masters;
     };
-    const cluster = { ...fakeIoredis([], [['0', ['of one node only']]]), nodes };
+    const cluster = { ...fakeIoredis([], [['0', ['of only one node']]]), nodes };
     expect(await scanned(cluster)).toEqual(['a', 'b', 'c']);
     expect(asked).toEqual(['master']);
   });
 
   it.each([
-    ['at once', (client: unknown) => client],
-    ['by a promise', (client: unknown) => Promise.resolve(client)],
-  ])('on every master of a cluster that gives its clients %s: node-redis', async (_how, give) => {
+    ['directly', (client: unknown) => client],
+    ['in a promise', (client: unknown) => Promise.resolve(client)],
+  ])('reads every master of a cluster that returns its clients %s: node-redis', async (_how, give) => {
     const masters = [{ id: 0 }, { id: 1 }];
     const ofNode = [
       fakeNodeRedis(
@@ -209,14 +209,14 @@ describe('keys are sought', () => {
     expect(await scanned(client)).toEqual(['a', 'b', 'c']);
   });
 
-  it('and a master that fails is an error, not a page less', async () => {
+  it('throws if a master fails, instead of leaving out its keys', async () => {
     const broken = { ...fakeIoredis(), scan: () => Promise.reject(new Error('CLUSTERDOWN')) };
     const cluster = { ...fakeIoredis(), nodes: () => [fakeIoredis([], [['0', ['a']]]), broken] };
     await expect(scanned(cluster)).rejects.toThrow('CLUSTERDOWN');
   });
 });
 
-it('a cluster is told from a server, since its scripts may touch one slot only', () => {
+it('a cluster is detected, because its scripts can only touch one slot', () => {
   expect(of(fakeIoredis()).isCluster).toBe(false);
   expect(of({ ...fakeIoredis(), nodes: () => [] }).isCluster).toBe(true);
   expect(of(fakeNodeRedis()).isCluster).toBe(false);

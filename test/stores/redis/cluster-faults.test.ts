@@ -1,4 +1,7 @@
-/** Servers of a cluster that change their parts under load: bounded answers, and recovery by itself (S17). */
+/**
+ * Servers of a cluster that change roles under load: every check is answered in time, and the stores recover by
+ * themselves (S17).
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
@@ -27,7 +30,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Waits until, seen from a master that is not touched, another server has the slot. */
+/** Waits until a master that is not affected says that this server has the slot. */
 async function becomesOwner(port: number): Promise<void> {
   const witness = cluster.ports[1] as number;
   await until(async () => (await cluster.ownerOf(place.slot, witness)) === port, `${port} owns the slot`);
@@ -36,7 +39,7 @@ async function becomesOwner(port: number): Promise<void> {
 const [first, , , replica] = [0, 1, 2, 3] as const;
 const FAULTS = [
   {
-    // Master and replica agree on a moment: nothing that was counted is lost.
+    // Master and replica agree on the moment of the change, so no count is lost.
     name: 'a replica promoted (CLUSTER FAILOVER)',
     lives: 1,
     async happen() {
@@ -46,11 +49,11 @@ const FAULTS = [
     },
   },
   {
-    // What the dead one had not passed on yet is lost, so that the new one may let as many through once more.
+    // Counts that the dead master had not replicated yet are lost, so the new one can accept as many again.
     name: 'a master killed (SIGKILL) and its replica elected',
     lives: 2,
     async happen() {
-      // The replica of before is the master now, and the other way round.
+      // The first fault has exchanged the roles of master and replica.
       await (cluster.replicas[0] as RedisCluster['replicas'][number]).kill();
       await becomesOwner(cluster.ports[first] as number);
     },
@@ -58,7 +61,7 @@ const FAULTS = [
 ];
 
 describe.each(FAULTS)('$name', ({ name, lives, happen }) => {
-  /** One store a client, all of them asking for the same account while it happens. */
+  /** One store per client. All of them check the same account during the fault. */
   let loads: Load[];
   const of = (client: string): Caller => (loads[NAMES.indexOf(client)] as Load).caller;
 
@@ -71,7 +74,7 @@ describe.each(FAULTS)('$name', ({ name, lives, happen }) => {
           denyCacheMaxMs: 0,
         });
         const caller = new Caller(store, plan, place.account);
-        // A cluster's client connects to a server with its first command for it.
+        // A client of a cluster connects to a server when it sends the first command to it.
         await until(async () => HEALTHY.includes(await caller.check('warm')), `${name}: decides`);
         caller.longestMs = 0;
         return startLoad(caller, { inFlight: 2, pauseMs: 10 });
@@ -84,17 +87,17 @@ describe.each(FAULTS)('$name', ({ name, lives, happen }) => {
   it.each(NAMES)('%s: decides again by itself', async (client) => {
     const { outcomes } = of(client);
     await until(() => outcomes.slice(-5).every((outcome) => HEALTHY.includes(outcome)), 'decides again', 15_000);
-    await until(() => of(client).store.stats().breaker === 'closed', 'takes Redis for there');
+    await until(() => of(client).store.stats().breaker === 'closed', 'the circuit breaker is closed');
   });
 
-  it.each(NAMES)('%s: every answer in time, and none an error under `local`', (client) => {
+  it.each(NAMES)('%s: every check is answered in time, and with `local` none throws', (client) => {
     const caller = of(client);
     expect(caller.longestMs).toBeLessThan(DEADLINE_MS + SLACK_MS);
     expect(caller.count('store_timeout', 'store_unavailable')).toBe(0);
     expect(caller.count('degraded-accepted')).toBeLessThanOrEqual(MAX);
   });
 
-  it(`S4: Redis lets at most ${lives} × ${MAX} through, and each process ${MAX} more`, async () => {
+  it(`S4: Redis accepts at most ${lives} × ${MAX}, and each process ${MAX} more`, async () => {
     const exhausted = (): boolean =>
       loads.every(({ caller }) => caller.outcomes.slice(-5).every((o) => o === 'rejected'));
     await until(exhausted, 'the window is full');

@@ -8,7 +8,7 @@ import { createArbitraries } from '../../../src/testing/arbitraries.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
-// A server of its own, since its commands are counted while other files use theirs.
+// A separate server, because its commands are counted while other test files use theirs.
 let server: RedisServer;
 let client: Redis;
 beforeAll(async () => {
@@ -27,7 +27,7 @@ const PAIRS = [
   ['b', 'r'],
 ] as const;
 
-/** Checks of one turn: which pair, which plan, what cost. */
+/** Requests of one turn: index of the pair, index of the plan, and cost. */
 const checks = fc.array(fc.record({ pair: fc.nat(2), plan: fc.nat(30), cost: fc.integer({ min: 1, max: 2 }) }), {
   minLength: 1,
   maxLength: 40,
@@ -47,8 +47,8 @@ async function scriptsRun(): Promise<number> {
   return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
 }
 
-describe('checks of one turn of the event loop', () => {
-  it('are decided as one by one in memory, whatever their pairs, plans and costs', async () => {
+describe('requests of one turn of the event loop', () => {
+  it('get the same decisions as one by one in memory, whatever their pairs, plans and costs', async () => {
     const property = fc.asyncProperty(turns, async ({ plans, turns }) => {
       const clock = createFakeClock(1_000_000_000_000);
       const memory = createMemoryStore({ clock });
@@ -70,7 +70,7 @@ describe('checks of one turn of the event loop', () => {
     await fc.assert(property, { numRuns: 300 });
   }, 60_000);
 
-  it('of one plan and cost make one call, whatever their pairs, unless their order forbids it', async () => {
+  it('with the same plan and cost are sent in one call, whatever their pairs, unless that would change their order', async () => {
     const own = new Redis({ port: server.port, host: '127.0.0.1' });
     try {
       await own.ping();
@@ -88,7 +88,7 @@ describe('checks of one turn of the event loop', () => {
         ...ask(10, 'a', one, 1),
         ...ask(3, 'a', one, 2),
         ...ask(3, 'a', two, 2),
-        // Not with the first ones: other checks of this pair came between.
+        // Cannot join the first ones, because other requests of this pair came in between.
         ...ask(1, 'a', one, 1),
       ]);
       expect(store.stats()).toMatchObject({ calls: callsBefore + 4, coalesced: 87 - 4, degraded: 0 });
@@ -98,7 +98,7 @@ describe('checks of one turn of the event loop', () => {
     }
   });
 
-  it('cost one round trip, however many windows the plan has (S20)', async () => {
+  it('S20: cost one round trip, however many windows the plan has', async () => {
     const store = createRedisStore(client, { prefix: newPrefix(), deadlineMs: 10_000 });
     const durations = [1_000, 60_000, 3_600_000, 86_400_000];
     const limit = durations.map((durationMs) => ({ max: 10, durationMs }));
@@ -115,6 +115,6 @@ function comparable({
   shown,
   trace,
 }: Awaited<ReturnType<ReturnType<typeof createRedisStore>['consume']>>): object {
-  // A decision of an empty plan was not the store's: it has no time of it.
+  // A decision for an empty plan is not made by Redis, so it does not have the server's time.
   return { accepted, degraded, shown, trace, decidedAt: trace.length === 0 ? 0 : decidedAt };
 }

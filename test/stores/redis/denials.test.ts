@@ -22,7 +22,7 @@ const planOf = (...windows: string[]): Plan => createPlan([], parseLimit(windows
 const consume = (store: RedisStore, plan: Plan, cost = 1): Promise<Decision> | Decision =>
   store.consume('acc', 'route', plan, cost);
 
-/** A store whose only request has been spent, and which has been told so. */
+/** Uses up the only request of a plan, and checks that the store repeats the rejection without asking Redis. */
 async function denied(store: RedisStore, plan: Plan): Promise<{ spent: Decision }> {
   const spent = await consume(store, plan);
   expect(spent.accepted).toBe(true);
@@ -33,8 +33,8 @@ async function denied(store: RedisStore, plan: Plan): Promise<{ spent: Decision 
   return { spent };
 }
 
-describe('certain rejections', () => {
-  it('S20: stay here, with no call made', async () => {
+describe('cached rejections', () => {
+  it('S20: are repeated without a call', async () => {
     const store = newStore();
     const plan = planOf('1/1h');
     await denied(store, plan);
@@ -43,7 +43,7 @@ describe('certain rejections', () => {
     expect(store.stats()).toMatchObject({ calls, localRejections: 101, degraded: 0 });
   });
 
-  it('S7: show a reset that falls, and let the request through when it is over', async () => {
+  it('S7: show a reset that gets shorter, and a request is accepted when it is over', async () => {
     const store = newStore();
     const plan = planOf('1/600ms');
     await denied(store, plan);
@@ -56,7 +56,7 @@ describe('certain rejections', () => {
     expect((await consume(store, plan)).accepted).toBe(true);
   });
 
-  it('S7: wait as long as they say and the window is over, also behind a slow wire', async () => {
+  it('S7: show a reset that is never too short, even on a slow connection', async () => {
     const proxy = await startTcpProxy(port);
     const slow = new Redis({ port: proxy.port, host: '127.0.0.1' });
     try {
@@ -77,7 +77,7 @@ describe('certain rejections', () => {
     }
   });
 
-  it('S9: max 0 shows its whole duration, however often it is asked', async () => {
+  it('S9: with max 0 always show the whole duration as the reset', async () => {
     const store = newStore();
     const plan = planOf('0/1h');
     for (let i = 0; i < 3; i++) {
@@ -87,7 +87,7 @@ describe('certain rejections', () => {
     expect(store.stats().localRejections).toBe(2);
   });
 
-  it('S11: a window with something left is asked again, since a lower cost may fit', async () => {
+  it('S11: are not cached if the window has room left, because a lower cost could fit', async () => {
     const store = newStore();
     const plan = planOf('3/1h');
     await consume(store, plan, 2);
@@ -96,13 +96,13 @@ describe('certain rejections', () => {
     expect(store.stats().localRejections).toBe(0);
   });
 
-  it('S10: are dropped by another plan at once', async () => {
+  it('S10: do not apply to another plan', async () => {
     const store = newStore();
     await denied(store, planOf('1/1h'));
     expect((await consume(store, planOf('2/1h'))).accepted).toBe(true);
   });
 
-  it('S13: are dropped by a refund at once', async () => {
+  it('S13: are forgotten at a refund', async () => {
     const store = newStore();
     const plan = planOf('1/1h');
     const { spent } = await denied(store, plan);
@@ -111,7 +111,7 @@ describe('certain rejections', () => {
   });
 
   it.each([{ account: 'acc', route: 'route' }, { account: 'acc' }, { route: 'route' }, {}])(
-    'S14: are dropped by a reset of %o at once',
+    'S14: are forgotten at a reset of %o',
     async (target) => {
       const store = newStore();
       const plan = planOf('1/1h');
@@ -122,13 +122,13 @@ describe('certain rejections', () => {
   );
 
   it.each(['refund', 'reset'] as const)(
-    'S13, S14: an answer that was on its way during a %s is not kept',
+    'S13, S14: are not cached if their reply was on its way during a %s',
     async (how) => {
       const store = newStore();
       const plan = planOf('1/1h');
       const spent = await consume(store, plan);
       const onItsWay = consume(store, plan);
-      // The check has been written; what follows is written behind it.
+      // The check was sent. What follows is sent after it.
       await new Promise((resolve) => setImmediate(resolve));
       const dropped = how === 'refund' ? store.refund(spent) : store.reset({ account: 'acc', route: 'route' });
       expect((await onItsWay).accepted).toBe(false);
@@ -137,7 +137,7 @@ describe('certain rejections', () => {
     },
   );
 
-  it("S20: notice another process's reset after at most denyCacheMaxMs", async () => {
+  it('S20: notice a reset by another process after at most denyCacheMaxMs', async () => {
     const prefix = newPrefix();
     const store = newStore(prefix, 150);
     const plan = planOf('1/1h');
@@ -147,7 +147,7 @@ describe('certain rejections', () => {
     expect((await consume(store, plan)).accepted).toBe(true);
   });
 
-  it('are bounded: 100,000 denied keys hold no more than maxKeys, and each costs little', () => {
+  it('are bounded: of 100,000 rejections only maxKeys are cached, and each costs little time', () => {
     const denials = new Denials({ maxMs: 60_000, maxKeys: 10_000 });
     const plan = planOf('1/1h');
     const counters = [1_000, 1];
@@ -156,9 +156,9 @@ describe('certain rejections', () => {
       const decision = new Decision(`a${i}`, 'r', plan, 1, 1_000, 0, counters);
       denials.remember(`a${i}`, decision, 0, Float64Array.from(counters), 0, 0);
     }
-    let held = 0;
-    for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 10) !== undefined) held++;
-    expect(held).toBe(10_000);
+    let cached = 0;
+    for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 10) !== undefined) cached++;
+    expect(cached).toBe(10_000);
     expect(performance.now() - started).toBeLessThan(3_000);
     for (let i = 0; i < 100_000; i++) expect(denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 60_000)).toBeUndefined();
   });

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dirname(worker), { recursive: true, force: true }));
 
-/** What one child process saw. It is an error when it does not end by itself. */
+/** Runs one child process and returns its report. It must end by itself. */
 async function work(order: WorkerOrder): Promise<WorkerReport> {
   const { stdout, stderr } = await run(process.execPath, [worker, JSON.stringify(order)], { timeout: 20_000 });
   expect(stderr).toBe('');
@@ -33,20 +33,23 @@ describe('one key, many processes', () => {
   it.each([
     ['a single server', false, [port]],
     ['a cluster', true, clusterPorts],
-  ])('S4, S5: 8 processes with 64 checks in flight each share exactly 1,000, on %s', async (_on, cluster, ports) => {
-    const prefix = `exact-${process.pid}-${cluster}`;
-    const order = { ports, cluster, prefix, limit: `${LIMIT}/1h`, checks: CHECKS, inFlight: IN_FLIGHT };
-    const reports = await Promise.all(Array.from({ length: PROCESSES }, () => work(order)));
-    expect(sum(reports, 'accepted')).toBe(LIMIT);
-    expect(sum(reports, 'rejected')).toBe(PROCESSES * CHECKS - LIMIT);
-    expect(sum(reports, 'degraded')).toBe(0);
-  });
+  ])(
+    'S4, S5: 8 processes with 64 concurrent checks each share exactly 1,000 requests, on %s',
+    async (_on, cluster, ports) => {
+      const prefix = `exact-${process.pid}-${cluster}`;
+      const order = { ports, cluster, prefix, limit: `${LIMIT}/1h`, checks: CHECKS, inFlight: IN_FLIGHT };
+      const reports = await Promise.all(Array.from({ length: PROCESSES }, () => work(order)));
+      expect(sum(reports, 'accepted')).toBe(LIMIT);
+      expect(sum(reports, 'rejected')).toBe(PROCESSES * CHECKS - LIMIT);
+      expect(sum(reports, 'degraded')).toBe(0);
+    },
+  );
 
   it('a process that has used the store and disconnected its client ends by itself, with no unhandled rejection', async () => {
     const order = { ports: [port], cluster: false, limit: '5/1h', checks: 10, inFlight: 10 };
     const before = performance.now();
     expect(await work({ ...order, prefix: `exit-${process.pid}` })).toMatchObject({ accepted: 5, unhandled: 0 });
-    // The deadline of its calls is 10 s: a timer left behind would show.
+    // The deadline of its calls is 10 s, so a timer that is left would be noticed.
     expect(performance.now() - before).toBeLessThan(5_000);
   });
 });

@@ -25,7 +25,7 @@ afterAll(async () => {
 let stores = 0;
 const newPrefix = (): string => `fault-${stores++}`;
 
-/** A store with a client of its own, and what its `onError` heard. */
+/** A store with its own client, and the errors that were passed to `onError`. */
 async function connect(
   name: string,
   options: RedisStoreOptions = {},
@@ -41,8 +41,8 @@ async function connect(
 const consume = async (store: RedisStore, account = 'acc'): Promise<Decision> =>
   store.consume(account, 'route', plan, 1);
 
-describe.each(Object.keys(CLIENTS))('a server that answers with errors, %s', (name) => {
-  it('SCRIPT FLUSH under load: nothing is counted twice, nothing is degraded', async () => {
+describe.each(Object.keys(CLIENTS))('a server that replies with errors, %s', (name) => {
+  it('SCRIPT FLUSH under load: no request is counted twice, and no decision is degraded', async () => {
     const { store } = await connect(name, { prefix: newPrefix(), deadlineMs: 5_000 });
     let accepted = 0;
     let left = 400;
@@ -64,7 +64,7 @@ describe.each(Object.keys(CLIENTS))('a server that answers with errors, %s', (na
     ['with garbage in it', (key: string) => admin.set(key, 'garbage')],
     ['with garbage of a fitting length', (key: string) => admin.set(key, 'g'.repeat(50))],
     ['with garbage that names a limit', (key: string) => admin.set(key, 'r'.repeat(50))],
-  ])('a record %s is named and degrades alone', async (_what, spoil) => {
+  ])('a record %s: the error names it, and only its decisions are degraded', async (_what, spoil) => {
     const prefix = newPrefix();
     const { store, errors } = await connect(name, { prefix });
     const key = `${prefix}:{bad}:r:route`;
@@ -80,7 +80,7 @@ describe.each(Object.keys(CLIENTS))('a server that answers with errors, %s', (na
     expect(await consume(store, 'bad')).toMatchObject({ degraded: false, accepted: true });
   });
 
-  it('maxmemory reached: degraded while it lasts, the old counts after', async () => {
+  it('maxmemory reached: decisions are degraded meanwhile, then the old counts apply', async () => {
     const { store, errors } = await connect(name, { prefix: newPrefix() });
     for (let i = 0; i < 3; i++) await consume(store);
     await admin.config('SET', 'maxmemory', '1');
@@ -94,7 +94,7 @@ describe.each(Object.keys(CLIENTS))('a server that answers with errors, %s', (na
     expect((await store.peek('acc', 'route', plan))[0]?.remaining).toBe(MAX - 4);
   });
 
-  it('a read-only replica: degraded until it is a master again', async () => {
+  it('a read-only replica: decisions are degraded until it is a master again', async () => {
     const { store, errors } = await connect(name, { prefix: newPrefix() });
     await consume(store);
     await admin.call('REPLICAOF', '127.0.0.1', '1');
@@ -107,7 +107,7 @@ describe.each(Object.keys(CLIENTS))('a server that answers with errors, %s', (na
     await until(async () => !(await consume(store)).degraded, 'decides again', 5_000);
   });
 
-  it('a connection cut in mid-reply: answered in time, never counted in excess of what was sent', async () => {
+  it('a connection cut in the middle of a reply: the check is answered in time, and no request is counted more often than it was sent', async () => {
     const proxy = await startTcpProxy(server.port);
     onTestFinished(() => proxy.close());
     const { store } = await connect(name, { prefix: newPrefix(), deadlineMs: 200 }, proxy.port);
@@ -119,7 +119,7 @@ describe.each(Object.keys(CLIENTS))('a server that answers with errors, %s', (na
     expect(cut.accepted).toBe(true);
     await until(async () => !(await consume(store)).degraded, 'decides again', 5_000);
     const used = MAX - ((await store.peek('acc', 'route', plan))[0]?.remaining as number);
-    // The one before, the cut one (twice where the client sends it again), and the one after.
+    // The request before, the cut one (twice if the client sends it again), and the one after.
     expect(used).toBeGreaterThanOrEqual(3);
     expect(used).toBeLessThanOrEqual(name.includes('by default') ? 4 : 3);
   });

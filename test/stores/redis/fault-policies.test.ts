@@ -1,6 +1,7 @@
 /**
- * What `admit` and `refuse` make of a server that answers with errors: in time, named for what it is, and over when the server is well again
- * (S17). `local` has fault-answers.test.ts; servers that do not answer at all have faults.test.ts.
+ * `admit` and `refuse` with a server that replies with errors: every check is answered in time, the error has the
+ * cause, and the store recovers with the server (S17). For `local` see fault-answers.test.ts, for servers that do not
+ * reply see faults.test.ts.
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -22,7 +23,7 @@ const plan = createPlan([], parseLimit([`${MAX}/1h`]));
 
 let server: RedisServer;
 let admin: Redis;
-/** In the order of their names, each with a wire of its own. */
+/** One proxy per client, in the order of NAMES. */
 let proxies: TcpProxy[];
 let clients: ConnectedClient[];
 beforeAll(async () => {
@@ -41,12 +42,13 @@ afterAll(async () => {
 
 interface Fault {
   readonly name: string;
-  /** @param key the record that is asked for */
+  /** @param key the record that the checks need */
   begin(key: string): unknown;
   end(key: string): unknown;
-  /** Checks that it spoils: all while it lasts, or one alone. */
-  readonly spoils: number;
-  readonly says: RegExp;
+  /** Least number of checks that fail. */
+  readonly failures: number;
+  /** Matches the message of an error. */
+  readonly message: RegExp;
 }
 
 const FAULTS: readonly Fault[] = [
@@ -54,29 +56,29 @@ const FAULTS: readonly Fault[] = [
     name: 'maxmemory reached (OOM)',
     begin: () => admin.config('SET', 'maxmemory', '1'),
     end: () => admin.config('SET', 'maxmemory', '0'),
-    spoils: CHECKS,
-    says: /OOM/,
+    failures: CHECKS,
+    message: /OOM/,
   },
   {
     name: 'a read-only replica (READONLY)',
     begin: () => admin.call('REPLICAOF', '127.0.0.1', '1'),
     end: () => admin.call('REPLICAOF', 'NO', 'ONE'),
-    spoils: CHECKS,
-    says: /READONLY|MASTERDOWN/,
+    failures: CHECKS,
+    message: /READONLY|MASTERDOWN/,
   },
   {
     name: 'a record of another type',
     begin: (key) => admin.multi().del(key).rpush(key, 'x').exec(),
     end: (key) => admin.del(key),
-    spoils: CHECKS,
-    says: /the record .* is not one of headgate's/,
+    failures: CHECKS,
+    message: /the record .* was not written by headgate/,
   },
   {
     name: 'a record with garbage in it',
     begin: (key) => admin.set(key, 'garbage'),
     end: (key) => admin.del(key),
-    spoils: CHECKS,
-    says: /the record .* is not one of headgate's/,
+    failures: CHECKS,
+    message: /the record .* was not written by headgate/,
   },
   {
     name: 'a connection cut in mid-reply',
@@ -86,13 +88,13 @@ const FAULTS: readonly Fault[] = [
     end: () => {
       for (const proxy of proxies) proxy.cutAfterBytes = undefined;
     },
-    // The client is connected again soon, and may even ask again by itself.
-    spoils: 0,
-    says: /./,
+    // The client reconnects soon, and can even send the command again by itself.
+    failures: 0,
+    message: /./,
   },
 ];
 
-/** A client's store in one run, and what it heard. */
+/** A client's store in one run, and the errors that it reported. */
 interface Subject {
   readonly name: string;
   readonly caller: Caller;
@@ -112,17 +114,17 @@ function subjectsOf(prefix: string, onStoreFailure: (typeof POLICIES)[number]): 
 
 async function isWell({ name, caller }: Subject): Promise<void> {
   await until(async () => HEALTHY.includes(await caller.check()), `${name} decides`);
-  await until(() => caller.store.stats().breaker === 'closed', `${name} takes Redis for there`);
+  await until(() => caller.store.stats().breaker === 'closed', `the circuit breaker of ${name} is closed`);
 }
 
-describe.each(FAULTS)('$name', ({ begin, end, spoils, says }) => {
+describe.each(FAULTS)('$name', ({ begin, end, failures, message }) => {
   it.each(POLICIES)(
-    'with onStoreFailure %s is answered in time by every client, and over with its cause',
+    'with onStoreFailure %s: every check is answered in time, and the store recovers when the cause is gone',
     async (policy) => {
       const prefix = `policy-${runs++}`;
       const key = `${prefix}:{acc}:r:route`;
       const subjects = subjectsOf(prefix, policy);
-      // Whatever the run before has left of the connections is over.
+      // The connections have recovered from the previous run.
       await Promise.all(subjects.map(isWell));
       const before = subjects.map(({ caller }) => caller.outcomes.length);
       for (const { errors } of subjects) errors.length = 0;
@@ -139,15 +141,15 @@ describe.each(FAULTS)('$name', ({ begin, end, spoils, says }) => {
       }
       for (const [i, { name, caller, errors }] of subjects.entries()) {
         const during = caller.outcomes.slice(before[i]);
-        const spoiled = during.filter((outcome) => !HEALTHY.includes(outcome));
-        expect(spoiled.length, name).toBeGreaterThanOrEqual(spoils);
-        const told = policy === 'refuse' ? ['store_timeout', 'store_unavailable'] : ['degraded-accepted'];
-        expect(told, name).toEqual(expect.arrayContaining([...new Set(spoiled)]));
-        expect(errors, name).toHaveLength(spoiled.length);
-        if (spoils > 0) expect(errors.map(({ message }) => message).join('\n'), name).toMatch(says);
+        const failed = during.filter((outcome) => !HEALTHY.includes(outcome));
+        expect(failed.length, name).toBeGreaterThanOrEqual(failures);
+        const expected = policy === 'refuse' ? ['store_timeout', 'store_unavailable'] : ['degraded-accepted'];
+        expect(expected, name).toEqual(expect.arrayContaining([...new Set(failed)]));
+        expect(errors, name).toHaveLength(failed.length);
+        if (failures > 0) expect(errors.map((error) => error.message).join('\n'), name).toMatch(message);
         expect(caller.longestMs, name).toBeLessThan(DEADLINE_MS + SLACK_MS);
         expect(caller.store.stats().degraded, name).toBe(policy === 'refuse' ? 0 : caller.count('degraded-accepted'));
-        // The max is far away: an outage told as a rejection would show.
+        // The max is not nearly reached, so a rejection would be wrong.
         expect(caller.count('rejected', 'degraded-rejected'), name).toBe(0);
       }
       await Promise.all(subjects.map(isWell));

@@ -17,7 +17,7 @@ interface Fault {
   readonly name: string;
   begin(server: RedisServer): Promise<void> | void;
   end(server: RedisServer): Promise<void> | void;
-  /** Lives of the server, each with an allowance of its own. */
+  /** How often the server starts with empty counters. Each time gives a new allowance. */
   readonly lives: number;
 }
 
@@ -27,7 +27,7 @@ const FAULTS: readonly Fault[] = [
 ];
 const POLICIES: readonly OnStoreFailure[] = ['local', 'admit', 'refuse'];
 
-/** What `onStoreFailure` promises of the checks of an outage. */
+/** What `onStoreFailure` promises for the checks during an outage. */
 function expectPolicy(policy: OnStoreFailure, caller: Caller, asked: number): void {
   if (policy === 'refuse') expect(caller.count('store_timeout', 'store_unavailable')).toBe(asked);
   else if (policy === 'admit') expect(caller.count('degraded-accepted')).toBe(asked);
@@ -82,8 +82,9 @@ async function live(fault: Fault, policy: OnStoreFailure, connect: (typeof CLIEN
 
 describe.each(FAULTS)('$name', (fault) => {
   describe.each(POLICIES)('with onStoreFailure %s', (policy) => {
-    it.concurrent.each(Object.entries(CLIENTS))('answers in time, then recovers by itself: %s', (_client, connect) =>
-      live(fault, policy, connect),
+    it.concurrent.each(Object.entries(CLIENTS))(
+      'every check is answered in time, then the store recovers by itself: %s',
+      (_client, connect) => live(fault, policy, connect),
     );
   });
 });

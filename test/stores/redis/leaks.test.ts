@@ -1,10 +1,13 @@
-/** A process that has used a store ends by itself once its client is closed, whatever Redis does then: no timer, no socket, no rejection is left. */
+/**
+ * A process that has used a store ends by itself once its client is closed, whatever Redis does: no timer, socket or
+ * unhandled rejection is left.
+ */
 import { describe, expect, it } from 'vitest';
 import { CLIENTS } from '../../support/redis-clients.ts';
 import { loadProcesses } from '../../support/redis-load-processes.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
-/** Far below the deadline of the healthy ones: a timer of theirs that is left would be seen. */
+/** Far below the deadline in the healthy case, so that a timer that is left would be noticed. */
 const EXIT_MS = 5_000;
 const start = loadProcesses();
 

@@ -1,4 +1,7 @@
-/** A script that the server does not know is sent by its source, once; after any other error nothing is sent again (field note 4). */
+/**
+ * If the server does not have a script, its source is sent once. After any other error nothing is sent again, because
+ * the script may have been executed.
+ */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
@@ -8,14 +11,14 @@ import { tell } from '../../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
 const plan = createPlan([], parseLimit(['10/1h']));
-// A server of its own, since its commands are counted.
+// A separate server, because its commands are counted.
 let server: RedisServer;
 beforeAll(async () => {
   server = await startRedis();
 });
 afterAll(() => server.stop());
 
-/** How often each command has come since the last reset of the figures. */
+/** How often the server has executed each command since the last reset of its statistics. */
 async function calls(): Promise<{ evalsha: number; eval: number; script: number }> {
   const stats = String(await tell(server.port, 'INFO', 'commandstats'));
   const of = (command: string): number =>
@@ -33,7 +36,7 @@ describe.each(Object.entries({ ...CLIENTS, ...CLIENTS_5 }))('%s', (_name, connec
     return createRedisStore(client, { prefix, deadlineMs: 10_000, denyCacheMaxMs: 0 });
   }
 
-  it('NOSCRIPT: the source follows, and only until the server knows it; nothing is loaded beforehand', async () => {
+  it('NOSCRIPT: the source is sent until the server has it; nothing is loaded beforehand', async () => {
     const store = await storeOn('noscript');
     const decisions = [];
     for (let i = 0; i < 3; i++) decisions.push(await store.consume('acc', 'route', plan, 1));

@@ -16,7 +16,7 @@ beforeAll(() => redis.ping());
 afterAll(() => redis.disconnect());
 const plan = createPlan([], parseLimit(['5/1h']));
 
-/** A client whose every command is counted and answered by `answer`. */
+/** A client that records its commands, and replies with the result of `answer`. */
 function fakeClient(answer: (command: string) => unknown): { client: RedisClient; sent: string[] } {
   const sent: string[] = [];
   const command = (name: string): Promise<unknown> => {
@@ -35,7 +35,7 @@ function fakeClient(answer: (command: string) => unknown): { client: RedisClient
 const doubles = (...numbers: number[]): Buffer => Buffer.from(Float64Array.from(numbers).buffer);
 
 describe('the script', () => {
-  it('is sent by source where the server does not know it', async () => {
+  it('is sent as source if the server does not have it', async () => {
     const answer = (name: string): Promise<unknown> =>
       name === 'EVALSHA'
         ? Promise.reject(new Error('NOSCRIPT No matching script.'))
@@ -49,7 +49,7 @@ describe('the script', () => {
   });
 
   it.each(['ERR NOSCRIPT', 'Connection is closed.', 'LOADING', 'READONLY', 'OOM', 'BUSY', 'TRYAGAIN', 'CLUSTERDOWN'])(
-    'is never sent again after any other error: %s',
+    'is never sent again after another error: %s',
     async (message) => {
       const { client, sent } = fakeClient(() => Promise.reject(new Error(message)));
       expect((await createRedisStore(client).consume('a', 'r', plan, 1)).degraded).toBe(true);
@@ -58,7 +58,7 @@ describe('the script', () => {
   );
 });
 
-describe('an answer that is none', () => {
+describe('an invalid reply', () => {
   const replies = [
     null,
     true,
@@ -89,7 +89,7 @@ describe('an answer that is none', () => {
   });
 
   it.each(replies.map((reply) => [reply]))(
-    'is an outage, heard by onError, and with refuse the promised error: %j',
+    'counts as a failure, is passed to onError, and with `refuse` the call throws: %j',
     async (reply) => {
       const errors: unknown[] = [];
       const options: RedisStoreOptions = { onStoreFailure: 'refuse', onError: (error) => errors.push(error) };
@@ -100,7 +100,7 @@ describe('an answer that is none', () => {
     },
   );
 
-  it('a client that throws instead of rejecting leaves no timer behind', async () => {
+  it('a client that throws instead of rejecting leaves no timer', async () => {
     const { client } = fakeClient(() => {
       throw new Error('thrown');
     });
@@ -111,7 +111,7 @@ describe('an answer that is none', () => {
     expect(store.stats().timeouts).toBe(0);
   });
 
-  it('a server that never answers a reset is an error within the deadline', async () => {
+  it('a reset throws within the deadline if the server never answers', async () => {
     const store = createRedisStore(fakeClient(() => new Promise(() => {})).client, { deadlineMs: 50 });
     for (const target of [{}, { account: 'a' }, { route: 'r' }, { account: 'a', route: 'r' }]) {
       await expect(store.reset(target)).rejects.toMatchObject({ code: 'store_timeout' });
@@ -128,7 +128,7 @@ describe('key names', () => {
       .map((parts) => parts.join('')),
   );
 
-  it('never collide', () => {
+  it('differ for different pairs', () => {
     const bytes = (key: string): string => Buffer.from(key).toString('hex');
     fc.assert(
       fc.property(
@@ -163,7 +163,7 @@ describe('key names', () => {
     }
   });
 
-  it("S14: a reset reaches an account or a route whose name is ''", async () => {
+  it("S14: an account or a route whose name is '' can be reset", async () => {
     const store = createRedisStore(redis, { prefix: `empty-${process.pid}`, deadlineMs: 5_000 });
     const once = createPlan([], parseLimit(['1/1h']));
     for (const target of [{ account: '' }, { route: '' }]) {
@@ -174,7 +174,7 @@ describe('key names', () => {
   });
 });
 
-it("every key has a TTL, after random histories on the server's own clock", async () => {
+it("every key has an expiry after random histories with the server's clock", async () => {
   const prefix = `ttl-${process.pid}`;
   const { history } = createArbitraries(fc, { maxCommands: 30 });
   let runs = 0;
@@ -198,7 +198,7 @@ it("every key has a TTL, after random histories on the server's own clock", asyn
   do {
     const [next, keys] = await redis.scan(cursor, 'MATCH', `${prefix}-*`, 'COUNT', 1_000);
     cursor = next;
-    // -2: over since the scan.
+    // -2: it has expired since the scan.
     for (const key of keys) expect(await redis.pttl(key)).not.toBe(-1);
     seen += keys.length;
   } while (cursor !== '0');

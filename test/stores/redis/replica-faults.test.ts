@@ -1,4 +1,4 @@
-/** Without a cluster: a replica that takes its master's place, by hand and by Sentinel (S17). */
+/** Without a cluster: a replica that replaces its master, manually and by Sentinel (S17). */
 import { Redis } from 'ioredis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
@@ -13,8 +13,10 @@ import { type RedisServer, startRedis, until } from '../../support/redis-server.
 const DEADLINE_MS = 250;
 const SLACK_MS = 1_000;
 
-/** Ends with its test: that very one, which tests that run at a time tell only by their context. */
-const keeper =
+/**
+ * Stops a server at the end of the test with this context. Concurrent tests can only be identified by their context.
+ */
+const stopsWith =
   ({ onTestFinished }: TestContext) =>
   async (starting: Promise<RedisServer>): Promise<RedisServer> => {
     const server = await starting;
@@ -28,9 +30,9 @@ describe('a replica', () => {
   const plan = createPlan([], parseLimit([`${MAX}/1h`]));
 
   it.concurrent.for(Object.entries(CLIENTS))(
-    'refuses to write (READONLY), and goes on counting where its master stopped once it is promoted: %s',
+    'refuses to write (READONLY), and continues with the counts of its master once it is promoted: %s',
     async ([, connect], context) => {
-      const running = keeper(context);
+      const running = stopsWith(context);
       const master = await running(startRedis('--repl-diskless-sync-delay', '0'));
       const replica = await running(startReplica(master.port));
       const errors: Error[] = [];
@@ -46,14 +48,14 @@ describe('a replica', () => {
       for (let i = 0; i < SPENT; i++) expect(await before.check()).toBe('accepted');
       const hasAll = async (): Promise<boolean> =>
         (await tell(replica.port, 'DBSIZE')) === 1 && Number(await tell(master.port, 'WAIT', 1, 1_000)) === 1;
-      await until(hasAll, 'the replica has all of it');
+      await until(hasAll, 'the replica has all data');
       await master.kill();
 
       const [after, bounded] = await callersOf(replica.port);
       await until(async () => {
         expect(await bounded.check()).toBe('degraded-accepted');
         return errors.some(({ message }) => message.includes('READONLY'));
-      }, 'it says READONLY');
+      }, 'it replies READONLY');
       await tell(replica.port, 'REPLICAOF', 'NO', 'ONE');
       await until(async () => HEALTHY.includes(await bounded.check()), 'decides again');
       expect(bounded.longestMs).toBeLessThan(DEADLINE_MS + SLACK_MS);
@@ -61,7 +63,7 @@ describe('a replica', () => {
       expect(after.outcomes.at(-1)).toBe('rejected');
       const accepted = [before, bounded, after].reduce((sum, caller) => sum + caller.count('accepted'), 0);
       expect(accepted).toBeLessThanOrEqual(MAX);
-      // What was given up may have been counted.
+      // Calls that were given up may have been counted.
       expect(accepted).toBeGreaterThanOrEqual(MAX - bounded.store.stats().timeouts);
     },
   );
@@ -79,8 +81,8 @@ describe('Sentinel', () => {
     sentinelClient({ enableOfflineQueue: false, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false }),
   ];
 
-  it('puts a replica in the place of a killed master: bounded answers, and the same stores go on with it', async (context) => {
-    const running = keeper(context);
+  it('replaces a killed master by a replica: every check is answered in time, and the same stores continue with it', async (context) => {
+    const running = stopsWith(context);
     const master = await running(startRedis('--repl-diskless-sync-delay', '0'));
     const replica = await running(startReplica(master.port));
     const sentinel = await running(startSentinel(master.port));
@@ -104,7 +106,7 @@ describe('Sentinel', () => {
     await Promise.all(loads.map((load) => load.stop()));
 
     const byRedis = callers.reduce((sum, caller) => sum + caller.count('accepted'), 0);
-    // What the dead master had not passed on may be let through once more.
+    // Counts that the dead master had not replicated are lost, so as many can be accepted again.
     expect(byRedis).toBeLessThanOrEqual(2 * MAX);
     for (const caller of callers) {
       expect(caller.count('degraded-accepted', 'degraded-rejected')).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** Clients that reach Redis by TLS, as a user of its ACL. */
+/** Clients that connect over TLS, as a user with an ACL. */
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
@@ -9,7 +9,7 @@ import { type ConnectedClient, ofIoredis, ofNodeRedis } from '../../support/redi
 import { startTlsRedis, type TlsServer } from '../../support/redis-tls.ts';
 
 const plan = createPlan([], parseLimit(['3/1h']));
-/** Scripts, and what reset needs; of keys, its own alone. */
+/** The user may only use keys with the store's prefix, and the commands of scripts and of `reset`. */
 const USER = ['--user', 'gate', 'on', '>s3cret', '~headgate:*', '-@all'];
 const MAY = ['+@connection', '+@scripting', '+@string', '+@read', '+unlink', '+time', '+scan', '+info'];
 

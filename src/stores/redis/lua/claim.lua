@@ -1,175 +1,223 @@
--- One command on the claim of an idempotency key: the table of docs/claims.md, as core/claim.ts has it.
---
--- KEYS       a record for each command
--- ARGV[1]    the time in milliseconds, or '' for this server's own clock
--- then       for each of them begin, extend, dispatch, complete, abandon or inspect, and behind it, but for inspect:
---            the sender's token; the request's fingerprint; how long the record is kept after this command, in milliseconds;
---            begin             lease in milliseconds; reject, reexecute or reconcile; 1 to set the mark with the claim, else 0;
---                              the time past which nothing is to be done, or ''
---            extend, dispatch  lease in milliseconds; generation
---            complete          status; value, or '' where it is not kept
---            abandon           generation, or '' where the sender does not know it
---
--- Reply: the time, then for each command a list (of a single one its parts): a word, and with it
---            claimed            generation, inherited (0 or 1), dispatched by this owner (0 or 1)
---            in_progress        milliseconds that the lease still runs
---            mismatch           fingerprint of the request that the key belongs to
---            settled, superseded  status, value or ''
---            found              the fields of the record, milliseconds of lease, milliseconds until it is forgotten
---            orphan, late, ok, lost, released, absent
---        An empty list stands for a record that is not one of headgate's; a single one is an error.
---
--- The record is one hash, written here and nowhere else, always with its expiry. A text is packed (it starts with = or ~) and never
--- read here, only compared; '' stands for none.
+--[[
+  Executes commands on the claims of idempotency keys. It is the table of docs/claims.md, and the same rule as
+  core/claim.ts.
 
-local now, keep = ARGV[1], 0
+  Input:
+    KEYS      for each command the record of its claim
+    ARGV[1]   time in milliseconds, or '' for this server's clock
+    then      for each command its arguments:
+                inspect
+                begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline
+                extend    token, fingerprint, retention, lease, generation
+                dispatch  token, fingerprint, retention, lease, generation
+                complete  token, fingerprint, retention, status, value
+                abandon   token, fingerprint, retention, generation
+              retention   milliseconds from this command until the record expires
+              lease       milliseconds
+              onOrphan    reject, reexecute or reconcile
+              dispatches  1 to dispatch with the claim, else 0
+              deadline    time after which the command does nothing, or ''
+              value       '' if it was too large to store
+              generation  '' if the sender of abandon does not know it
+
+  Output: a list: the time, then for each command a list. For a single command the parts of its list follow the time
+    directly. A command's list is a word and its fields:
+      claimed      generation, inherited (0 or 1), dispatched by this owner (0 or 1)
+      in_progress  milliseconds until the lease expires
+      mismatch     fingerprint of the request that the key belongs to
+      settled      status, value or ''
+      superseded   status, value or ''
+      found        the fields of the record; milliseconds until the lease expires, and until the record expires
+      orphan, late, ok, lost, released, absent
+    If headgate did not write a record, the list is empty; for a single command, the output is an error.
+
+  Record: a hash. Only this script writes it, always together with its expiry. Texts are packed: they start with = or ~,
+    and '' is no text. This script only compares them.
+]]
+
+local now, minExpiry = ARGV[1], 0
 if now == '' then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 else
   now = tonumber(now)
-  -- A clock of the caller's does not run with this server's, which counts the expiry down.
-  keep = 3600000
+  -- This server counts expiries by its own clock, which the caller's clock can differ from.
+  minExpiry = 3600000
 end
 
 local find, byte, format, max, call = string.find, string.byte, string.format, math.max, redis.call
 local function int(number) return format('%.0f', number) end
 local time = int(now)
--- Of the command under way: its key, where its arguments begin, and what stands under the key.
-local key, at, found
-local token, fingerprint, retention
-local state, request, owner, generation, marked, inherited, leaseUntil, keptUntil, status, value
-local same
 
--- Nothing is known of a key with a record that is not ours, so nothing may run.
+-- The current command: its key, the fields of its record as Redis returned them, and its first arguments.
+local key, fields
+local token, fingerprint, retention
+-- The fields of the record. `state` is false if the key has no record.
+local state, recordFingerprint, owner, generation, dispatched, inherited, leaseUntil, keptUntil, status, value
+-- Whether the record and the command have the same fingerprint.
+local isSame
+
 local function isText(text) return text == '' or (text and (byte(text) == 61 or byte(text) == 126)) end
 local function isInteger(text) return text and #text <= 17 and find(text, '^%-?%d+$') end
 local function isFlag(text) return text == '0' or text == '1' end
-local function isOurs()
-  if found.err then return false end
+
+-- Whether headgate wrote the record, or the key is free. Nothing is known about other records, so nothing may run.
+local function isValid()
+  if fields.err then return false end
   if not state then return call('EXISTS', key) == 0 end
   return (state == 'in_progress' or state == 'free' or (state == 'completed' and status ~= ''))
-    and request ~= '' and isText(request) and isText(owner) and isText(status) and isText(value)
-    and isInteger(generation) and isInteger(leaseUntil) and isInteger(keptUntil) and isFlag(marked) and isFlag(inherited)
+    and recordFingerprint ~= '' and isText(recordFingerprint) and isText(owner) and isText(status) and isText(value)
+    and isInteger(generation) and isInteger(leaseUntil) and isInteger(keptUntil)
+    and isFlag(dispatched) and isFlag(inherited)
 end
 
--- Every write says how long the record is kept, in it and as its expiry.
-local function write(kept, ...)
-  call('HSET', key, 'keptUntil', int(now + kept), ...)
-  call('PEXPIRE', key, int(max(keep, kept)))
+--[[
+  Writes fields of the record. Every write also sets its expiry.
+
+  Input:
+    lifetime  milliseconds until the record expires
+    ...       names and values of the fields
+]]
+local function write(lifetime, ...)
+  call('HSET', key, 'keptUntil', int(now + lifetime), ...)
+  call('PEXPIRE', key, int(max(minExpiry, lifetime)))
 end
+
+-- The reply to a sender that does not own the claim.
 local function settledOrLost()
-  if same and state == 'completed' then return { 'settled', status, value } end
+  if isSame and state == 'completed' then return { 'settled', status, value } end
   return { 'lost' }
 end
--- Fenced by token, generation and fingerprint; a lease that is over does not matter as long as nobody has taken the claim.
-local function isOwn(told)
-  return same and state == 'in_progress' and owner == token and (told == '' or generation == tonumber(told))
+
+--[[
+  Whether the sender owns the claim: token, generation and fingerprint must match, so that a stale owner cannot write.
+  An expired lease does not matter as long as no other attempt has taken the claim over.
+
+  Input:
+    claimGeneration  generation of the sender's claim, '' if it does not know it
+]]
+local function isOwn(claimGeneration)
+  return isSame and state == 'in_progress' and owner == token
+    and (claimGeneration == '' or generation == tonumber(claimGeneration))
 end
 
 local function inspect()
   if not state then return { 'absent' } end
   local lease = 0
   if state == 'in_progress' then lease = max(0, leaseUntil - now) end
-  return { 'found', state, request, owner, int(generation), marked, inherited, status, value, int(lease), int(keptUntil - now) }
+  return { 'found', state, recordFingerprint, owner, int(generation), dispatched, inherited, status, value, int(lease),
+    int(keptUntil - now) }
 end
 
-local function claim(lease, kept, mark, inherits)
+--[[
+  Gives the claim to the sender.
+
+  Input:
+    lease       milliseconds
+    lifetime    milliseconds until the record expires
+    dispatches  1 if the record is dispatched from now on
+    inherits    1 if an earlier owner has dispatched it
+]]
+local function claim(lease, lifetime, dispatches, inherits)
   local number = int(generation + 1)
-  write(kept, 'state', 'in_progress', 'fingerprint', fingerprint, 'owner', token, 'generation', number, 'dispatched', mark,
-    'inherited', inherits, 'leaseUntil', int(now + lease), 'status', '', 'value', '')
-  return { 'claimed', number, inherits, inherits == '1' and '0' or mark }
+  write(lifetime, 'state', 'in_progress', 'fingerprint', fingerprint, 'owner', token, 'generation', number,
+    'dispatched', dispatches, 'inherited', inherits, 'leaseUntil', int(now + lease), 'status', '', 'value', '')
+  return { 'claimed', number, inherits, inherits == '1' and '0' or dispatches }
 end
 
-local function begin(lease, onOrphan, marks, deadline)
+local function begin(lease, onOrphan, dispatches, deadline)
   if deadline and now > deadline then return { 'late' } end
-  if same and state == 'completed' then return { 'settled', status, value } end
-  local kept = max(lease, retention)
-  if not state or (state == 'free' and same) then return claim(lease, kept, marks, '0') end
-  if not same then return { 'mismatch', request } end
+  if isSame and state == 'completed' then return { 'settled', status, value } end
+  local lifetime = max(lease, retention)
+  if not state or (state == 'free' and isSame) then return claim(lease, lifetime, dispatches, '0') end
+  if not isSame then return { 'mismatch', recordFingerprint } end
   if owner == token then
-    -- Its reply had been lost: the claim stands as it is, mark and all.
-    write(kept, 'leaseUntil', int(now + lease))
-    return { 'claimed', int(generation), inherited, inherited == '0' and marked or '0' }
+    -- The owner repeats a `begin` whose reply was lost. The claim stays as it is, dispatched or not.
+    write(lifetime, 'leaseUntil', int(now + lease))
+    return { 'claimed', int(generation), inherited, inherited == '0' and dispatched or '0' }
   end
   if now < leaseUntil then return { 'in_progress', int(leaseUntil - now) } end
-  if marked == '0' then return claim(lease, kept, marks, '0') end
+  if dispatched == '0' then return claim(lease, lifetime, dispatches, '0') end
   if onOrphan == 'reject' then return { 'orphan' } end
-  return claim(lease, kept, '1', '1')
+  return claim(lease, lifetime, '1', '1')
 end
 
-local function renew(command, lease, told)
-  if not isOwn(told) then return settledOrLost() end
-  if command == 'dispatch' then marked, inherited = '1', '0' end
-  write(max(lease, retention), 'leaseUntil', int(now + lease), 'dispatched', marked, 'inherited', inherited)
+-- The commands extend and dispatch.
+local function renew(command, lease, claimGeneration)
+  if not isOwn(claimGeneration) then return settledOrLost() end
+  if command == 'dispatch' then dispatched, inherited = '1', '0' end
+  write(max(lease, retention), 'leaseUntil', int(now + lease), 'dispatched', dispatched, 'inherited', inherited)
   return { 'ok' }
 end
 
-local function complete(outcome, kept)
-  if state and not same then return { 'lost' } end
+local function complete(newStatus, newValue)
+  if state and not isSame then return { 'lost' } end
   if state == 'completed' then
     if owner == token then return { 'ok' } end
     return { 'superseded', status, value }
   end
-  -- The first definitive outcome wins, whoever owns the claim by now.
+  -- The first outcome wins, even if another attempt owns the claim by now.
   if state and owner == token and inherited == '0' then
-    -- The usual way: the rest stands there already.
-    write(retention, 'state', 'completed', 'dispatched', '0', 'leaseUntil', time, 'status', outcome, 'value', kept)
+    -- The usual case: the other fields already have these values.
+    write(retention, 'state', 'completed', 'dispatched', '0', 'leaseUntil', time,
+      'status', newStatus, 'value', newValue)
   else
-    write(retention, 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation), 'dispatched', '0',
-      'inherited', '0', 'leaseUntil', time, 'status', outcome, 'value', kept)
+    write(retention, 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation),
+      'dispatched', '0', 'inherited', '0', 'leaseUntil', time, 'status', newStatus, 'value', newValue)
   end
   return { 'ok' }
 end
 
-local function abandon(told)
-  if not isOwn(told) then return settledOrLost() end
-  -- An inherited mark stays, and makes it the orphan that it was: its outcome is still unknown.
-  if inherited == '0' then state, marked = 'free', '0' end
-  write(retention, 'state', state, 'owner', '', 'dispatched', marked, 'leaseUntil', time)
+local function abandon(claimGeneration)
+  if not isOwn(claimGeneration) then return settledOrLost() end
+  -- An inherited dispatch stays, and makes the claim an orphan again: what the earlier owner did is still unknown.
+  if inherited == '0' then state, dispatched = 'free', '0' end
+  write(retention, 'state', state, 'owner', '', 'dispatched', dispatched, 'leaseUntil', time)
   return { 'released' }
 end
 
+-- How many arguments each command has, its name included.
 local ARGUMENTS = { begin = 8, extend = 6, dispatch = 6, complete = 6, abandon = 5, inspect = 1 }
-local reply = { time }
-at = 2
+local replies = { time }
+local at = 2
 for i = 1, #KEYS do
   key = KEYS[i]
   local command = ARGV[at]
   local size = ARGUMENTS[command]
-  if not size then return redis.error_reply('HEADGATE no such command: ' .. command) end
-  found = redis.pcall('HMGET', key, 'state', 'fingerprint', 'owner', 'generation', 'dispatched', 'inherited', 'leaseUntil',
-    'keptUntil', 'status', 'value')
-  if found.err and not find(found.err, '^WRONGTYPE') then return found end
-  state, request, owner, generation, marked, inherited, leaseUntil, keptUntil, status, value = unpack(found, 1, 10)
-  local own = {}
-  if isOurs() then
+  if not size then return redis.error_reply('HEADGATE unknown command: ' .. command) end
+  fields = redis.pcall('HMGET', key, 'state', 'fingerprint', 'owner', 'generation', 'dispatched', 'inherited',
+    'leaseUntil', 'keptUntil', 'status', 'value')
+  if fields.err and not find(fields.err, '^WRONGTYPE') then return fields end
+  state, recordFingerprint, owner, generation, dispatched, inherited, leaseUntil, keptUntil, status, value =
+    unpack(fields, 1, 10)
+  local reply = {}
+  if isValid() then
     token, fingerprint, retention = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-    -- The expiry is hygiene; the record itself says how long it counts.
+    -- The expiry only saves memory: keptUntil says how long the record counts.
     if state and now >= tonumber(keptUntil) then state = false end
     if state then
       generation, leaseUntil = tonumber(generation), tonumber(leaseUntil)
     else
       generation = 0
     end
-    same = state and size > 1 and request == fingerprint
+    isSame = state and size > 1 and recordFingerprint == fingerprint
     if command == 'begin' then
-      own = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]))
+      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]))
     elseif command == 'complete' then
-      own = complete(ARGV[at + 4], ARGV[at + 5])
+      reply = complete(ARGV[at + 4], ARGV[at + 5])
     elseif command == 'abandon' then
-      own = abandon(ARGV[at + 4])
+      reply = abandon(ARGV[at + 4])
     elseif command == 'inspect' then
-      own = inspect()
+      reply = inspect()
     else
-      own = renew(command, tonumber(ARGV[at + 4]), ARGV[at + 5])
+      reply = renew(command, tonumber(ARGV[at + 4]), ARGV[at + 5])
     end
   elseif #KEYS == 1 then
-    -- The fault names the record, and is no fault of the server's.
-    return redis.error_reply('HEADGATE the record ' .. key .. ' is not one of headgate\'s')
+    -- The error names the record, because only this record is at fault, not the server.
+    return redis.error_reply('HEADGATE the record ' .. key .. ' was not written by headgate')
   end
-  if #KEYS == 1 then return { time, unpack(own) } end
-  reply[i + 1] = own
+  if #KEYS == 1 then return { time, unpack(reply) } end
+  replies[i + 1] = reply
   at = at + size
 end
-return reply
+return replies

@@ -1,152 +1,186 @@
--- Decides requests of one plan and one cost, for any number of records, and charges those that fit (S2 to S5, S11).
---
--- KEYS       one for each check, the record of its (account, route); where All methods counts once for the account (S1) two for each: behind
---            it the record that the account's routes share
--- ARGV[1]    the time in milliseconds, or '' for this server's own clock (S15)
--- ARGV[2]    one list in JSON (one argument, since each costs both sides more than its parsing): what each request costs; how many records a
---            check has, 1 or 2; then for each window of the plan its max and its duration
--- then       for each of a check's records: its head (the plan's windows that stand in it, in the order of checking, each as limit, 'r' or 'a',
---            and duration in milliseconds, then '|'), and how its doubles are packed: '<', then a 'd' for each
--- then       for each check, how many requests it stands for, which are decided one after the other; nothing where each stands for one
---
--- Reply: doubles in one string of bytes: the time, then for each check the start and count of each window as they were before these requests;
---        whether an instance is over is for the caller to see. It deals the requests out from that, by the same rule.
---        A NaN for the first start: the check charged nothing, since that one of its records which the first count numbers is not one of
---        headgate's. The others are as if it were not there.
---
--- A record is one string: its head, then for each window of the head start and count as doubles (little-endian). Windows of an earlier plan stay in it until they
--- are over, behind the plan's own. Its expiry is that of the window that ends last: hygiene, never truth, since every window is checked against the
--- time as well.
+--[[
+  Decides requests of one plan and one cost, and charges those that fit (S2 to S5, S11). core/decision.ts has the same
+  rule; the comment at the top of stores/redis/limits.ts explains why it is applied twice.
 
-local LARGEST = 9007199254740991
-local WINDOW_SIZE = 16
+  A check is one (account, route) with the number of its requests, which are decided one after the other.
+
+  Input:
+    KEYS       for each check its record. If the account's routes share All methods (S1), two for each check: the
+               record of the (account, route), then the one of the account.
+    ARGV[1]    time in milliseconds, or '' for this server's clock (S15)
+    ARGV[2]    a list in JSON: cost of a request; records per check (1 or 2); then max and duration of each window of
+               the plan. One argument, because an argument costs both sides more time than the parsing does.
+    ARGV[3..]  for each record of a check two arguments:
+                 head    the windows in the record, in the order of checking. Each is its limit ('r' or 'a') and its
+                         duration in milliseconds. '|' ends the head.
+                 layout  the record's numbers in the notation of struct.pack: '<', then a 'd' per number
+    then       for each check the number of its requests. Left out if every check has one request.
+
+  Output: one string of doubles (little-endian): the time, then for each check the start and count of every window
+    as they were before these requests. Instances that are over are included; the caller detects them.
+    If headgate did not write a record of a check, the check charges nothing and the others are not affected: its
+    first start is NaN, and its first count is the number of that record (1 or 2).
+
+  Record: one string: its head, then start and count of each window in the head as doubles. Windows of an earlier plan
+    follow those of the plan until they are over. The key expires with the window that ends last. The expiry only saves
+    memory: every window is compared with the time as well.
+]]
+
+local LARGEST_INTEGER = 9007199254740991
+local BYTES_PER_WINDOW = 16
 
 local call, pack, unpackBytes, find, sub = redis.call, struct.pack, struct.unpack, string.find, string.sub
 
-local now, keep = ARGV[1], 1
+local now, minExpiry = ARGV[1], 1
 if now == '' then
   local time = call('TIME')
   now = time[1] * 1000 + time[2] / 1000
   now = now - now % 1
 else
   now = now + 0
-  -- A clock of the caller's does not run with this server's, which counts the expiry down.
-  keep = 3600000
+  -- This server counts expiries by its own clock, which the caller's clock can differ from.
+  minExpiry = 3600000
 end
 local plan = cjson.decode(ARGV[2])
-local cost, parts = plan[1], plan[2]
+local cost, recordsPerCheck = plan[1], plan[2]
 
--- The usual way first, short and without a function made: one request of one record, which has the plan's head and no window that is over.
+-- The fast path: one request of one record, which has exactly the plan's windows, none of them over. It is not a
+-- function, because creating one would cost a twentieth of the whole call.
 if #KEYS == 1 and not ARGV[5] then
   local packed, head, layout = redis.pcall('GET', KEYS[1]), ARGV[3], ARGV[4]
   local size = 8 * (#layout - 1)
   if type(packed) == 'string' and #packed == #head + size and find(packed, head, 1, true) == 1 then
-    local doubles, active, fits = { unpackBytes(layout, packed, #head + 1) }, true, true
+    local numbers, active, fits = { unpackBytes(layout, packed, #head + 1) }, true, true
     for i = 1, #plan - 2, 2 do
-      local count = doubles[i + 1]
-      active = active and now < doubles[i] + plan[i + 3]
+      local count = numbers[i + 1]
+      active = active and now < numbers[i] + plan[i + 3]
       fits = fits and cost <= plan[i + 2] - count
-      doubles[i + 1] = count + cost
+      numbers[i + 1] = count + cost
     end
     if active then
-      if fits then call('SETRANGE', KEYS[1], #head, pack(layout, unpack(doubles, 1, #plan - 2))) end
+      if fits then call('SETRANGE', KEYS[1], #head, pack(layout, unpack(numbers, 1, #plan - 2))) end
       return pack('<d', now) .. sub(packed, -size)
     end
   end
 end
 
--- Doubles of a record that is not there yet, or whose head is another plan's: those of this plan's windows, then those of other windows that are
--- to be kept, with their names. Nothing where the record is not one of ours.
-local function search(packed, head, windows, from)
-  local doubles, found, named, others = { names = '', ends = 0, moved = true }, {}, 0, 2 * windows
-  local bar = find(packed, '|', 1, true) or 0
-  local place = bar + 1
-  for limit, digits in string.gmatch(sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
-    if place + WINDOW_SIZE - 1 > #packed then return nil end
-    local name, duration = limit .. digits, tonumber(digits)
-    local start, count = unpackBytes('<dd', packed, place)
-    if not (start >= -LARGEST and start <= LARGEST and duration <= LARGEST) then return nil end
-    found[name] = { start, count }
-    place, named = place + WINDOW_SIZE, named + #name
-    if not find(head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
-      doubles[others + 1], doubles[others + 2] = start, count
-      others, doubles.names, doubles.ends = others + 2, doubles.names .. name, math.max(doubles.ends, start + duration)
+--[[
+  Reads a record that is missing or that has other windows than the plan.
+
+  Input:
+    packed   the record, '' if it is missing
+    head     the head that the plan gives it
+    windows  number of windows in the head
+    before   number of windows of the plan before these, which are in the check's other record
+  Output: list of numbers: start and count of the plan's windows, then of other windows that are not over. Its fields
+    `names` and `ends` are the names of these other windows and when the last of them ends; `isNew` says that the
+    whole record must be written. Nil if headgate did not write the record.
+]]
+local function readOtherRecord(packed, head, windows, before)
+  local numbers, found, size = { names = '', ends = 0, isNew = true }, {}, 2 * windows
+  if packed ~= '' then
+    local bar, headSize = string.find(packed, '|', 1, true) or 0, 0
+    local at = bar + 1
+    for limit, digits in string.gmatch(string.sub(packed, 1, math.max(0, bar - 1)), '([ra])(%d+)') do
+      if at + BYTES_PER_WINDOW - 1 > #packed then return nil end
+      local name, duration = limit .. digits, tonumber(digits)
+      local start, count = struct.unpack('<dd', packed, at)
+      if not (math.abs(start) <= LARGEST_INTEGER and duration <= LARGEST_INTEGER) then return nil end
+      found[name] = { start, count }
+      at, headSize = at + BYTES_PER_WINDOW, headSize + #name
+      if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
+        numbers[size + 1], numbers[size + 2] = start, count
+        size, numbers.names, numbers.ends = size + 2, numbers.names .. name, math.max(numbers.ends, start + duration)
+      end
     end
+    if headSize ~= bar - 1 or at ~= #packed + 1 then return nil end
   end
-  if packed ~= '' and (named ~= bar - 1 or place ~= #packed + 1) then return nil end
   local i = 1
   for name in string.gmatch(head, '[ra]%d+') do
-    -- Over, like a window that has never had an instance.
-    local pair = found[name] or { now - plan[2 * (from + i) + 2], 0 }
-    doubles[2 * i - 1], doubles[2 * i] = pair[1], pair[2]
+    -- A window that has never had an instance is given one that is over.
+    local window = found[name] or { now - plan[2 * (before + i) + 2], 0 }
+    numbers[2 * i - 1], numbers[2 * i] = window[1], window[2]
     i = i + 1
   end
-  return doubles
+  return numbers
 end
 
--- Writes a record in which an instance was started or whose head was another: its expiry moves as well.
-local function rewrite(key, head, doubles, windows, from)
-  local ends = doubles.ends or 0
-  if #doubles == 0 then return end
-  for i = 1, windows do ends = math.max(ends, doubles[2 * i - 1] + plan[2 * (from + i) + 2]) end
-  -- Behind the doubles of a record that was only read there stands where the reading ended.
-  local size = 2 * windows
-  if doubles.names then size = #doubles end
-  if doubles.names and doubles.names ~= '' then head = sub(head, 1, -2) .. doubles.names .. '|' end
-  local packed = head .. pack('<' .. string.rep('d', size), unpack(doubles, 1, size))
-  call('SET', key, packed, 'PX', string.format('%.0f', math.max(keep, ends - now)))
+--[[
+  Writes a whole record, because an instance was started or the head has changed. The expiry changes with it.
+
+  Input: the key, and what readOtherRecord has; `numbers` after the charge
+]]
+local function writeRecord(key, numbers, head, windows, before)
+  if #numbers == 0 then return end
+  local ends = numbers.ends or 0
+  for i = 1, windows do ends = math.max(ends, numbers[2 * i - 1] + plan[2 * (before + i) + 2]) end
+  -- struct.unpack appends the next offset as an extra result, which must not be written.
+  local size = numbers.names and #numbers or 2 * windows
+  if numbers.names and numbers.names ~= '' then head = string.sub(head, 1, -2) .. numbers.names .. '|' end
+  local packed = head .. struct.pack('<' .. string.rep('d', size), unpack(numbers, 1, size))
+  redis.call('SET', key, packed, 'PX', string.format('%.0f', math.max(minExpiry, ends - now)))
+end
+
+--[[
+  Decides and charges the requests of one check. One function, because a call or a table more per check is noticeable.
+
+  Input:
+    check     number of the check
+    requests  number of its requests
+  Output: the check's part of the reply; else nil and an error of the server
+]]
+local function decideCheck(check, requests)
+  -- Read the records, start new instances, and lower `requests` to the number that fits.
+  local records, reply, before = {}, '', 0
+  for i = 1, recordsPerCheck do
+    local head, layout = ARGV[1 + 2 * i], ARGV[2 + 2 * i]
+    local windows, size, numbers = (#layout - 1) / 2, 8 * (#layout - 1), nil
+    local packed = redis.pcall('GET', KEYS[(check - 1) * recordsPerCheck + i]) or ''
+    if type(packed) == 'table' then
+      if not find(packed.err, '^WRONGTYPE') then return nil, packed end
+    elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
+      numbers = { unpackBytes(layout, packed, #head + 1) }
+      reply = reply .. sub(packed, -size)
+    else
+      numbers = readOtherRecord(packed, head, windows, before)
+      if numbers then reply = reply .. pack(layout, unpack(numbers, 1, 2 * windows)) end
+    end
+    -- Not a record of headgate. This part of the reply must have its usual length.
+    if not numbers then return pack('<dd', 0 / 0, i) .. string.rep('\0', 8 * #plan - 32) end
+    records[i] = numbers
+    for window = 1, windows do
+      local max, duration = plan[2 * (before + window) + 1], plan[2 * (before + window) + 2]
+      if now >= numbers[2 * window - 1] + duration then
+        numbers[2 * window - 1], numbers[2 * window], numbers.isNew = now, 0, true
+      end
+      local room = max - numbers[2 * window]
+      if room < requests * cost then requests = math.floor(room / cost) end
+    end
+    before = before + windows
+  end
+  if requests <= 0 then return reply end
+
+  -- Charge them.
+  before = 0
+  for i = 1, recordsPerCheck do
+    local key, numbers = KEYS[(check - 1) * recordsPerCheck + i], records[i]
+    local head, layout = ARGV[1 + 2 * i], ARGV[2 + 2 * i]
+    local windows = (#layout - 1) / 2
+    for count = 2, 2 * windows, 2 do numbers[count] = numbers[count] + requests * cost end
+    if numbers.isNew then
+      writeRecord(key, numbers, head, windows, before)
+    else
+      call('SETRANGE', key, #head, pack(layout, unpack(numbers, 1, 2 * windows)))
+    end
+    before = before + windows
+  end
+  return reply
 end
 
 local reply = { pack('<d', now) }
-
--- Two plain loops, whose body is the way of nearly every check: a call or a table more in them shows in the cost.
-for check = 1, #KEYS / parts do
-  local fitting = (ARGV[2 + 2 * parts + check] or 1) + 0
-  local records, before, from, problem = {}, '', 0, nil
-  for part = 1, parts do
-    local key, head, layout = KEYS[(check - 1) * parts + part], ARGV[1 + 2 * part], ARGV[2 + 2 * part]
-    local windows, size, doubles = (#layout - 1) / 2, 8 * (#layout - 1), nil
-    local packed = redis.pcall('GET', key) or ''
-    if type(packed) == 'table' then
-      -- Another error is not this record's fault but the server's.
-      if not find(packed.err, '^WRONGTYPE') then return packed end
-    elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
-      before = before .. sub(packed, -size)
-      doubles = { unpackBytes(layout, packed, #head + 1) }
-    else
-      doubles = search(packed, head, windows, from)
-      if doubles then before = before .. pack(layout, unpack(doubles, 1, 2 * windows)) end
-    end
-    if not doubles then
-      problem = part
-      break
-    end
-    records[part] = doubles
-    for i = 1, windows do
-      local max, duration = plan[2 * (from + i) + 1], plan[2 * (from + i) + 2]
-      if now >= doubles[2 * i - 1] + duration then
-        doubles[2 * i - 1], doubles[2 * i], doubles.moved = now, 0, true
-      end
-      local room = max - doubles[2 * i]
-      if room < fitting * cost then fitting = math.floor(room / cost) end
-    end
-    from = from + windows
-  end
-  if problem then before = pack('<dd', 0 / 0, problem) .. string.rep('\0', 8 * #plan - 32) end
-  reply[check + 1] = before
-  if not problem and fitting > 0 then
-    from = 0
-    for part = 1, parts do
-      local key, layout, doubles = KEYS[(check - 1) * parts + part], ARGV[2 + 2 * part], records[part]
-      local windows = (#layout - 1) / 2
-      for i = 2, 2 * windows, 2 do doubles[i] = doubles[i] + fitting * cost end
-      if doubles.moved then
-        rewrite(key, ARGV[1 + 2 * part], doubles, windows, from)
-      else
-        call('SETRANGE', key, #ARGV[1 + 2 * part], pack(layout, unpack(doubles, 1, 2 * windows)))
-      end
-      from = from + windows
-    end
-  end
+for check = 1, #KEYS / recordsPerCheck do
+  local part, failure = decideCheck(check, (ARGV[2 + 2 * recordsPerCheck + check] or 1) + 0)
+  if failure then return failure end
+  reply[check + 1] = part
 end
 return table.concat(reply)

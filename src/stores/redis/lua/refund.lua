@@ -1,14 +1,19 @@
--- Takes a charge back from the window instances that it came from (S13).
---
--- KEYS       the record of the (account, route); where All methods counts once for the account, behind it the shared one
--- ARGV[1]    the time in milliseconds, or '' for this server's own clock
--- ARGV[2]    what was charged
--- ARGV[3]    how many of the windows stand in KEYS[1], the first ones
--- ARGV[4..]  for each window: its name as in a record's head (limit and duration, see consume.lua), and when the instance started
---
--- Reply: how many windows took it back. Creates no key and moves no expiry: a count is written over in its place.
+--[[
+  Refunds a charge to the window instances that were charged (S13).
 
-local WINDOW_SIZE = 16
+  Input:
+    KEYS       the record of the (account, route). If the account's routes share All methods, then the account's record.
+    ARGV[1]    time in milliseconds, or '' for this server's clock
+    ARGV[2]    the cost that was charged
+    ARGV[3]    how many of the windows, the first ones, are in KEYS[1]
+    ARGV[4..]  for each window its name in the record's head (limit and duration, see consume.lua), and when the
+               instance started
+
+  Output: the number of windows that were refunded. It creates no key and changes no expiry: a count is overwritten in
+    place. If headgate did not write a record, the output is an error.
+]]
+
+local BYTES_PER_WINDOW = 16
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -16,31 +21,62 @@ if not now then
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local cost = tonumber(ARGV[2])
-local own = tonumber(ARGV[3])
-local refunded = 0
+local ownWindows = tonumber(ARGV[3])
 
-for key = 1, #KEYS do
-  local packed = redis.pcall('GET', KEYS[key])
-  local foreign = type(packed) == 'table'
-  if foreign and not string.find(packed.err, '^WRONGTYPE') then return packed end
-  local bar = not foreign and packed and string.find(packed, '|', 1, true)
-  if foreign or (packed and not bar) then
-    return redis.error_reply('HEADGATE the record ' .. KEYS[key] .. ' is not one of headgate\'s')
+--[[
+  Whether a window was charged by the decision, in an instance that is still active.
+
+  Input:
+    record  1 or 2, the number of the window's record
+    name    its name in the head
+    start   when its active instance started
+]]
+local function wasCharged(record, name, start)
+  if now >= start + tonumber(string.sub(name, 2)) then return false end
+  for i = 1, (#ARGV - 3) / 2 do
+    local isInRecord = (i <= ownWindows) == (record == 1)
+    if isInRecord and ARGV[2 + i * 2] == name and tonumber(ARGV[3 + i * 2]) == start then return true end
   end
-  local at = bar and bar + 1
-  for name in string.gmatch(bar and string.sub(packed, 1, bar - 1) or '', '[ra]%d+') do
-    if at + WINDOW_SIZE - 1 > #packed then
-      return redis.error_reply('HEADGATE the record ' .. KEYS[key] .. ' is not one of headgate\'s')
-    end
-    local start, count = struct.unpack('<dd', packed, at)
-    for i = 1, (#ARGV - 3) / 2 do
-      local inThisKey = (i <= own) == (key == 1)
-      if inThisKey and ARGV[2 + i * 2] == name and tonumber(ARGV[3 + i * 2]) == start and now < start + tonumber(string.sub(name, 2)) then
-        redis.call('SETRANGE', KEYS[key], at + 7, struct.pack('<d', math.max(0, count - cost)))
-        refunded = refunded + 1
-      end
-    end
-    at = at + WINDOW_SIZE
-  end
+  return false
 end
-return refunded
+
+--[[
+  Refunds the windows of a record.
+
+  Input:
+    key     the record's key
+    record  1 or 2, its number
+    packed  the record
+  Output: the number of windows that were refunded; nil if headgate did not write the record
+]]
+local function refundRecord(key, record, packed)
+  local bar = string.find(packed, '|', 1, true)
+  if not bar then return nil end
+  local at, refunded = bar + 1, 0
+  for name in string.gmatch(string.sub(packed, 1, bar - 1), '[ra]%d+') do
+    if at + BYTES_PER_WINDOW - 1 > #packed then return nil end
+    local start, count = struct.unpack('<dd', packed, at)
+    if wasCharged(record, name, start) then
+      redis.call('SETRANGE', key, at + 7, struct.pack('<d', math.max(0, count - cost)))
+      refunded = refunded + 1
+    end
+    at = at + BYTES_PER_WINDOW
+  end
+  return refunded
+end
+
+local total = 0
+for record, key in ipairs(KEYS) do
+  local packed, refunded = redis.pcall('GET', key), 0
+  if type(packed) == 'table' then
+    if not string.find(packed.err, '^WRONGTYPE') then return packed end
+    refunded = nil
+  elseif packed then
+    refunded = refundRecord(key, record, packed)
+  end
+  if not refunded then
+    return redis.error_reply('HEADGATE the record ' .. key .. ' was not written by headgate')
+  end
+  total = total + refunded
+end
+return total

@@ -1,0 +1,129 @@
+import { OptionError } from '../../core/errors.ts';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
+import { createBodyField } from '../../http/field/body-field.ts';
+import { createFingerprinter, type RequestHead } from '../../http/fingerprint/fingerprint.ts';
+
+/** Longer delays make a timer fire at once. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1;
+
+/** How a body is read. */
+export interface ReadBodyOptions {
+  /**
+   * Longest body, in bytes; a longer one is rejected with 413. The body is buffered in memory until your handler has
+   * read it.
+   * @default 1_048_576
+   */
+  readonly maxBytes?: number | undefined;
+  /**
+   * Longest wait for the next piece of the body, in milliseconds; after it the request is rejected with 408.
+   * @default 30_000
+   */
+  readonly idleMs?: number | undefined;
+}
+
+/** Options of `idempotentRequest`. */
+export interface IdempotentRequestOptions extends ReadBodyOptions {
+  /** The caller's application, from your authentication: the same key of two applications is two keys (I2). */
+  readonly scope: string;
+  /**
+   * What else says for whom a request is, beside the gate's `account`, the URL and the body: for example another
+   * header. The same key with another value is another request, and is rejected with 409 (I2).
+   */
+  readonly account?: string | undefined;
+  /**
+   * Key of an HMAC for the fingerprint, not empty. Without it, anyone who can read the store can test guesses about a
+   * request.
+   * @default plain SHA-256
+   */
+  readonly secret?: string | Uint8Array | undefined;
+  /** Settings for these requests, in place of those of `createIdempotency`. */
+  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
+}
+
+/** {@link ReadBodyOptions} with the defaults. */
+export interface BodyLimits {
+  readonly maxBytes: number;
+  readonly idleMs: number;
+}
+
+/** The pieces of a body. */
+export type Chunks = readonly Uint8Array[];
+
+// On the platform's request, for every resolver that needs the body: it can be read only once.
+const BODY = Symbol('headgate.body');
+
+interface WithBody {
+  [BODY]?: Promise<Chunks> | undefined;
+}
+
+/** A request of Node or of the web, as the functions below need it. */
+export interface ReadableRequest {
+  /** The request of the platform. */
+  readonly message: object;
+  head(): RequestHead;
+  read(limits: BodyLimits): Promise<Chunks>;
+}
+
+/**
+ * Reads a body once for all resolvers; {@link forgetBody} releases it.
+ * @throws OptionError
+ * @throws BodyError
+ */
+export async function readBody(request: ReadableRequest, options: ReadBodyOptions = {}): Promise<Chunks> {
+  const limits = checkReadBody(options);
+  const message: WithBody = request.message;
+  message[BODY] ??= request.read(limits);
+  const chunks = await message[BODY];
+  // The resolver that read the body may have allowed more bytes than this one.
+  const size = new BodySize(limits.maxBytes);
+  for (const chunk of chunks) size.add(chunk.length);
+  return chunks;
+}
+
+/** Releases the body when all resolvers have run. */
+export function forgetBody(message: object & WithBody): void {
+  if (message[BODY] !== undefined) message[BODY] = undefined;
+}
+
+/** @throws BodyError */
+export async function readField(request: ReadableRequest, name: string, options?: ReadBodyOptions): Promise<string> {
+  const { contentType, contentEncoding } = request.head();
+  const field = createBodyField({ name, contentType, contentEncoding });
+  for (const chunk of await readBody(request, options)) field.write(chunk);
+  return field.end();
+}
+
+/**
+ * What the `idempotent` resolver returns for a request with this key.
+ * @throws BodyError
+ */
+export async function readIdempotentRequest(
+  request: ReadableRequest,
+  key: string,
+  signal: AbortSignal,
+  { scope, account, secret, settings, ...reading }: IdempotentRequestOptions,
+): Promise<IdempotentRequest> {
+  const fingerprinter = createFingerprinter(request.head(), { secret });
+  for (const chunk of await readBody(request, reading)) fingerprinter.write(chunk);
+  fingerprinter.end();
+  const fingerprint = (ofGate: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, ofGate));
+  return { ...settings, scope, key, fingerprint, signal };
+}
+
+/**
+ * Fills in the defaults. A limit that is not a number would be no limit at all, so it is rejected.
+ * @throws OptionError
+ */
+function checkReadBody({ maxBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS }: ReadBodyOptions): BodyLimits {
+  if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
+    throw new OptionError('maxBytes', maxBytes, 'must be a whole number of bytes, 0 or more');
+  if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > LONGEST_DELAY_MS)
+    throw new OptionError('idleMs', idleMs, `must be a whole number of milliseconds, 1 to ${LONGEST_DELAY_MS}`);
+  return { maxBytes, idleMs };
+}
+
+/** One text for both accounts, in which neither can pass for the other. */
+function bothAccounts(given: string | undefined, ofGate: string | undefined): string | undefined {
+  return given === undefined ? ofGate : JSON.stringify([given, ofGate]);
+}

@@ -1,0 +1,149 @@
+import { fieldValues } from '../http/raw-fields.ts';
+import type { CapturedHead, CapturedResponse, Recording } from './recording.ts';
+
+/** Status of a response that broke off before its head was written. */
+const NO_HEAD: CapturedHead = { status: 500, fields: [] };
+
+/** Options of {@link AnswerTape}. */
+export interface AnswerTapeOptions {
+  /** Method of the request. Default: any method but HEAD. */
+  readonly method?: string | undefined;
+  /** Whether a copy of each piece is recorded. Needed if a buffer can change after its piece was sent. Default: false. */
+  readonly copy?: boolean;
+}
+
+/**
+ * Records one response while it is sent, for every transport alike. Pure: it decides what is stored and what may be
+ * sent, and the transport stores and sends.
+ *
+ * 1. The client is one piece behind, so that it cannot see the end of a response that is not stored yet. If another
+ *    response may still replace this one (`storeBeforeSending`), nothing is sent before the response is stored.
+ * 2. A body past `maxBytes` is not recorded, nor is one that broke off or is not as long as its own head says (I7).
+ * 3. The response is stored once. Afterwards the rest is sent, unless another response replaces it.
+ */
+export class AnswerTape {
+  readonly #recording: Pick<Recording, 'maxBytes' | 'storeBeforeSending'>;
+  readonly #isHead: boolean;
+  readonly #copy: boolean;
+  #head: CapturedHead | undefined;
+  /** What `content-length` says, if the head has that field. */
+  #statedLength: number | undefined;
+  /** Undefined if the body will not be stored, or was handed over already. */
+  #recorded: Uint8Array[] | undefined = [];
+  #length = 0;
+  #unsent: Uint8Array[] = [];
+  #isHandedOver = false;
+  #isStored = false;
+  #isDiscarded = false;
+
+  constructor(
+    recording: Pick<Recording, 'maxBytes' | 'storeBeforeSending'>,
+    { method, copy = false }: AnswerTapeOptions = {},
+  ) {
+    this.#recording = recording;
+    this.#isHead = method === 'HEAD';
+    this.#copy = copy;
+  }
+
+  /** Fixes status and header fields. Call it before the first {@link write}. */
+  begin({ status, fields }: CapturedHead): void {
+    this.#head = { status, fields };
+    const [stated] = fieldValues(fields, 'content-length');
+    if (stated !== undefined) this.#statedLength = Number(stated);
+  }
+
+  /** False if a response with this head cannot have a body; what is written to it is ignored. */
+  get hasBody(): boolean {
+    const status = this.#head?.status;
+    return !this.#isHead && status !== 204 && status !== 304;
+  }
+
+  /** Whether all that was written so far may still be stored. */
+  get isRecording(): boolean {
+    return this.#recorded !== undefined;
+  }
+
+  /**
+   * Whether the head may be sent. The head of an empty response is also its end, so it waits until the response is
+   * stored.
+   */
+  get maySendHead(): boolean {
+    return this.#isStored || !(this.#recording.storeBeforeSending || !this.hasBody || this.#statedLength === 0);
+  }
+
+  /** Whether storing has finished. */
+  get isStored(): boolean {
+    return this.#isStored;
+  }
+
+  /** Whether the rest reaches no client: it has disconnected, or it gets another response. */
+  get isDiscarded(): boolean {
+    return this.#isDiscarded;
+  }
+
+  /** Takes the next piece of the body. */
+  write(piece: Uint8Array): void {
+    if (piece.length === 0 || !this.hasBody) return;
+    this.#length += piece.length;
+    if (this.#length > this.#recording.maxBytes) this.#recorded = undefined;
+    this.#recorded?.push(this.#copy ? new Uint8Array(piece) : piece);
+    if (!this.#isDiscarded) this.#unsent.push(piece);
+  }
+
+  /** Removes and returns the pieces that may be sent now, in order. */
+  sendable(): Uint8Array[] {
+    if (this.#isStored) return this.#unsent.splice(0);
+    return this.#recording.storeBeforeSending ? [] : this.#unsent.splice(0, this.#unsent.length - 1);
+  }
+
+  /**
+   * The response is complete.
+   * @returns what to store; undefined if it was returned before
+   */
+  end(): CapturedResponse | undefined {
+    const pieces = this.#recorded;
+    this.#recorded = undefined;
+    if (this.#isHandedOver) return undefined;
+    this.#isHandedOver = true;
+    // A body that is shorter than its own head says broke off, even if its handler ended it (RFC 9112, section 8).
+    const isWhole = !this.hasBody || this.#length === (this.#statedLength ?? this.#length);
+    return { ...(this.#head ?? NO_HEAD), body: pieces && isWhole ? join(pieces) : undefined };
+  }
+
+  /**
+   * Records no more, because the response broke off or because it is too long.
+   * @returns what to store, without a body; undefined if it was returned before
+   */
+  breakOff(): CapturedResponse | undefined {
+    this.#recorded = undefined;
+    return this.end();
+  }
+
+  /**
+   * Storing has finished: the rest may be sent, and what is written from now on may be sent at once.
+   * @param isReplaced the client gets another response
+   */
+  stored(isReplaced: boolean): void {
+    this.#isStored = true;
+    if (isReplaced) this.discard();
+  }
+
+  /** The rest reaches no client. Recording continues (I11). */
+  discard(): void {
+    this.#isDiscarded = true;
+    this.#unsent = [];
+  }
+}
+
+/** One array with all pieces; the only piece itself, if there is one. */
+function join(pieces: readonly Uint8Array[]): Uint8Array {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) return only;
+  const all = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}

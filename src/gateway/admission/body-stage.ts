@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import { isBodyError } from '../../http/body-error.ts';
+import { readIdempotencyKey } from '../../http/idempotency-key.ts';
+import { fieldValues, forEachField } from '../../http/raw-fields.ts';
+import { readBody } from '../body/read-body.ts';
+import type { Route } from '../config/routes.ts';
+import { attachBody, type Exchange } from '../exchange/exchange.ts';
+import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
+import type { Accounts } from './accounts.ts';
+import type { ApiKey } from './keys.ts';
+import type { Target } from './target.ts';
+
+/** What the earlier stages found. */
+export interface AdmittedHead {
+  readonly route: Route;
+  readonly key: ApiKey;
+  readonly target: Target;
+}
+
+/** Options of {@link createBodyStage}. */
+export interface BodyStageOptions {
+  readonly accounts: Accounts;
+  /** In bytes. */
+  readonly maxBodyBytes: number;
+  /** Key of the HMAC of fingerprints. */
+  readonly fingerprintSecret?: string | undefined;
+}
+
+/**
+ * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the upstream, and puts
+ * account, key and fingerprint on the exchange. All other bodies are streamed.
+ */
+export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: BodyStageOptions) {
+  return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
+    const { rawHeaders } = exchange.request;
+    if (isForged(rawHeaders)) return FORGED;
+    const { route } = head;
+    const isInBody = route.source?.place === 'body';
+    const key =
+      route.idempotent === undefined ? undefined : readIdempotencyKey(fieldValues(rawHeaders, 'idempotency-key'));
+    const badKey = typeof key === 'object' ? refuse(422, 'errors/unprocessable_entity', key.detail) : undefined;
+    if (!isInBody && (badKey !== undefined || key === undefined)) return badKey;
+    return read(exchange, head, typeof key === 'string' ? key : undefined).then(
+      (id) => {
+        const account = isInBody ? accounts.access(id as string, head.key) : exchange.account;
+        if (isRefusal(account)) return account;
+        exchange.account = account;
+        return badKey;
+      },
+      (error: unknown) => {
+        if (isBodyError(error)) return refuseBody(error);
+        throw error;
+      },
+    );
+  };
+
+  /** @returns the account's id, if it is in the body */
+  async function read(exchange: Exchange, { route, key: apiKey, target }: AdmittedHead, key: string | undefined) {
+    const { request, response } = exchange;
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const { body, field, fingerprint } = await readBody(request, {
+      head: {
+        method: request.method ?? '',
+        path: target.path,
+        query: target.query,
+        contentType: request.headers['content-type'],
+        contentEncoding: request.headers['content-encoding'],
+      },
+      maxBytes: maxBodyBytes,
+      signal: gone.signal,
+      onRead: () => {
+        if (exchange.expectsContinue) response.writeContinue();
+      },
+      field: route.source?.place === 'body' ? route.source.name : undefined,
+      fingerprint: key === undefined ? undefined : { secret: fingerprintSecret },
+    });
+    attachBody(exchange, body);
+    const print = fingerprint(field ?? exchange.account?.id);
+    if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
+      const scope = apiKey.application;
+      const { settings } = route.idempotent;
+      exchange.idempotent = {
+        request: { ...settings, scope, key, fingerprint: print, signal: gone.signal, reconcile },
+        forwardedKey: forwardedKey({ scope, key }),
+      };
+    }
+    return field;
+  }
+}
+
+/** Prefix of every key that the gateway sends to the upstream. */
+const FORWARDED_PREFIX = 'headgate-';
+const FORGED = refuse(
+  422,
+  'errors/unprocessable_entity',
+  `An idempotency key must not begin with ${FORWARDED_PREFIX}: the gateway uses such keys itself.`,
+);
+
+/**
+ * Otherwise a client could send the key that the gateway derives for another application to the upstream. Many servers take a header that
+ * is written with an underscore for the same header.
+ */
+function isForged(rawHeaders: readonly string[]): boolean {
+  let found = false;
+  forEachField(rawHeaders, (_name, value, lowerName) => {
+    found ||= value.startsWith(FORWARDED_PREFIX) && lowerName.replaceAll('_', '-') === 'idempotency-key';
+  });
+  return found;
+}
+
+/** The process cannot find out what an orphan's outcome was, so its retries get 409 (I9). */
+const reconcile = (): 'unknown' => 'unknown';
+
+/** The same on every attempt, so that a provider that knows idempotency keys can use it. Different for every application. */
+function forwardedKey({ scope, key }: Pick<IdempotentRequest, 'scope' | 'key'>): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([scope, key]))
+    .digest('base64url');
+  return FORWARDED_PREFIX + digest;
+}

@@ -1,0 +1,36 @@
+import { isHopByHop } from '../../http/hop-by-hop.ts';
+
+/** Where the account of a request is given. */
+export interface AccountSource {
+  readonly place: 'path' | 'query' | 'header' | 'body';
+  /** Name of the parameter, header or field; of a header in lower case. */
+  readonly name: string;
+}
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** The gateway replaces or removes these headers, or every client sends them. */
+const UNUSABLE_HEADERS: readonly string[] = ['x-api-key', 'host', 'content-length', 'expect', 'x-request-id'];
+
+/** Reads `path.NAME`, `query.NAME`, `header.NAME` or `body.NAME`; the schema has checked this form. */
+export function parseAccountSource(text: string): AccountSource {
+  const dot = text.indexOf('.');
+  const place = text.slice(0, dot) as AccountSource['place'];
+  const name = text.slice(dot + 1);
+  return { place, name: place === 'header' ? name.toLowerCase() : name };
+}
+
+/**
+ * Why a route cannot take its account from there; undefined if it can.
+ * @param parameters names of the route's path parameters
+ */
+export function unusableSource(text: string, parameters: readonly string[]): string | undefined {
+  const name = text.slice(text.indexOf('.') + 1);
+  if (text.startsWith('path.') && !parameters.includes(name)) return `the route has no parameter {${name}}`;
+  if (!text.startsWith('header.')) return undefined;
+  if (!HEADER_NAME.test(name)) return `${JSON.stringify(name)} is not a header name`;
+  const lower = name.toLowerCase();
+  // The gateway would charge this account, and the upstream would read another one, or none.
+  return isHopByHop(lower) || UNUSABLE_HEADERS.includes(lower)
+    ? `the header ${name} cannot name an account`
+    : undefined;
+}

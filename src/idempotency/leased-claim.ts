@@ -1,0 +1,222 @@
+import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
+import { HeadgateError } from '../core/errors.ts';
+import { isPromise } from '../core/maybe-promise.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import type { Attempt, NewClaim } from './attempt.ts';
+import { fitsInBytes } from './bytes.ts';
+import type { Claim, Completion, Dispatch, Release } from './claim.ts';
+
+/** The reason of {@link Claim.signal}. */
+class ClaimLostError extends HeadgateError {
+  constructor() {
+    super(
+      'claim_lost',
+      'the claim on the idempotency key was lost, or its owner took too long: another attempt may own it now',
+    );
+  }
+}
+
+const KEPT = { kind: 'kept' } as const;
+const OK = { kind: 'ok' } as const;
+const LOST = { kind: 'lost' } as const;
+/** Result of a dispatch that was requested after `complete` or `abandon`. */
+const DISPATCH_REFUSED: Promise<Dispatch> = /* @__PURE__ */ Promise.resolve(LOST);
+
+/** The lease is renewed after a third of it, and after a twelfth if the last renewal failed. */
+const RENEWALS_PER_LEASE = 3;
+const RETRIES_PER_LEASE = 12;
+
+/** A {@link Claim} that renews its lease. */
+export class LeasedClaim implements Claim {
+  readonly #attempt: Attempt;
+  readonly generation: number;
+  readonly inherited: boolean;
+  #dispatched: boolean;
+  #isLost = false;
+  #controller: AbortController | undefined;
+  #dispatching: Promise<Dispatch> | undefined;
+  #completing: Promise<Completion> | undefined;
+  #hasEnded = false;
+  readonly #claimedAt: number;
+  /** When the last successful renewal was sent. */
+  #renewedAt: number;
+  #cancelRenewal: (() => void) | undefined;
+
+  constructor(attempt: Attempt, { generation, inherited, dispatched, sentAt }: NewClaim) {
+    this.#attempt = attempt;
+    this.generation = generation;
+    this.inherited = inherited;
+    this.#claimedAt = sentAt;
+    this.#renewedAt = sentAt;
+    // If the reply took longer than the lease, another attempt may own the claim: dispatch must be requested again.
+    this.#dispatched = dispatched && !(this.#mayBeTakenOver() && this.#leaseHasExpired());
+    attempt.runtime.addClaim(this);
+    this.#scheduleRenewal(RENEWALS_PER_LEASE);
+  }
+
+  get scope(): string {
+    return this.#attempt.id.scope;
+  }
+
+  get key(): string {
+    return this.#attempt.id.key;
+  }
+
+  get fingerprint(): string {
+    return this.#attempt.fingerprint;
+  }
+
+  get dispatched(): boolean {
+    return this.#dispatched;
+  }
+
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  get signal(): AbortSignal {
+    // Created on first use, because most operations never read it.
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#isLost) this.#controller.abort(new ClaimLostError());
+    }
+    return this.#controller.signal;
+  }
+
+  dispatch(): Promise<Dispatch> {
+    this.#dispatching ??= this.#dispatch();
+    return this.#dispatching;
+  }
+
+  complete(result: KeptResult): Promise<Completion> {
+    this.#completing ??= this.#complete(result);
+    return this.#completing;
+  }
+
+  async abandon(): Promise<Release> {
+    this.#dispatching ??= DISPATCH_REFUSED;
+    // The reply to a running dispatch decides whether the claim is still held, or already lost or released.
+    await this.#dispatching;
+    if (!this.#end()) return LOST;
+    const attempt = this.#attempt;
+    try {
+      return await attempt.abandon(this.generation);
+    } catch (error) {
+      attempt.abandonInBackground(this.generation, this.#dispatched || this.inherited || attempt.dispatchOnClaim);
+      return { kind: 'pending', error };
+    } finally {
+      attempt.runtime.removeClaim(this);
+    }
+  }
+
+  leave(): void {
+    if (this.#end()) this.#attempt.runtime.removeClaim(this);
+  }
+
+  stopRenewing(): void {
+    this.#cancelRenewal?.();
+    this.#cancelRenewal = undefined;
+  }
+
+  async #dispatch(): Promise<Dispatch> {
+    if (this.#hasEnded) return LOST;
+    if (this.#dispatched) return OK;
+    const attempt = this.#attempt;
+    const reply = await attempt.dispatch(this.generation);
+    if (reply.kind === 'ok') {
+      this.#dispatched = true;
+      return OK;
+    }
+    if (reply.kind === 'unavailable') attempt.emit({ type: 'unavailable', command: 'dispatch', error: reply.error });
+    else attempt.emit({ type: 'lost', command: 'dispatch' });
+    this.#lose();
+    return reply;
+  }
+
+  async #complete(result: KeptResult): Promise<Completion> {
+    const dispatching = this.#dispatching;
+    this.#dispatching ??= DISPATCH_REFUSED;
+    if (dispatching !== undefined) await dispatching;
+    if (!this.#end()) return LOST;
+    const attempt = this.#attempt;
+    const { maxKeptBytes, onOrphan } = attempt.settings;
+    const { status, value } = result;
+    const stored = value === undefined || fitsInBytes(value, maxKeptBytes) ? result : { status, value: undefined };
+    try {
+      const replying: MaybePromise<CompleteReply> = attempt.complete(stored);
+      const reply = isPromise(replying) ? await replying : replying;
+      return reply.kind === 'ok' ? KEPT : reply;
+    } catch (error) {
+      attempt.completeInBackground(stored);
+      return { kind: 'pending', answer: onOrphan === 'reject' ? 'own' : 'unavailable', error };
+    } finally {
+      attempt.runtime.removeClaim(this);
+    }
+  }
+
+  #scheduleRenewal(timesPerLease: number): void {
+    const { runtime, settings } = this.#attempt;
+    const delayMs = Math.max(1, Math.floor(settings.leaseMs / timesPerLease));
+    this.#cancelRenewal = runtime.timers.after(delayMs, () => void this.#renew(), true);
+  }
+
+  async #renew(): Promise<void> {
+    const attempt = this.#attempt;
+    const sentAt = attempt.runtime.timers.now();
+    if (sentAt - this.#claimedAt >= attempt.settings.maxRunMs) return this.#stopAsOverdue();
+    let reply: HeldReply | undefined;
+    try {
+      reply = await attempt.extend(this.generation);
+    } catch {
+      // Whether the lease was renewed is unknown: the renewal is repeated, sooner.
+    }
+    if (this.#hasEnded) return;
+    if (reply?.kind === 'ok') this.#renewedAt = sentAt;
+    const isDispatching = this.#dispatching !== undefined && !this.#dispatched;
+    // While a dispatch is running, its own reply is more precise than this one.
+    if (reply === undefined || reply.kind === 'ok' || isDispatching) {
+      if (this.#dispatched && this.#mayBeTakenOver() && this.#leaseHasExpired()) this.#abortSignal();
+      this.#scheduleRenewal(reply === undefined ? RETRIES_PER_LEASE : RENEWALS_PER_LEASE);
+      return;
+    }
+    attempt.emit({ type: 'lost', command: 'extend' });
+    if (!this.#dispatched) this.#lose();
+    else if (this.#mayBeTakenOver()) this.#abortSignal();
+  }
+
+  /** Retries must not wait longer than `maxRunMs` for this owner. If it finishes later, its outcome still counts. */
+  #stopAsOverdue(): void {
+    this.#attempt.emit({ type: 'overdue', dispatched: this.#dispatched });
+    this.stopRenewing();
+    this.#attempt.runtime.removeClaim(this);
+    this.#abortSignal();
+  }
+
+  /** Ends a claim that was never dispatched, and must not be any more. */
+  #lose(): void {
+    this.leave();
+    this.#abortSignal();
+  }
+
+  #abortSignal(): void {
+    this.#isLost = true;
+    this.#controller?.abort(new ClaimLostError());
+  }
+
+  /** Returns false if the claim had already ended. */
+  #end(): boolean {
+    const wasOpen = !this.#hasEnded;
+    this.#hasEnded = true;
+    this.stopRenewing();
+    return wasOpen;
+  }
+
+  #mayBeTakenOver(): boolean {
+    return this.#attempt.settings.onOrphan !== 'reject';
+  }
+
+  #leaseHasExpired(): boolean {
+    const { runtime, settings } = this.#attempt;
+    return runtime.timers.now() - this.#renewedAt >= settings.leaseMs;
+  }
+}

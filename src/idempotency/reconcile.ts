@@ -1,0 +1,48 @@
+import type { KeptResult } from '../core/claim.ts';
+import type { ClaimId, MaybePromise } from '../core/ports.ts';
+import type { Attempt } from './attempt.ts';
+import type { LeasedClaim } from './leased-claim.ts';
+
+/** What a {@link Reconcile} callback receives. */
+export interface Reconciliation extends ClaimId {
+  readonly fingerprint: string;
+  readonly generation: number;
+  /** Aborted when the claim under which the question is asked is lost. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What became of an operation whose owner died after dispatch. `done: false` means that it did not happen *and cannot
+ * happen any more*. If in doubt, return `unknown`.
+ */
+export type Reconciled<Result> =
+  | { readonly done: true; readonly result: Result }
+  | { readonly done: false }
+  | 'unknown';
+
+/** Finds out what became of an orphan, for example by asking the provider (I9). An error counts as `unknown`. */
+export type Reconcile<Result> = (about: Reconciliation) => MaybePromise<Reconciled<Result>>;
+
+/** Calls the callback under the lease of the new owner, and emits the answer (I9). */
+export async function askReconcile(
+  attempt: Attempt,
+  { fingerprint, generation, signal }: LeasedClaim,
+  reconcile: Reconcile<KeptResult> | undefined,
+): Promise<Reconciled<KeptResult>> {
+  let answer: Reconciled<KeptResult> = 'unknown';
+  let failure: { readonly error?: unknown } = {};
+  try {
+    answer = checkAnswer(await reconcile?.({ ...attempt.id, fingerprint, generation, signal }));
+  } catch (error) {
+    failure = { error };
+  }
+  const word = answer === 'unknown' ? answer : answer.done ? 'done' : 'not_done';
+  attempt.emit({ type: 'reconciled', answer: word, ...failure });
+  return answer;
+}
+
+/** Any unclear answer counts as `unknown`: taken for "not done", it would execute the operation twice. */
+function checkAnswer(answer: Reconciled<KeptResult> | undefined): Reconciled<KeptResult> {
+  if (typeof answer !== 'object' || answer === null) return 'unknown';
+  return answer.done === false || (answer.done === true && answer.result !== undefined) ? answer : 'unknown';
+}

@@ -1,0 +1,122 @@
+import type { Emitter } from '../core/emitter.ts';
+import type { ClaimId } from '../core/ports.ts';
+import type { ClaimCommandName, IdempotencyEvent } from './events.ts';
+import type { Timers } from './timers.ts';
+
+/** A command that is sent until the store acknowledges it. */
+export interface RetryTask {
+  readonly id: ClaimId;
+  readonly command: ClaimCommandName;
+  /** From this time on the command has no effect any more, and is dropped. */
+  readonly expiresAt: number;
+  /** Length of the value that waits with the command, in UTF-16 units. */
+  readonly valueLength: number;
+  /** Rejects if the store did not acknowledge the command. */
+  send(): Promise<void>;
+}
+
+/** The first try is made at once. The pause doubles after each failure, up to the maximum. */
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 5_000;
+/** A store that recovers does not receive all commands at once. */
+const MAX_CONCURRENT = 32;
+/** Limit for all waiting values together, in UTF-16 units. Above it, outcomes are stored without their values (I7). */
+const MAX_TOTAL_LENGTH = 64 * 1_048_576;
+
+/** Sends each command again and again, until it is acknowledged or its record has expired. */
+export class RetryQueue {
+  /** Each task with the function that cancels its pause. */
+  readonly #tasks = new Map<RetryTask, (() => void) | undefined>();
+  readonly #ready: { readonly task: RetryTask; readonly failures: number }[] = [];
+  readonly #emptyListeners: (() => void)[] = [];
+  #running = 0;
+  #totalLength = 0;
+  #stopped = false;
+
+  constructor(
+    private readonly timers: Timers,
+    private readonly events: Emitter<IdempotencyEvent>,
+  ) {}
+
+  /** How many commands are not acknowledged yet. */
+  get size(): number {
+    return this.#tasks.size;
+  }
+
+  /** Whether the value may wait in memory until the store recovers. */
+  hasRoomFor(value: string | undefined): boolean {
+    return value === undefined || this.#totalLength + value.length <= MAX_TOTAL_LENGTH;
+  }
+
+  add(task: RetryTask): void {
+    if (this.#stopped) return;
+    this.#tasks.set(task, undefined);
+    this.#totalLength += task.valueLength;
+    this.#enqueue(task, 0);
+  }
+
+  /** Resolves when no command is left. */
+  whenEmpty(): Promise<void> {
+    if (this.#tasks.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#emptyListeners.push(resolve));
+  }
+
+  /** Drops all commands. No command is sent after this. */
+  stop(): void {
+    this.#stopped = true;
+    for (const [task, cancelPause] of this.#tasks) {
+      cancelPause?.();
+      this.#remove(task);
+    }
+    this.#ready.length = 0;
+  }
+
+  #enqueue(task: RetryTask, failures: number): void {
+    this.#ready.push({ task, failures });
+    this.#sendNext();
+  }
+
+  #sendNext(): void {
+    while (this.#running < MAX_CONCURRENT) {
+      const next = this.#ready.shift();
+      if (next === undefined) return;
+      this.#running++;
+      void this.#send(next.task, next.failures);
+    }
+  }
+
+  async #send(task: RetryTask, failures: number): Promise<void> {
+    try {
+      await task.send();
+      this.#remove(task);
+    } catch (error) {
+      this.#retryLater(task, failures + 1, error);
+    } finally {
+      this.#running--;
+      this.#sendNext();
+    }
+  }
+
+  #retryLater(task: RetryTask, failures: number, error: unknown): void {
+    if (this.#stopped) return;
+    const { id, command, expiresAt } = task;
+    if (this.timers.now() >= expiresAt) {
+      this.#remove(task);
+      this.events.emit({ ...id, type: 'given_up', command });
+      return;
+    }
+    this.events.emit({ ...id, type: 'retrying', command, tries: failures, error });
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
+    this.#tasks.set(
+      task,
+      this.timers.after(pauseMs, () => this.#enqueue(task, failures), true),
+    );
+  }
+
+  #remove(task: RetryTask): void {
+    if (!this.#tasks.delete(task)) return;
+    this.#totalLength -= task.valueLength;
+    if (this.#tasks.size > 0) return;
+    for (const resolve of this.#emptyListeners.splice(0)) resolve();
+  }
+}

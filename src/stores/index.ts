@@ -1,0 +1,40 @@
+/**
+ * For authors of stores: the contracts, and the rules themselves as pure functions that a store can call where its data is. The suites
+ * of `headgate/testing` prove a store.
+ * @module headgate/stores
+ */
+
+export {
+  type AbandonCommand,
+  type AbandonReply,
+  abandon as abandonClaim,
+  type BeginCommand,
+  type BeginReply,
+  begin as beginClaim,
+  type ClaimCommand,
+  type ClaimRecord,
+  type ClaimStep,
+  type CompleteCommand,
+  type CompleteReply,
+  complete as completeClaim,
+  dispatch as dispatchClaim,
+  extend as extendClaim,
+  type HeldCommand,
+  type HeldReply,
+  type KeptResult,
+  type OnOrphan,
+  unexpired as claimRecordAt,
+} from '../core/claim.ts';
+export { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../core/decision.ts';
+export { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../core/errors.ts';
+export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from '../core/plan.ts';
+export type {
+  ClaimId,
+  ClaimStore,
+  ClaimView,
+  LimitStore,
+  MaybePromise,
+  ResetTarget,
+  SynchronousLimitStore,
+} from '../core/ports.ts';
+export { type Counters, NEVER, SLOTS_PER_WINDOW, takeBack } from '../core/window.ts';

@@ -1,0 +1,48 @@
+import { OptionError } from '../../core/errors.ts';
+import type { Plan, PlanWindow } from '../../core/plan.ts';
+import { MAX_WINDOWS } from './slab.ts';
+
+/** The windows of a plan that share one record. */
+export interface PlanPart {
+  readonly windows: readonly PlanWindow[];
+  /** The part has the plan's windows `from` to `to` (excluded). */
+  readonly from: number;
+  readonly to: number;
+  /** Identifies the windows and their order; records with equal layouts have the same form. */
+  readonly layout: string;
+  /** Whether all routes of the account share the record. */
+  readonly shared: boolean;
+}
+
+/**
+ * Splits a plan into the windows of the route's own record and, if the account's routes share All methods, the windows
+ * of the account's record (S1).
+ * @throws OptionError if a record cannot have so many windows
+ */
+export function partsOf({ windows, routeWindows, allMethodsScope }: Plan): readonly PlanPart[] {
+  const own = allMethodsScope === 'account' ? routeWindows : windows.length;
+  return [partOf(windows, 0, own), partOf(windows, own, windows.length, true)].filter(({ from, to }) => from < to);
+}
+
+/** The part of the windows `from` to `to` (excluded). */
+export function partOf(windows: readonly PlanWindow[], from = 0, to = windows.length, shared = false): PlanPart {
+  if (to - from > MAX_WINDOWS) {
+    throw new OptionError('plan', to - from, `a record has room for at most ${MAX_WINDOWS} windows`);
+  }
+  const part = windows.slice(from, to);
+  return {
+    windows: part,
+    from,
+    to,
+    layout: part.map(({ limit, durationMs }) => `${limit}:${durationMs}`).join(),
+    shared,
+  };
+}
+
+/**
+ * Index of a window with the same limit and duration, whatever its max, because these identify it (S10). -1 if there is
+ * none.
+ */
+export function indexOfWindow(windows: readonly PlanWindow[], { limit, durationMs }: Omit<PlanWindow, 'max'>): number {
+  return windows.findIndex((window) => window.durationMs === durationMs && window.limit === limit);
+}

@@ -1,0 +1,237 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+import { createIdempotency } from '../src/idempotency/idempotency.ts';
+import { createMemoryClaimStore } from '../src/stores/memory/claims.ts';
+import { startInProcess } from './support/in-process.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const filesIn = (folder: string, ending: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(ending))
+    .map((file) => `${folder}/${file}`);
+
+/** Cells of the rows of the table whose first column has this head. */
+function rowsOf(page: string, head: string): readonly (readonly string[])[] {
+  const lines = read(page).split('\n');
+  const cells = (line: string): string[] => line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, '').trim());
+  const start = lines.findIndex((line) => line.startsWith('|') && plain(cells(line)[0] as string) === head);
+  if (start === -1) throw new Error(`${page} has no table "${head}"`);
+  const end = lines.findIndex((line, i) => i > start && !line.startsWith('|'));
+  return lines.slice(start + 2, end === -1 ? undefined : end).map(cells);
+}
+
+const plain = (cell: string): string => cell.replaceAll('`', '');
+
+/** Names in the first column: `consume` of the cell `consume(account, route)`. */
+const namesOf = (rows: readonly (readonly string[])[]): string[] =>
+  rows.flatMap(([first = '']) => [...first.matchAll(/`([^`(]+)[^`]*`/g)].map(([, name]) => name as string));
+
+type Declaration = ts.InterfaceDeclaration | ts.ClassDeclaration | ts.TypeAliasDeclaration;
+
+/** What the source declares, by name. */
+const declarations = new Map<string, Declaration>();
+const literalsOfType = new Map<string, string[]>();
+for (const file of filesIn('src', '.ts')) {
+  const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2023);
+  const literals: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isInterfaceDeclaration(node) || ts.isClassDeclaration(node) || ts.isTypeAliasDeclaration(node)) {
+      const isExported = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
+      if (isExported && node.name !== undefined && !declarations.has(node.name.text))
+        declarations.set(node.name.text, node);
+    }
+    if (ts.isPropertySignature(node) && nameOf(node.name) === 'type' && node.type !== undefined)
+      literals.push(...textsOf(node.type));
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  literalsOfType.set(file, literals);
+}
+
+function nameOf(name: ts.PropertyName): string | undefined {
+  return ts.isIdentifier(name) || ts.isStringLiteral(name) || ts.isNumericLiteral(name) ? name.text : undefined;
+}
+
+/** Texts of a union of literals. */
+function textsOf(type: ts.TypeNode): string[] {
+  if (ts.isUnionTypeNode(type)) return type.types.flatMap(textsOf);
+  return ts.isLiteralTypeNode(type) && ts.isStringLiteral(type.literal) ? [type.literal.text] : [];
+}
+
+/** Names of the public members of an interface, a class, or a type made of one. */
+function membersOf(name: string): string[] {
+  const declaration = declarations.get(name);
+  if (declaration === undefined) throw new Error(`the source exports no type ${name}`);
+  if (ts.isTypeAliasDeclaration(declaration)) return membersOfType(declaration.type);
+  const own = [...declaration.members].flatMap(({ name: member }) => {
+    const text = member && ts.isIdentifier(member) ? member.text : undefined;
+    return text === undefined ? [] : [text];
+  });
+  const parents = declaration.heritageClauses?.flatMap(({ types }) => [...types]) ?? [];
+  return [...new Set([...own, ...parents.flatMap((type) => membersOfNamed(type.expression, type.typeArguments))])];
+}
+
+function membersOfType(type: ts.TypeNode): string[] {
+  if (ts.isTypeReferenceNode(type)) return membersOfNamed(type.typeName, type.typeArguments);
+  const of = ts.isMappedTypeNode(type) ? type.typeParameter.constraint : undefined;
+  return of && ts.isTypeOperatorNode(of) ? membersOfType(of.type) : [];
+}
+
+function membersOfNamed(name: ts.Node, [of, picked]: readonly ts.TypeNode[] = []): string[] {
+  if (!ts.isIdentifier(name)) return [];
+  if (name.text === 'Partial' && of !== undefined) return membersOfType(of);
+  return name.text === 'Pick' && picked !== undefined ? textsOf(picked) : membersOf(name.text);
+}
+
+describe('tables in the docs say what the code has', () => {
+  it.each([
+    ['docs/guide.md', 'option of createLimiter', 'LimiterOptions'],
+    ['docs/guide.md', 'method of a limiter', 'Limiter'],
+    ['docs/guide.md', 'field of Decision', 'Decision'],
+    ['docs/guide.md', 'field of WindowStatus', 'WindowStatus'],
+    ['docs/guide.md', 'option of createGate', 'GateOptions'],
+    ['docs/guide.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
+    ['docs/adapters/README.md', 'option of one route', 'RouteOptions'],
+    ['docs/adapters/README.md', 'option of idempotentRequest', 'IdempotentRequestOptions'],
+    ['docs/idempotency.md', 'setting', 'ClaimSettings'],
+    ['docs/idempotency.md', 'option of createMemoryClaimStore', 'MemoryClaimStoreOptions'],
+    ['docs/idempotency-clients.md', 'option of fetchWithRetry', 'RetryOptions'],
+    ['docs/redis.md', 'option of createRedisStore', 'RedisStoreOptions'],
+    ['docs/redis.md', 'field of stats()', 'RedisStoreStats'],
+    ['docs/redis.md', 'option of createRedisClaimStore', 'RedisClaimStoreOptions'],
+    ['docs/client-ip.md', 'option of createClientIp', 'ClientIpOptions'],
+    ['docs/stores.md', 'method of LimitStore', 'LimitStore'],
+    ['docs/http.md', 'field of an error object', 'ProblemObject'],
+  ])('%s, "%s": %s', (page, head, type) => {
+    expect(namesOf(rowsOf(page, head)).sort()).toEqual(membersOf(type).sort());
+  });
+
+  it('options of createIdempotency beside its settings', () => {
+    const settings = membersOf('ClaimSettings');
+    const others = membersOf('IdempotencyOptions').filter((name) => !settings.includes(name));
+    expect(namesOf(rowsOf('docs/idempotency.md', 'option of createIdempotency, beside the settings')).sort()).toEqual(
+      others.sort(),
+    );
+  });
+
+  it('defaults of the settings', async () => {
+    const idempotency = createIdempotency({ store: createMemoryClaimStore() });
+    const listed = rowsOf('docs/idempotency.md', 'setting').map(([name = '', _unit, value = '']) => [
+      plain(name),
+      value.replace(/[`',]/g, ''),
+    ]);
+    expect(Object.fromEntries(listed)).toEqual(
+      Object.fromEntries(Object.entries(idempotency.settings).map(([name, value]) => [name, String(value)])),
+    );
+    await idempotency.close();
+  });
+
+  it.each([
+    ['docs/guide.md', 'src/gate/events.ts'],
+    ['docs/idempotency.md', 'src/idempotency/events.ts'],
+  ])('%s has the types of events in %s', (page, file) => {
+    expect(namesOf(rowsOf(page, 'event type')).sort()).toEqual([...new Set(literalsOfType.get(file))].sort());
+  });
+
+  it('errors over HTTP, by status', () => {
+    const byStatus = declarations.get('ErrorTypesByStatus') as ts.InterfaceDeclaration;
+    const produced = byStatus.members.flatMap((member) =>
+      ts.isPropertySignature(member) && member.type !== undefined
+        ? textsOf(member.type).map((type) => `${nameOf(member.name)} ${type}`)
+        : [],
+    );
+    const listed = rowsOf('docs/errors.md', 'status').map(([status, type = '']) => `${status} ${plain(type)}`);
+    expect(listed.sort()).toEqual(produced.sort());
+  });
+
+  it('codes of errors', () => {
+    const codes = declarations.get('HeadgateErrorCode') as ts.TypeAliasDeclaration;
+    expect(namesOf(rowsOf('docs/errors.md', 'code')).sort()).toEqual(textsOf(codes.type).sort());
+  });
+
+  it('keys of the config', () => {
+    const { properties } = JSON.parse(read('docs/config.schema.json'));
+    const keys = namesOf(rowsOf('docs/gateway.md', 'key'));
+    expect(['$schema', ...keys].sort()).toEqual(Object.keys(properties).sort());
+    const page = 'docs/idempotency.md';
+    const settings = [...rowsOf(page, 'setting'), ...rowsOf(page, 'key of the config only')];
+    expect(namesOf(settings).sort()).toEqual(Object.keys(properties.idempotency.properties).sort());
+  });
+
+  it('metrics of the process, with their types', async () => {
+    // A Redis that is down is only a warning: its gauges are there all the same.
+    const processes = await Promise.all([
+      startInProcess({ store: 'memory' }),
+      startInProcess({ store: 'redis://127.0.0.1:1' }),
+    ]);
+    const texts = await Promise.all(processes.map((process) => process.metrics()));
+    await Promise.all(processes.map((process) => process.stop()));
+    const served = texts.flatMap((text) =>
+      [...text.matchAll(/^# TYPE (headgate_\w+) (\w+)$/gm)].map(([, name, type]) => `${name} ${type}`),
+    );
+    const listed = [...read('docs/metrics.md').matchAll(/^\| `(headgate_\w+)` \| (\w+) \|/gm)];
+    expect(listed.map(([, name, type]) => `${name} ${type}`).sort()).toEqual([...new Set(served)].sort());
+  });
+});
+
+describe('adapters in the docs', () => {
+  const adapters = readdirSync(join(ROOT, 'src/adapters'))
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => file.replace('.ts', ''));
+
+  it.each(['README.md', 'docs/adapters/README.md'])('%s lists all of them', (page) => {
+    const rows = rowsOf(page, 'framework');
+    expect(rows.map(([, subpath = '']) => plain(subpath)).sort()).toEqual(
+      adapters.map((name) => `headgate/${name}`).sort(),
+    );
+  });
+
+  it.each(adapters)('the table of functions has what headgate/%s exports', async (name) => {
+    const exported = Object.keys(await import(`../src/adapters/${name}.ts`));
+    const rows = rowsOf('docs/adapters/README.md', 'export').filter(([, subpaths = '']) => {
+      const isNamed = plain(subpaths).split(/[ ,]+/).includes(`/${name}`);
+      return /^all/.test(subpaths) ? !isNamed : isNamed;
+    });
+    expect(namesOf(rows).sort()).toEqual(exported.sort());
+  });
+});
+
+describe('pages', () => {
+  const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesIn('docs', '.md')];
+  const proseOf = (page: string): string => read(page).replace(/^```.*?^```/gms, '');
+  /** As GitHub makes an anchor of a heading. */
+  const anchorsOf = (page: string): string[] =>
+    [...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    );
+
+  it.each(pages)('%s: every link leads to a file and a heading', (page) => {
+    const broken = [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, target]) => target as string)
+      .filter((target) => !/^\w+:/.test(target))
+      .filter((target) => {
+        const [path, anchor] = target.split('#');
+        const file = path ? join(dirname(page), path) : page;
+        return !existsSync(join(ROOT, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor));
+      });
+    expect(broken).toEqual([]);
+  });
+
+  it('CONTRIBUTING.md names files and scripts that exist', () => {
+    const text = read('CONTRIBUTING.md');
+    const paths = [...text.matchAll(/`((?:src|test|docs|bench)\/[\w./-]+)`/g)].map(([, path]) => path as string);
+    expect(paths.length).toBeGreaterThan(40);
+    // NAME is the reader's own; drafts of benchmarks are not in the repository.
+    const missing = paths.filter((path) => !/NAME|\/draft$/.test(path) && !existsSync(join(ROOT, path)));
+    expect(missing).toEqual([]);
+    const { scripts } = JSON.parse(read('package.json'));
+    const used = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, script]) => script as string);
+    expect([...new Set(used)].filter((script) => !(script in scripts))).toEqual([]);
+  });
+});
