@@ -8,7 +8,10 @@ const NO_HEAD: CapturedHead = { status: 500, fields: [] };
 export interface AnswerTapeOptions {
   /** Method of the request. Default: any method but HEAD. */
   readonly method?: string | undefined;
-  /** Whether a copy of each piece is recorded. Needed if a buffer can change after its piece was sent. Default: false. */
+  /**
+   * Whether a copy of each piece is recorded. Needed if a buffer can change after its piece was sent.
+   * @default false
+   */
   readonly copy?: boolean;
 }
 

@@ -17,7 +17,7 @@ export class ShardedMap<Value> {
   readonly #shards: readonly Map<string, Value>[];
   /** The only shard, if there is only one. Most stores are small, and then no key has to be hashed. */
   readonly #only: Map<string, Value> | undefined;
-  /** The shard and its keys that {@link nextKey} is at. */
+  /** Position of {@link nextKey}: index of its shard, and an iterator over the keys of that shard. */
   #roundShard = 0;
   #round: Iterator<string>;
 
