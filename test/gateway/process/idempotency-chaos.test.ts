@@ -1,7 +1,4 @@
-/**
- * I9 to I12 together: two gateways and a Redis that are frozen, killed and started again while clients retry. The
- * upstream counts the effects.
- */
+/** I9 to I12 together: two gateways and a Redis that are frozen, killed and started again while clients retry. The upstream counts the effects. */
 import { afterAll, expect, it } from 'vitest';
 import { type Gateway, startGateway } from '../../support/gateway.ts';
 import { callsOf, freshKey, keyedConfig, OPEN, post, rawPost } from '../../support/keyed.ts';
@@ -43,9 +40,7 @@ function moody(effects: Map<string, number>): Behaviour {
   };
 }
 
-/**
- * Asks until the same outcome was received three times after the chaos. All outcomes that are received must be equal.
- */
+/** Asks until the same outcome was received three times after the chaos. All outcomes that are received must be equal. */
 async function client(key: string, path: string, gateways: readonly Gateway[], until: number): Promise<Set<string>> {
   const outcomes = new Set<string>();
   for (let heard = 0; heard < 3 && performance.now() < until + PATIENCE_MS; ) {
@@ -65,10 +60,7 @@ async function client(key: string, path: string, gateways: readonly Gateway[], u
   return outcomes;
 }
 
-/**
- * A 503 or 504 of the gateway is an outcome only if it is replayed. Before that, possibly nothing was sent, or the
- * answer comes late.
- */
+/** A 503 or 504 of the gateway is an outcome only if it is replayed. Before that, possibly nothing was sent, or the answer comes late. */
 function isOutcome({ text, headers }: Reply): boolean {
   if (UNSETTLED.test(text)) return false;
   return headers['idempotency-replayed'] !== undefined || !/errors\/(network_down|request_timeout)/.test(text);
