@@ -1,23 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 
 /** Frameworks, each behind a real server of its own. */
 const ADAPTERS = ['test/adapters/**/*.test.ts'];
 
+/** Some of them, behind Hono's server, which replaces the global `Response` when it is loaded. */
+const WEB = ['test/adapters/{elysia,fetch,h3,hono}.test.ts', 'test/adapters/web/passed-on.test.ts'];
+
+/** The benchmarks' own parts. */
+const BENCH = ['test/bench/*.test.ts'];
+
 /** The built package: the process, and what users install. */
 const BUILT = ['test/gateway/process/*.test.ts', 'test/{consumers,examples,package,tree-shaking}.test.ts'];
 
-/** The gateway inside the test's own process. Apart from the others: undici, when it is loaded, replaces what the global `fetch` uses. */
+/** The gateway inside the test's own process. Not beside others: when undici is loaded, it replaces what the global `fetch` uses. */
 const GATEWAY = ['test/gateway/**/*.test.ts'];
 
-/** Each file changes its process for good: it mocks a module, or it loads Hono's server, which replaces the global `Response`. */
-const ISOLATED = [
-  'test/adapters/{elysia,fetch,h3,hono}.test.ts',
-  'test/adapters/web/passed-on.test.ts',
-  'test/gateway/body/temporary-file.test.ts',
-  'test/gateway/cli/{main,serve}.test.ts',
-];
+/** Some of them, which mock modules. */
+const GATEWAY_MOCKS = ['test/gateway/body/temporary-file.test.ts', 'test/gateway/cli/{main,serve}.test.ts'];
 
 /** Stores on real Redis servers. */
 const REDIS = [
@@ -29,10 +30,13 @@ const REDIS = [
 
 const REDIS_SERVERS = 'test/support/redis-servers.ts';
 
-/** Its files share a few processes, one after the other: a test may not leave anything behind. They run in the order of their names. */
-const project = (name: string, include: string[], exclude: string[], rest: object = {}) => ({
+/**
+ * Files of a project share a few processes, one after the other, so a test may not leave anything behind. An isolated project gives
+ * each file a process of its own: for files that change their process for good. Projects run in the order of their names.
+ */
+const project = (name: string, include: string[], { exclude = [], ...rest }: UserWorkspaceConfig['test'] = {}) => ({
   extends: true as const,
-  test: { name, include, exclude, isolate: false, ...rest },
+  test: { name, include, exclude: [...configDefaults.exclude, ...exclude], isolate: false, ...rest },
 });
 
 export default defineConfig({
@@ -51,15 +55,17 @@ export default defineConfig({
     // More than there are cores: many tests wait for a timer, a process or a server.
     maxWorkers: availableParallelism() + 2,
     projects: [
-      project('adapters', ADAPTERS, ISOLATED),
-      project('built', BUILT, [], {
+      project('adapters', ADAPTERS, { exclude: WEB }),
+      project('bench', BENCH),
+      project('built', BUILT, {
         globalSetup: ['test/support/build.ts', REDIS_SERVERS],
         setupFiles: ['test/support/built.ts'],
       }),
-      project('gateway', GATEWAY, [...BUILT, ...ISOLATED, ...REDIS]),
-      project('isolated', ISOLATED, [], { isolate: true }),
-      project('redis', REDIS, [], { globalSetup: REDIS_SERVERS }),
-      project('unit', ['test/**/*.test.ts'], [...ADAPTERS, ...BUILT, ...GATEWAY, ...REDIS]),
+      project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
+      project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
+      project('redis', REDIS, { globalSetup: REDIS_SERVERS }),
+      project('unit', ['test/**/*.test.ts'], { exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...GATEWAY, ...REDIS] }),
+      project('web', WEB, { isolate: true }),
     ],
     coverage: {
       provider: 'v8',
