@@ -109,7 +109,8 @@ export class AnswerTape {
     if (this.#isHandedOver) return undefined;
     this.#isHandedOver = true;
     // A body that is shorter than its own head says broke off, even if its handler ended it (RFC 9112, section 8).
-    const isWhole = !this.hasBody || this.#length === (this.#statedLength ?? this.#length);
+    const isWhole =
+      this.#head !== undefined && (!this.hasBody || this.#length === (this.#statedLength ?? this.#length));
     return { ...(this.#head ?? NO_HEAD), body: pieces && isWhole ? join(pieces) : undefined };
   }
 
