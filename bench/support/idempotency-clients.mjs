@@ -1,4 +1,4 @@
-// The connections of `npm run bench:idempotency`, and the floor of each: SET NX and SET for a first call, one GET for a
+// The connections of `npm run bench -- --topic idempotency`, and the floor of each: SET NX and SET for a first call, one GET for a
 // replay.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';

@@ -1,4 +1,4 @@
-// A process of `npm run bench:idempotency`: one candidate in memory or on one client. It reports its calls and its CPU
+// A process of `npm run bench -- --topic idempotency`: one candidate in memory or on one client. It reports its calls and its CPU
 // time.
 
 import { cpuMicros } from './cpu.mjs';

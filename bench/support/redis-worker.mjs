@@ -1,4 +1,4 @@
-// A process of `npm run bench:redis`: one candidate on one client. It runs a load on request, and reports its decisions
+// A process of `npm run bench -- --topic redis`: one candidate on one client. It runs a load on request, and reports its decisions
 // and its CPU time.
 
 import { cpuMicros } from './cpu.mjs';
