@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { buildSync } from 'esbuild';
 
 /*
- * What an application bundles of dist/, minified, in bytes of gzip. Some limits are targets, and say so; the others are what the row
- * weighed when it was last looked at and about 5 % more: raise one knowingly. Peers and Node's modules are never counted; lru-cache is.
+ * What an application bundles of dist/: minified, in bytes of gzip. A limit that is a target says so. Every other limit is the size at the
+ * last look and about 5 % more: raise it knowingly. Peers and Node's modules are not counted; lru-cache is.
  */
 
 const { exports, peerDependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));

@@ -1,7 +1,8 @@
 import { defineConfig, type Options } from 'tsup';
+import { builtName, SUBPATHS } from './scripts/subpaths.mjs';
 import gateway from './tsup.gateway.config.ts';
 
-/** Of what takes something from Node, the package's `imports` choose: one file for Node, one for everywhere else. */
+/** What needs Node is in one module that has a twin for everywhere else; the package's `imports` choose between them at run time. */
 const platform: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'platform',
   setup(build) {
@@ -16,36 +17,17 @@ const library: Options = {
   target: 'node20',
   outDir: 'dist',
   treeshake: true,
-  // Deno and Workers know Node's modules by their full names only.
+  // Deno and Workers only know Node's modules with the prefix `node:`.
   removeNodeProtocol: false,
 };
 
 export default defineConfig([
   {
     ...library,
-    entry: {
-      index: 'src/index.ts',
-      stores: 'src/stores/index.ts',
-      recommended: 'src/limits/recommended.ts',
-      memory: 'src/stores/memory/index.ts',
-      http: 'src/http/index.ts',
-      node: 'src/adapters/node.ts',
-      express: 'src/adapters/express.ts',
-      fastify: 'src/adapters/fastify.ts',
-      koa: 'src/adapters/koa.ts',
-      nest: 'src/adapters/nest.ts',
-      redis: 'src/stores/redis/index.ts',
-      'client-ip': 'src/client-ip.ts',
-      fetch: 'src/adapters/fetch.ts',
-      hono: 'src/adapters/hono.ts',
-      h3: 'src/adapters/h3.ts',
-      elysia: 'src/adapters/elysia.ts',
-      client: 'src/client/fetch-with-retry.ts',
-      testing: 'src/testing/index.ts',
-    },
+    entry: Object.fromEntries(Object.entries(SUBPATHS).map(([subpath, source]) => [builtName(subpath), source])),
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
     esbuildPlugins: [platform],
-    // A circuit breaker for the Redis store: users install nothing for it.
+    // The Redis store's circuit breaker; it is bundled, so users do not install it.
     noExternal: ['cockatiel'],
     loader: { '.lua': 'text' },
   },

@@ -3,7 +3,7 @@ import { defineConfig, type Options } from 'tsup';
 
 const { version } = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8')) as { version: string };
 
-/** The process: one file with everything in it, so that `npx headgate` needs nothing else. CommonJS, since some of what it bundles is. */
+/** The process in one file with all its dependencies, so that `npx headgate` needs nothing else. Some of them are CommonJS, so it is too. */
 const gateway: Options = {
   entry: { headgate: 'src/gateway/cli/main.ts' },
   format: ['cjs'],

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** What judges a mutant of the core: its own tests and the model's, without a build and without Redis, since no mutant is built. */
+/** The tests that judge a mutant of the core: its own and those against the model. They need no build and no Redis. */
 export default defineConfig({
   test: {
     include: [
@@ -8,7 +8,7 @@ export default defineConfig({
       'test/stores/*.test.ts',
       'test/stores/memory/**/*.test.ts',
       'test/header-truth.property.test.ts',
-      'test/limiter.test.ts',
+      'test/limits/limiter.test.ts',
     ],
     testTimeout: 60_000,
     env: { HEADGATE_HISTORIES: '300' },

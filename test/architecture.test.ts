@@ -2,10 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { SUBPATHS } from '../scripts/subpaths.mjs';
 
 const SRC = resolve(import.meta.dirname, '../src');
 
-/** Who may import whom. A room may always import from itself. */
+/** Which folder or file of src may import which others. Each may import from itself. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   core: [],
   stores: ['core'],
@@ -21,7 +22,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate'],
 };
 
-/** Who may import whom inside `gateway`: the same rule for its rooms. The file `gateway.ts` is a room too. */
+/** The same inside `gateway`. The file `gateway.ts` counts like a folder. */
 const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   config: [],
   body: [],
@@ -35,7 +36,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   cli: ['config', 'operations', 'store', 'server', 'gateway'],
 };
 
-/** Packages that a room may use at run time; everything else, frameworks included, as types only. Node's own modules: see below. */
+/** Packages that a folder may use at run time. All others, frameworks included, may only be imported as types. Node's own modules: see below. */
 const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache', 'cockatiel'],
   // Bundled into the platform of the web.
@@ -45,10 +46,11 @@ const PACKAGES: Record<string, readonly string[]> = {
   gateway: ['find-my-way', 'ioredis', 'pino', 'prom-client', 'undici', 'zod'],
 };
 
-/** Places that may use Node's modules; the others run wherever JavaScript does. */
+/** Files that may use Node's modules; all others run on every runtime. */
 const ON_NODE = ['adapters/', 'gateway/', 'http/platform.ts', 'stores/redis/'];
 
-const WEB_ADAPTERS = ['fetch', 'hono', 'h3', 'elysia'];
+/** Subpaths that need Node. All others run on every runtime. */
+const FOR_NODE = ['./redis', './node', './express', './fastify', './koa', './nest'];
 
 interface Import {
   readonly file: string;
@@ -71,14 +73,14 @@ const roomOf = (file: string, house = SRC): string =>
   (relative(house, file).split('/')[0] as string).replace(/\.ts$/, '');
 const show = ({ file, specifier }: Import): string => `${relative(SRC, file)} imports ${specifier}`;
 
-describe('the house', () => {
-  it('has imports to judge', () => {
+describe('src', () => {
+  it('has files and imports, and a rule for each folder', () => {
     expect(files.length).toBeGreaterThan(20);
     expect(imports.length).toBeGreaterThan(files.length);
     expect(new Set(files.map((file) => roomOf(file)))).toEqual(new Set(Object.keys(MAY_IMPORT)));
   });
 
-  it('rooms import only whom they may', () => {
+  it('each folder imports only from the folders that it may', () => {
     const wrong = imports
       .filter(({ specifier }) => specifier.startsWith('.'))
       .filter(({ file, specifier }) => {
@@ -88,7 +90,7 @@ describe('the house', () => {
     expect(wrong.map(show)).toEqual([]);
   });
 
-  it('the rooms of the gateway import only whom they may', () => {
+  it('each folder of the gateway imports only from those of its folders that it may', () => {
     const house = join(SRC, 'gateway');
     const isInside = (file: string): boolean => file.startsWith(`${house}/`);
     const wrong = imports
@@ -103,7 +105,7 @@ describe('the house', () => {
     expect(new Set(rooms)).toEqual(new Set(Object.keys(GATEWAY_MAY_IMPORT)));
   });
 
-  it('there are no import circles, type-only ones included', () => {
+  it('has no import circles, type-only ones included', () => {
     const targets = (file: string): string[] =>
       imports
         .filter((one) => one.file === file && one.specifier.startsWith('.'))
@@ -124,7 +126,7 @@ describe('the house', () => {
     expect(circles).toEqual([]);
   });
 
-  it('packages stay where they belong', () => {
+  it('packages are imported at run time only in the folders that may use them', () => {
     const wrong = imports
       .filter(({ specifier, typeOnly }) => !specifier.startsWith('.') && !typeOnly)
       .filter(({ file, specifier }) => {
@@ -136,17 +138,10 @@ describe('the house', () => {
     expect(wrong.map(show)).toEqual([]);
   });
 
-  it('what is no Node server asks nothing of Node but its platform, which has a twin for the web', () => {
-    const entries = [
-      'index',
-      'stores/memory/index',
-      'http/index',
-      'client/fetch-with-retry',
-      'client-ip',
-      'testing/index',
-    ];
-    const seen = new Set([...entries, ...WEB_ADAPTERS.map((name) => `adapters/${name}`), 'http/platform-web']);
-    const reached = new Set([...seen].map((name) => join(SRC, `${name}.ts`)));
+  it('a subpath that is not for Node uses no Node module except in http/platform.ts, which has a twin for the web', () => {
+    const sources = Object.entries(SUBPATHS).filter(([subpath]) => !FOR_NODE.includes(subpath));
+    const entries = [...sources.map(([, source]) => relative('src', source)), 'http/platform-web.ts'];
+    const reached = new Set(entries.map((name) => join(SRC, name)));
     for (const file of reached) {
       for (const { specifier } of imports.filter((one) => one.file === file && !one.typeOnly)) {
         if (specifier.startsWith('.')) reached.add(resolve(dirname(file), specifier));
@@ -159,7 +154,7 @@ describe('the house', () => {
     expect([...new Set(onNode.map(({ file }) => relative(SRC, file)))]).toEqual(['http/platform.ts']);
   });
 
-  it('the core reads no clock and asks for no time but through clock.ts', () => {
+  it('the library reads the time and sets timers only in core/clock.ts and in the files listed here', () => {
     const readers = files
       .filter((file) => ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'idempotency'].includes(roomOf(file)))
       .filter((file) =>
@@ -167,9 +162,9 @@ describe('the house', () => {
       );
     expect(readers.map((file) => relative(SRC, file)).sort()).toEqual([
       'core/clock.ts',
-      // A body whose next piece does not come is given up after `idleMs`.
+      // A body that sends nothing for `idleMs` is given up.
       'http/body-limits.ts',
-      // Leases are renewed, and duplicates wait; through a port, so that a test can turn the time.
+      // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
       // Calls to a server have a deadline.
       'stores/shared/circuit-breaker.ts',
@@ -183,7 +178,7 @@ describe('the house', () => {
     expect(wrong.map(show)).toEqual([]);
   });
 
-  it('files are kebab-case, and nothing is exported by default', () => {
+  it('has kebab-case file names and no default exports', () => {
     expect(files.map((file) => relative(SRC, file)).filter((file) => !/^[a-z0-9/-]+\.ts$/.test(file))).toEqual([]);
     expect(files.filter((file) => /^export default/m.test(readFileSync(file, 'utf8')))).toEqual([]);
   });

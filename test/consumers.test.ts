@@ -18,7 +18,7 @@ const COMPILERS: Readonly<Record<string, Check>> = {
   '7': checkByCommand('typescript-7'),
 };
 
-/** How a project finds modules. NodeNext decides by the file's name whether it is ESM or CommonJS. */
+/** How a project finds modules. NodeNext decides by the name of a file whether it is ESM or CommonJS. */
 const RESOLUTIONS = {
   'NodeNext, ESM and CommonJS': { extensions: ['mts', 'cts'], module: 'NodeNext', moduleResolution: 'NodeNext' },
   'a bundler': { extensions: ['ts'], module: 'ESNext', moduleResolution: 'Bundler' },
@@ -26,10 +26,10 @@ const RESOLUTIONS = {
 type Resolution = keyof typeof RESOLUTIONS;
 
 interface Consumer {
-  /** What is installed beside headgate, and no more. */
+  /** What is installed beside headgate; nothing else is. */
   readonly beside: readonly string[];
   readonly options: object;
-  /** Third parties' types take long: these are read as a bundler does by the fastest compiler only. */
+  /** The types of third parties take long, so only the fastest compiler checks this one for a bundler. */
   readonly heavy?: boolean;
 }
 
@@ -122,7 +122,7 @@ describe.each(Object.entries(CONSUMERS))('%s', (name, consumer) => {
   });
 });
 
-it('every subpath is used by one of them', () => {
+it('every subpath is used by one of these programs', () => {
   const sources = Object.keys(CONSUMERS).map((name) => readFileSync(join(ROOT, `test/consumers/${name}.ts`), 'utf8'));
   const unused = subpaths.filter(([subpath]) => !sources.join('').includes(`from '${nameOf(subpath)}';`));
   expect(unused).toEqual([]);

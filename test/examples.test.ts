@@ -6,13 +6,13 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-/** Inside the package, so that `headgate/…` is the built package itself, found through its own exports. */
+/** Inside the package, so that `headgate/…` resolves to the built package through its own exports. */
 const FOLDER = join(ROOT, 'test/.examples');
 
 interface Example {
   readonly name: string;
   readonly code: string;
-  /** The text block that follows, where the page says what is printed. */
+  /** The text block that follows, if the page says what is printed. */
   readonly output: string | undefined;
 }
 
@@ -39,7 +39,7 @@ const COMPILER_OPTIONS = {
   emitDecoratorMetadata: true,
 };
 
-/** Goes on until it is stopped; one that says what it prints asks itself, and ends. */
+/** A server runs until it is stopped. An example whose output is known sends its requests itself, and ends. */
 const isServer = ({ code, output }: Example) => code.includes('.listen(') && output === undefined;
 
 /** What the compiler reports; it writes `name.mjs` of each example in any case. */
@@ -65,7 +65,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 
 describe('examples in README and docs', () => {
-  it('are there', () => expect(examples.length).toBeGreaterThanOrEqual(6));
+  it('exist', () => expect(examples.length).toBeGreaterThanOrEqual(6));
 
   it('compile, strictly, against the built types', () => expect(faults).toBe(''));
 

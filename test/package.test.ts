@@ -18,7 +18,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(packed.folder, { recursive: true, force: true }));
 
-/** The comment that the bundler leaves in front of a module. */
+/** The comment that the bundler writes in front of a module. */
 const BUNDLED_FROM = /^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm;
 
 /** Files of the repository that a page links to. */
@@ -35,7 +35,7 @@ function node(file: string, source: string): string {
 }
 
 describe('the packed package', () => {
-  it('has every file that its exports name', () => {
+  it('contains every file that its exports name', () => {
     const targets = subpaths.flatMap(([, conditions]) =>
       Object.values(conditions).flatMap((kind) => Object.values(kind)),
     );
@@ -45,7 +45,7 @@ describe('the packed package', () => {
     expect(existsSync(join(installed, String(manifest.exports['./config.schema.json'])))).toBe(true);
   });
 
-  it('holds the build, what it is licensed by, and the pages that a reader gets to from the README', () => {
+  it('contains the build, the licences and the pages that the README leads to, and nothing else', () => {
     const pages = new Set<string>();
     const open = (page: string): void => {
       if (pages.has(page)) return;
@@ -59,7 +59,7 @@ describe('the packed package', () => {
     expect(packed.files.filter((path) => !isBuilt(path)).sort()).toEqual([...pages, ...others].sort());
   });
 
-  it('holds the licence of everything that is bundled into it', () => {
+  it('contains the licence of every package that is bundled into it', () => {
     const notices = readFileSync(join(installed, 'dist/THIRD-PARTY-LICENSES.txt'), 'utf8');
     const bundled = packed.files
       .filter((path) => /\.c?js$/.test(path))
@@ -75,7 +75,7 @@ describe('the packed package', () => {
     expect(Object.keys(manifest.dependencies)).toEqual(['lru-cache']);
   });
 
-  it.each(subpaths.map(([subpath]) => subpath))('%s gives the same names to import and to require', (subpath) => {
+  it.each(subpaths.map(([subpath]) => subpath))('%s exports the same names to import and to require', (subpath) => {
     const name = nameOf(subpath);
     const esm = node('esm.mjs', `import * as all from '${name}'; console.log(Object.keys(all).sort().join());`);
     const cjs = node('cjs.cjs', `console.log(Object.keys(require('${name}')).sort().join());`);
@@ -85,11 +85,13 @@ describe('the packed package', () => {
   });
 
   it.each([[[]], [['browser']], [['workerd', 'worker', 'browser']]])(
-    'asks nothing of Node where a bundler knows the conditions %j',
+    'needs nothing from Node if a bundler uses the conditions %j',
     async (conditions) => {
       const names = [
         'headgate',
-        ...['memory', 'http', 'fetch', 'hono', 'client', 'client-ip'].map((name) => `headgate/${name}`),
+        ...['stores', 'recommended', 'memory', 'http', 'fetch', 'hono', 'client', 'client-ip'].map(
+          (name) => `headgate/${name}`,
+        ),
       ];
       const { outputFiles, warnings } = await build({
         stdin: { contents: names.map((name, i) => `export * as e${i} from '${name}';`).join('\n'), resolveDir: folder },
@@ -99,7 +101,7 @@ describe('the packed package', () => {
         platform: 'neutral',
         mainFields: ['module', 'main'],
         conditions,
-        // Asked for with a way out by lru-cache, where no condition says what it is on.
+        // Without a condition, lru-cache looks for this module, and works without it.
         external: conditions.length === 0 ? ['node:diagnostics_channel'] : [],
         logLevel: 'silent',
       });
@@ -110,14 +112,14 @@ describe('the packed package', () => {
     },
   );
 
-  it('an error of the CommonJS copy is told by the guard of the ESM copy', () => {
+  it('isHeadgateError of the ESM copy recognises an error of the CommonJS copy', () => {
     const source = `import { createRequire } from 'node:module'; import { isHeadgateError, CostError } from 'headgate';
       const copy = createRequire(import.meta.url)('headgate'); const error = new copy.CostError(0);
       console.log(error instanceof CostError, isHeadgateError(error, 'invalid_cost'));`;
     expect(node('copies.mjs', source)).toBe('false true');
   });
 
-  it('the command runs with nothing installed beside it', () => {
+  it('the command runs without any installed package', () => {
     const alone = join(folder, 'alone.cjs');
     writeFileSync(alone, readFileSync(join(installed, manifest.bin.headgate)));
     expect(execFileSync(process.execPath, [alone, '--version'], { cwd: tmpdir(), encoding: 'utf8' }).trim()).toMatch(

@@ -7,7 +7,7 @@ import { manifest, nameOf, ROOT, subpaths } from './support/package.ts';
 
 const EXTERNAL = [...Object.keys(manifest.peerDependencies), ...Object.keys(manifest.dependencies)];
 
-/** What esbuild leaves of a program, minified. */
+/** What remains of a program after esbuild has bundled and minified it. */
 async function bundleOf(contents: string): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: ROOT },
@@ -22,11 +22,11 @@ async function bundleOf(contents: string): Promise<string> {
   return outputFiles[0]?.text ?? '';
 }
 
-/** What rollup leaves of a file that is imported for its effects alone, if it does not take package.json's word that there are none. */
+/** What remains of a file that is imported only for its effects, if rollup ignores the promise of package.json that it has none. */
 async function effectsOf(file: string): Promise<string> {
   const bundle = await rollup({
     input: 'effects',
-    // An empty chunk is what is hoped for.
+    // It warns of an empty chunk, which is the goal.
     onwarn: () => undefined,
     external: (id) => !/^[./]/.test(id) && id !== 'effects',
     treeshake: { moduleSideEffects: (_, isExternal) => !isExternal },
@@ -42,7 +42,7 @@ async function effectsOf(file: string): Promise<string> {
   return output[0].code.trim();
 }
 
-/** Strings that only the code of one part has, and that no minifier changes. */
+/** Strings that are only in the code of one part, and that a minifier does not change. */
 const MARKS = {
   limiter: 'or a function of the subject',
   gate: 'idempotency-status',
@@ -56,21 +56,24 @@ type Part = keyof typeof MARKS;
 
 const partsIn = (code: string): Part[] => (Object.keys(MARKS) as Part[]).filter((part) => code.includes(MARKS[part]));
 
-describe('what nobody uses', () => {
-  it.each(subpaths)('of %s leaves nothing behind', async (_, { import: { default: file } }) => {
+describe('unused exports', () => {
+  it.each(subpaths)('of %s leave nothing in a bundle', async (_, { import: { default: file } }) => {
     expect(await bundleOf(`import {} from ${JSON.stringify(file)};`)).toBe('');
   });
 
-  /** A breaker is bundled into one, as its authors compiled it; the other makes its cases at once. */
+  /** One contains a bundled circuit breaker, as its authors compiled it. The other makes its cases when it is imported. */
   const PREPARED = ['./redis', './testing'];
   const plain = subpaths.filter(([subpath]) => !PREPARED.includes(subpath));
 
-  it.each(plain)('of %s can be dropped without asking package.json', async (_, { import: { default: file } }) => {
-    expect(await effectsOf(join(ROOT, file))).toBe('');
-  });
+  it.each(plain)(
+    'of %s can be dropped without the promise of package.json',
+    async (_, { import: { default: file } }) => {
+      expect(await effectsOf(join(ROOT, file))).toBe('');
+    },
+  );
 });
 
-describe('what is bundled of', () => {
+describe('a bundle of', () => {
   const whole = Object.fromEntries(
     subpaths.map(
       ([
@@ -91,14 +94,14 @@ describe('what is bundled of', () => {
     ['createPlan', './stores', []],
     ['parseDuration', '.', []],
     ['createMemoryStore', './memory', ['memory']],
-  ])('%s of %s is its own part', async (names, subpath, parts) => {
+  ])('%s of %s contains only its own part', async (names, subpath, parts) => {
     expect(partsIn(await bundleOf(some(names, subpath)))).toEqual(parts);
   });
 });
 
 describe('importing', () => {
-  it.each(subpaths)('%s changes nothing, and keeps nothing running', (subpath) => {
-    // What a framework does when it is imported is its own business: it is there before.
+  it.each(subpaths)('%s changes nothing global, and leaves no timer running', (subpath) => {
+    // A framework may do anything when it is imported: it is imported before the comparison.
     const program = `
       const peers = { './h3': ['h3'], './elysia': ['elysia'], './hono': ['hono'], './nest': ['@nestjs/common'], './fastify': ['fastify'] };
       for (const peer of peers['${subpath}'] ?? []) await import(peer);

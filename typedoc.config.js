@@ -1,0 +1,25 @@
+import { SUBPATHS } from './scripts/subpaths.mjs';
+
+/** @type {Partial<import('typedoc').TypeDocOptions>} */
+export default {
+  name: 'headgate',
+  entryPoints: Object.values(SUBPATHS),
+  out: 'reports/api',
+  readme: 'README.md',
+  disableSources: true,
+  excludeExternals: true,
+  excludeInternal: true,
+  excludePrivate: true,
+  sort: ['kind', 'instance-first', 'alphabetical-ignoring-documents'],
+  intentionallyNotExported: [
+    'AttemptAction',
+    'ClaimEvent',
+    'ProblemArguments',
+    'IoredisClient',
+    'NodeRedisClient',
+    'src/adapters/nest.ts:Options',
+  ],
+  treatWarningsAsErrors: true,
+  validation: { notExported: true, invalidLink: true, rewrittenLink: true, notDocumented: true },
+  requiredToBeDocumented: ['Function', 'Class', 'Interface', 'TypeAlias', 'Variable', 'Method', 'Accessor'],
+};
