@@ -7,10 +7,10 @@ const ENTRIES_PER_SHARD = 8_192;
 /** Up to this many entries, one map is enough: it takes twice as long to rebuild, but no key has to be hashed. */
 const MAX_UNSHARDED = 65_536;
 /**
- * Characters of a key, evenly spread over it, that choose its shard. Keys that have the same characters there share a
- * shard, which costs no more than its rebuilding.
+ * Most characters of a key, evenly spread over it, that choose its shard. Keys that have the same characters there
+ * share a shard, which costs no more than its rebuilding.
  */
-const HASHED_CHARACTERS = 16;
+const MAX_HASHED = 16;
 
 /** A map with string keys that stays quick to grow and shrink, up to millions of entries. */
 export class ShardedMap<Value> {
@@ -57,11 +57,12 @@ export class ShardedMap<Value> {
   #shardOf(key: string): Map<string, Value> {
     if (this.#only !== undefined) return this.#only;
     const { length } = key;
+    const isShort = length <= MAX_HASHED;
     let hash = length;
-    for (let i = 1; i <= HASHED_CHARACTERS; i++) {
-      hash = Math.imul(hash ^ key.charCodeAt((length * i - 1) >> 4), 0x01000193);
+    for (let i = isShort ? length : MAX_HASHED; i > 0; i--) {
+      hash = Math.imul(hash ^ key.charCodeAt(isShort ? i - 1 : (length * i - 1) >> 4), 0x01000193);
     }
-    // The last character has changed only the low bits so far: mix until every bit depends on every character.
+    // The character hashed last has changed only the low bits so far: mix until every bit depends on every character.
     hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     return this.#shardAt(((hash ^ (hash >>> 16)) >>> 0) % this.#shards.length);
