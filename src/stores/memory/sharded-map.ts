@@ -17,16 +17,15 @@ export class ShardedMap<Value> {
   readonly #shards: readonly Map<string, Value>[];
   /** The only shard, if there is only one. Most stores are small, and then no key has to be hashed. */
   readonly #only: Map<string, Value> | undefined;
-  /** The shard and its keys that {@link nextKey} is at. */
+  /** The shard that {@link nextKey} is at, and the rest of its keys. */
   #roundShard = 0;
-  #round: Iterator<string>;
+  #round: Iterator<string> | undefined;
 
   /** @param maxEntries most entries that the map will have */
   constructor(maxEntries: number) {
     const count = maxEntries <= MAX_UNSHARDED ? 1 : Math.ceil(maxEntries / ENTRIES_PER_SHARD);
     this.#shards = Array.from({ length: count }, () => new Map());
     this.#only = count === 1 ? this.#shards[0] : undefined;
-    this.#round = this.#shardAt(0).keys();
   }
 
   get(key: string): Value | undefined {
@@ -43,10 +42,12 @@ export class ShardedMap<Value> {
 
   /** Returns the keys one by one, round after round. Undefined at the end of each shard, and if the map is empty. */
   nextKey(): string | undefined {
+    // Created only when it is used: an iterator that is never advanced keeps every table that the map has outgrown.
+    this.#round ??= this.#shardAt(this.#roundShard).keys();
     const { done, value } = this.#round.next();
     if (!done) return value;
     this.#roundShard = (this.#roundShard + 1) % this.#shards.length;
-    this.#round = this.#shardAt(this.#roundShard).keys();
+    this.#round = undefined;
     return undefined;
   }
 

@@ -25,10 +25,7 @@ export interface DenialsOptions {
   readonly maxKeys: number;
 }
 
-/**
- * Rejections that can be repeated without asking Redis. Bounded. Expired ones are deleted when they are found, or when
- * room is needed.
- */
+/** A bounded cache of rejections. Expired ones are deleted when they are found, or when room is needed. */
 export class Denials {
   readonly #byPair: LRUCache<string, Denial | Forgotten>;
   readonly #maxMs: number;
