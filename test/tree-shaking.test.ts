@@ -49,7 +49,7 @@ const MARKS = {
   idempotency: 'reexecute',
   errors: 'errors/unexpected_error',
   recommended: 'instagram',
-  memory: 'those it looked at are all active',
+  memory: 'those that it checked are active',
   claims: '67108864',
 };
 type Part = keyof typeof MARKS;
