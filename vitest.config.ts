@@ -22,11 +22,13 @@ const GATEWAY_MOCKS = ['test/gateway/body/temporary-file.test.ts', 'test/gateway
 
 /** Stores on real Redis servers. */
 const REDIS = [
-  'test/gateway/operations/doctor.test.ts',
   'test/gateway/store/*.test.ts',
   'test/idempotency/redis.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',
 ];
+
+/** Random inputs, judged by a model: many runs per test. */
+const RANDOM = ['test/**/*.property.test.ts'];
 
 const REDIS_SERVERS = 'test/support/redis-servers.ts';
 
@@ -63,8 +65,11 @@ export default defineConfig({
       }),
       project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
+      project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS] }),
       project('redis', REDIS, { globalSetup: REDIS_SERVERS }),
-      project('unit', ['test/**/*.test.ts'], { exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...GATEWAY, ...REDIS] }),
+      project('unit', ['test/**/*.test.ts'], {
+        exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...GATEWAY, ...RANDOM, ...REDIS],
+      }),
       project('web', WEB, { isolate: true }),
     ],
     coverage: {

@@ -1,4 +1,4 @@
-// A process of `npm run bench:guard`: one workload on one build of headgate. Prints the CPU nanoseconds per call as
+// A process of `npm run bench -- --topic guard`: one workload on one build of headgate. Prints the CPU nanoseconds per call as
 // JSON. With a number of calls as its third argument it makes exactly that many calls and prints nothing; a tool counts
 // instructions.
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// What `npm run bench:guard` compares: the code that every request runs through, without a server, so that only
+// What `npm run bench -- --topic guard` compares: the code that every request runs through, without a server, so that only
 // headgate's own code is measured.
 
 const ROUTE = 'POST /api/v1/emails';

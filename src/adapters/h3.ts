@@ -60,7 +60,7 @@ export function headgate<Event extends H3EventLike>(
   };
 }
 
-/** For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`. If none does: `POST /**`. */
+/** For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`; `POST /**` if no template matches. */
 export function routeOf({ req, context }: H3EventLike): string {
   return routeName(req.method, context.matchedRoute?.route ?? '/**');
 }
@@ -79,7 +79,10 @@ export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.served
 /** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
 export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
 
-/** h3 lets prepared fields override those of a response. The gate's fields must win, so it removes prepared ones. */
+/**
+ * h3 lets prepared fields override those of a response. The gate's fields must win, so prepared fields with the same
+ * names are removed.
+ */
 function withOwnFields(response: Response, { res }: H3EventLike): Response {
   for (const name of response.headers.keys()) {
     res.headers.delete(name);

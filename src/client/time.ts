@@ -17,8 +17,8 @@ export function sleep(timers: ClientTimers, ms: number, signal: AbortSignal | un
 }
 
 /**
- * A signal that is aborted by `outer`, and after `ms` unless `stopTimer` was called. The timeout is cleared when the
- * head of the response arrives, so that reading the body may take longer.
+ * A signal that is aborted by `outer`, and after `ms` unless `stopTimer` was called. The caller stops the timer before
+ * it returns the response, so that reading the body may take longer.
  */
 export function signalWithTimeout(timers: ClientTimers, ms: number, outer: AbortSignal | undefined) {
   const controller = new AbortController();

@@ -10,8 +10,8 @@ export interface WindowStatus {
   /** `max` minus the count, never negative (S7). */
   readonly remaining: number;
   /**
-   * Milliseconds until the active instance is over; the whole duration if `max` is 0 (S9). Without an active instance:
-   * the whole duration for a rejection, 0 for a peek.
+   * With an active instance: milliseconds until it is over, or the whole duration if `max` is 0 (S9). Without one: the
+   * whole duration for a rejection, 0 for a peek.
    */
   readonly resetMs: number;
   readonly durationMs: number;
@@ -60,7 +60,10 @@ export class Decision {
   declare readonly cost: number;
   /** When the store decided, in milliseconds on the store's clock. */
   declare readonly decidedAt: number;
-  /** True if the failure policy decided because the store did not answer in time. No header is sent then (S17). */
+  /**
+   * True if the failure policy decided, because the store failed or did not answer in time. Then no rate-limit header
+   * is sent (S17).
+   */
   declare readonly degraded: boolean;
   /** Every configured window, whether it was checked or not. */
   declare readonly plan: Plan;

@@ -1,4 +1,4 @@
-/** Passes events to at most one listener. */
+/** Passes events to at most one listener. A listener cannot break a request. */
 export class Emitter<Event> {
   constructor(protected readonly listener: ((event: Event) => void) | undefined) {}
 

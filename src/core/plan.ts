@@ -20,7 +20,10 @@ export interface Plan {
   readonly allMethodsScope: AllMethodsScope;
 }
 
-/** Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty. */
+/**
+ * Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty; a plan
+ * without windows limits nothing.
+ */
 export function createPlan(routeLimit: Limit, allMethods: Limit, allMethodsScope: AllMethodsScope = 'route'): Plan {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({

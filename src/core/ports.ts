@@ -57,9 +57,9 @@ export interface SynchronousLimitStore extends LimitStore {
   close?(): void;
 }
 
-/** Identifies a claim: client application and idempotency key (I2). Different pairs never share a claim. */
+/** Identifies a claim by two strings of any content (I2). Two different pairs never share a claim. */
 export interface ClaimId {
-  /** The owner of the key, e.g. the client's application. Equal keys of two scopes are different claims (I2). */
+  /** Whose key it is, e.g. the client's application. Equal keys of two scopes are different claims (I2). */
   readonly scope: string;
   /** The idempotency key as the client sent it. */
   readonly key: string;
@@ -90,7 +90,10 @@ export interface ClaimStore {
   begin(id: ClaimId, command: BeginCommand): MaybePromise<BeginReply>;
   /** Renews the owner's lease. */
   extend(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
-  /** Records that the effect may happen from now on. A lease that then expires leaves an orphan. */
+  /**
+   * Records that the effect may happen from now on. If the lease expires without an outcome, the claim is an
+   * orphan.
+   */
   dispatch(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
   /** Stores the outcome for the retention. */
   complete(id: ClaimId, command: CompleteCommand): MaybePromise<CompleteReply>;

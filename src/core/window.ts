@@ -31,10 +31,7 @@ export function fits(
   return cost <= max - count;
 }
 
-/**
- * Adds `cost` to the active instance without moving it, or to a new instance that starts now (S4).
- * Returns whether a new instance was started.
- */
+/** Adds `cost` to the active instance, or to a new one that starts now (S4). Returns whether one was started. */
 export function add(counters: Counters, at: number, durationMs: number, cost: number, now: number): boolean {
   if (isOver(counters[at] as number, durationMs, now)) {
     counters[at] = now;

@@ -8,7 +8,10 @@ const NO_HEAD: CapturedHead = { status: 500, fields: [] };
 export interface AnswerTapeOptions {
   /** Method of the request. Default: any method but HEAD. */
   readonly method?: string | undefined;
-  /** Whether a copy of each piece is recorded. Needed if a buffer can change after its piece was sent. Default: false. */
+  /**
+   * Whether a copy of each piece is recorded. Needed if a buffer can change after its piece was sent.
+   * @default false
+   */
   readonly copy?: boolean;
 }
 
@@ -106,7 +109,8 @@ export class AnswerTape {
     if (this.#isHandedOver) return undefined;
     this.#isHandedOver = true;
     // A body that is shorter than its own head says broke off, even if its handler ended it (RFC 9112, section 8).
-    const isWhole = !this.hasBody || this.#length === (this.#statedLength ?? this.#length);
+    const isWhole =
+      this.#head !== undefined && (!this.hasBody || this.#length === (this.#statedLength ?? this.#length));
     return { ...(this.#head ?? NO_HEAD), body: pieces && isWhole ? join(pieces) : undefined };
   }
 

@@ -73,7 +73,7 @@ class StagedGate<Request> implements Gate<Request> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
-    // The outer gate holds the claim on this key. A second claim would wait for it, so the request waits for itself.
+    // The outer gate holds the claim on this key. A second claim would wait for it: the request would wait for itself.
     if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
     try {
       const resolving = callResolver('idempotent', idempotent, request);
@@ -84,7 +84,7 @@ class StagedGate<Request> implements Gate<Request> {
           if (resolved === undefined) return this.#enterLimits(request, id);
           if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
           const idempotentRequest = checkIdempotentRequest(resolved);
-          // Resolved before the claim: the account is part of the fingerprint (I2), and may be rejected.
+          // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
           const account = await callResolver('account', this.#options.account, request);
           const keyed = await withFingerprint(idempotentRequest, account);
           return this.#enterWithKey(stage, keyed, request, id, { account });

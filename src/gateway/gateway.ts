@@ -22,7 +22,10 @@ import { openStore } from './store/store.ts';
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
-  /** Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests were cut off. */
+  /**
+   * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
+   * were cut off.
+   */
   stop(): Promise<number>;
 }
 

@@ -13,7 +13,7 @@ export const BODY_ERROR_TYPES = {
   503: 'errors/service_unavailable',
 } as const satisfies { [Status in Exclude<BodyErrorStatus, 500>]: ErrorType<Status> };
 
-/** Counts the bytes of one body, and refuses the body when it is too long. */
+/** Counts the bytes of one body, and refuses the body if it is too long. */
 export class BodySize {
   #bytes = 0;
 
@@ -44,7 +44,7 @@ export class IdleTimer {
   readonly #onStalled: (error: BodyError) => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param onStalled called once, with `stalled` (408) */
+  /** @param onStalled called with `stalled` (408) if the next piece does not arrive in time */
   constructor(idleMs: number, onStalled: (error: BodyError) => void) {
     this.#idleMs = idleMs;
     this.#onStalled = onStalled;

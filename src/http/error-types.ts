@@ -1,6 +1,7 @@
 /**
- * Every `type` of an error that headgate itself produces, by HTTP status: the library's, then those that only the gateway process
- * answers. A wrong pair of status and type does not compile. An application adds its own types with {@link WithErrorTypes}.
+ * Every `type` of an error that headgate itself produces, by HTTP status: the library's, then those that only the
+ * gateway process answers. A wrong pair of status and type does not compile. An application adds its own types with
+ * {@link WithErrorTypes}.
  */
 export interface ErrorTypesByStatus {
   /** HTTP, a path or a body that cannot be parsed. */

@@ -1,6 +1,6 @@
 import { fieldValues, type RawFields } from './raw-fields.ts';
 
-/** Fields of one connection, not of the message (RFC 9110, section 7.6.1). They are never forwarded. */
+/** Fields of one connection, not of the message (RFC 9110, section 7.6.1). Never forwarded, in either direction. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',

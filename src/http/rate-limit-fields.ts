@@ -39,7 +39,7 @@ const REPLACED: Readonly<Record<string, string>> = {
   none: '[]',
 };
 
-/** Every field name that describes a limit of ours; removed from an answer that describes a limit of the provider's (S16). */
+/** Every field name that describes our limits. They are removed from an answer that is about the provider's (S16). */
 export const RATE_LIMIT_FIELD_NAMES = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
@@ -52,8 +52,8 @@ export const RATE_LIMIT_FIELD_NAMES = [
 const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
- * The header fields of a decision (S6 to S8): none if there is no window to show, and none if the decision is degraded (S17).
- * A rejection always has `retry-after`, whatever the styles.
+ * The header fields of a decision (S6 to S8): none if it has no window to show, and none if it is degraded (S17). Any
+ * other rejection has `retry-after`, whatever the styles.
  * @throws OptionError for an unknown style
  */
 export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x-ratelimit'): HeaderFields {
@@ -77,7 +77,7 @@ export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x
 
 /**
  * The styles as a list, checked.
- * @param place how the error calls the value
+ * @param place name of the value in the error
  * @throws OptionError
  */
 export function rateLimitStyles(given: unknown, place = 'headers'): readonly RateLimitStyle[] {
@@ -94,7 +94,7 @@ export function rateLimitStyles(given: unknown, place = 'headers'): readonly Rat
   return styles as readonly RateLimitStyle[];
 }
 
-/** Milliseconds as whole seconds, rounded up, so that a client that waits this long always gets past the window (S7). */
+/** Milliseconds as whole seconds, rounded up: a client that waits this long always gets past the window (S7). */
 function wholeSeconds(ms: number): string {
   return String(Math.ceil(ms / 1_000));
 }

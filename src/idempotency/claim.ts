@@ -69,6 +69,9 @@ export interface Claim extends ClaimId {
    * cannot happen any more. Resolves after the first try. Never rejects. Does nothing after {@link Claim.complete}.
    */
   abandon(): Promise<Release>;
-  /** Stops renewing without a command: the own outcome is unknown, and another owner's should count. Rarely right. */
+  /**
+   * Stops renewing, and sends no command: the outcome of this owner is unknown, and that of another owner should count.
+   * Rarely right.
+   */
   leave(): void;
 }

@@ -23,7 +23,10 @@ export interface OperationContext {
    * the operation started. Rejects if the effect must not happen: do not catch that error.
    */
   dispatch(): Promise<void>;
-  /** The effect is *known* not to have happened, and will not happen: releases the key after the operation (I6). */
+  /**
+   * Call it if the effect is *known* not to have happened, and will not happen. The key is released after the
+   * operation, and a retry executes (I6).
+   */
   abandon(): void;
 }
 

@@ -4,18 +4,21 @@ import { OptionError } from '../core/errors.ts';
 /** How claims are leased and how outcomes are stored. Each setting can also be given for one call. */
 export interface ClaimSettings {
   /**
-   * How long a claim lasts after its owner has died, in milliseconds, at most 24 hours. A living owner renews its claim at a third of this time.
+   * How long a claim lasts after its owner has died, in milliseconds, at most 24 hours. A living owner renews its claim
+   * at a third of this time.
    * @default 30_000
    */
   readonly leaseMs: number;
   /**
-   * How long an owner renews its claim, in milliseconds, at most 24 hours. An owner that has no outcome by then is taken for dead: its lease
-   * expires, and retries find an orphan (I9). A later outcome of this owner is still stored if no other outcome was stored first.
+   * How long an owner renews its claim, in milliseconds, at most 24 hours. An owner that has no outcome by then is
+   * taken for dead: its lease expires, and retries find an orphan (I9). A later outcome of this owner is still stored
+   * if no other outcome was stored first.
    * @default 3_600_000
    */
   readonly maxRunMs: number;
   /**
-   * How long a duplicate waits for the original's outcome, in milliseconds, at most 24 hours (I5). With 0 it is refused at once.
+   * How long a duplicate waits for the original's outcome, in milliseconds, at most 24 hours (I5). With 0 it is refused
+   * at once.
    * @default 10_000
    */
   readonly waitMs: number;
@@ -25,14 +28,14 @@ export interface ClaimSettings {
    */
   readonly retentionMs: number;
   /**
-   * Largest value that is stored, in bytes of UTF-8. If a value is larger, only its status is stored. A retry is then refused, and never
-   * runs again (I7).
+   * Largest value that is stored, in bytes of UTF-8. If a value is larger, only its status is stored. A retry is then
+   * refused, and never runs again (I7).
    * @default 1_048_576
    */
   readonly maxKeptBytes: number;
   /**
-   * What a retry does if the claim's owner died after dispatch (I9): `reject` refuses the retry (at most once), `reexecute` runs it (at least
-   * once), `reconcile` asks a callback.
+   * What a retry does if the claim's owner died after dispatch (I9): `reject` refuses the retry (at most once),
+   * `reexecute` runs it (at least once), `reconcile` asks a callback.
    * @default 'reject'
    */
   readonly onOrphan: OnOrphan;

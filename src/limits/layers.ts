@@ -32,7 +32,10 @@ export interface LayeredLimits {
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 
-/** Without its own scope, it uses that of the less specific layer, so that an adjustment keeps the scope. */
+/**
+ * A checked All methods limit. Without its own scope, it uses the scope of the less specific layer, so that an
+ * adjustment does not change the scope.
+ */
 interface AllMethods {
   readonly windows: Limit;
   readonly scope: AllMethodsScope | undefined;

@@ -86,7 +86,8 @@ export class Plans {
     }
     if (provider !== undefined) return getOrCreate(this.#providers, provider, () => new Layer());
     if (typeof this.#default === 'function') {
-      throw new OptionError('target', 'neither', 'must name an account or a provider, since limits is a function');
+      const reason = 'must name an account or a provider; limits is a function, so change what it returns instead';
+      throw new OptionError('target', 'neither', reason);
     }
     return this.#default;
   }
@@ -138,7 +139,7 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
     return getOrCreate(layers, set, () => {
       // Undefined would create a layer without limits.
       if (set === undefined)
-        throw new OptionError('limits(subject)', set, 'must return an object with allMethods, routes, or both');
+        throw new OptionError('limits(subject)', set, 'must return a plain object (expected allMethods or routes)');
       return new Layer(set, 'limits(subject)');
     });
   };

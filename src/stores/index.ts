@@ -1,6 +1,6 @@
 /**
- * For authors of stores: the contracts, and the rules themselves as pure functions that a store can call where its data is. The suites
- * of `headgate/testing` prove a store.
+ * For authors of stores: the contracts, and the rules as pure functions that a store can call. The suites of
+ * `headgate/testing` prove a store.
  * @module headgate/stores
  */
 

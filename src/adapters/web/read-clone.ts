@@ -9,7 +9,7 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500)
  */
 export async function readClone(request: Request, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
-  // The only sign of a body that was parsed in front of the gate: such a request may have another body since.
+  // Checked first: if something in front of the gate has parsed the body, this may be the only sign of it.
   if (request.bodyUsed) throw alreadyRead();
   const chunks: Uint8Array[] = [];
   if (request.body === null) return chunks;

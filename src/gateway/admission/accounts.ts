@@ -4,7 +4,10 @@ import type { ApiKey } from './keys.ts';
 
 /** The accounts of the config, and which keys may reach them. */
 export interface Accounts {
-  /** The account; 404 if the key's application has no account with this id, 403 if the account is outside the key's scope. */
+  /**
+   * The account; 404 if the key's application has no account with this id, 403 if the account is outside the key's
+   * scope.
+   */
   access(id: string, key: ApiKey): Account | Refusal;
 }
 
@@ -14,7 +17,8 @@ export function createAccounts(config: Config['accounts']): Accounts {
   return {
     access(id, key) {
       const account = accounts.get(id);
-      // Another application's account gets the same answer as an unknown one, so that a caller cannot find out that it exists.
+      // Another application's account gets the same answer as an unknown one, so that a caller cannot find out that it
+      // exists.
       if (account === undefined || account.application !== key.application) {
         return refuse(404, 'errors/invalid_resource_identifier', 'The application has no such account.');
       }

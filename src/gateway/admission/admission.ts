@@ -17,8 +17,9 @@ export interface AdmissionOptions extends BodyStageOptions {
 }
 
 /**
- * The stages in front of the gate, in this order: path (400), route (404), key (401), account and access (404, 403), validation (422, 413).
- * Stores what it finds on the exchange, and returns the first refusal. Reads a body only if it must: see {@link createBodyStage}.
+ * The stages in front of the gate, in this order: path (400), route (404), key (401), account and access (404, 403),
+ * validation (422, 413). Stores what it finds on the exchange, and returns the first refusal. Reads a body only if it
+ * must: see {@link createBodyStage}.
  */
 export function createAdmission(options: AdmissionOptions) {
   const { routes, keys, accounts, maxBodyBytes } = options;

@@ -28,8 +28,8 @@ export interface BodyStageOptions {
 }
 
 /**
- * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the upstream, and puts
- * account, key and fingerprint on the exchange. All other bodies are streamed.
+ * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the
+ * upstream, and puts account, key and fingerprint on the exchange. All other bodies are streamed.
  */
 export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: BodyStageOptions) {
   return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
@@ -99,8 +99,8 @@ const FORGED = refuse(
 );
 
 /**
- * Otherwise a client could send the key that the gateway derives for another application to the upstream. Many servers take a header that
- * is written with an underscore for the same header.
+ * Otherwise a client could send the key that the gateway derives for another application to the upstream. Many servers
+ * take a header that is written with an underscore for the same header.
  */
 function isForged(rawHeaders: readonly string[]): boolean {
   let found = false;
@@ -113,7 +113,10 @@ function isForged(rawHeaders: readonly string[]): boolean {
 /** The process cannot find out what an orphan's outcome was, so its retries get 409 (I9). */
 const reconcile = (): 'unknown' => 'unknown';
 
-/** The same on every attempt, so that a provider that knows idempotency keys can use it. Different for every application. */
+/**
+ * The same on every attempt, so that a provider that knows idempotency keys can use it. Different for every
+ * application.
+ */
 function forwardedKey({ scope, key }: Pick<IdempotentRequest, 'scope' | 'key'>): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([scope, key]))

@@ -55,8 +55,8 @@ function readHeader({ name }: AccountSource, request: IncomingMessage): string |
 }
 
 /**
- * Whether the upstream could see another account than the gateway. A header that Connection names is not forwarded. Many servers take a
- * header that is written with underscores for the same header.
+ * Whether the upstream could see another account than the gateway. A header that Connection names is not forwarded.
+ * Many servers take a header that is written with underscores for the same header.
  */
 function isHidden(name: string, { headers, rawHeaders }: IncomingMessage): boolean {
   const isSimilar = (other: string) => other !== name && other.replaceAll('_', '-') === name.replaceAll('_', '-');

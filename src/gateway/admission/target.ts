@@ -11,12 +11,15 @@ export interface Target {
 const VISIBLE = /^[\x21-\x7e]+$/;
 const ENCODED_SEPARATOR = /%(2f|5c)/i;
 const BAD_ENCODING = /%(?![0-9a-f]{2})/i;
-/** A dot segment, raw or encoded, also before a semicolon: some servers cut off the rest before they resolve the segment. */
+/**
+ * A dot segment, raw or encoded, also before a semicolon: some servers cut off the rest before they resolve the
+ * segment.
+ */
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:;[^/]*|%3b[^/]*)?(?=\/|$)/i;
 
 /**
- * Takes a target apart. Refuses a target that the upstream could read as another path than the router does: encoded slashes and
- * backslashes, dot segments, broken encodings, absolute forms. Double slashes are allowed.
+ * Takes a target apart. Refuses a target that the upstream could read as another path than the router does: encoded
+ * slashes and backslashes, dot segments, broken encodings, absolute forms. Double slashes are allowed.
  */
 export function readTarget(raw: string): Target | Refusal {
   if (!raw.startsWith('/')) return malformed('The request target must be a path.');

@@ -2,8 +2,8 @@ import { Transform, type TransformCallback } from 'node:stream';
 import { BodySize } from '../../http/body-limits.ts';
 
 /**
- * Passes a streamed body through and counts it, because a chunked body does not state its length. Past the bound it fails with a
- * BodyError `too_large` (413).
+ * Passes a streamed body through and counts it, because a chunked body does not state its length. Past the bound it
+ * fails with a BodyError `too_large` (413).
  */
 export class BodyMeter extends Transform {
   readonly #size: BodySize;

@@ -12,8 +12,8 @@ export interface PumpOptions {
 export type TakeChunk = (chunk: Uint8Array) => Promise<void> | undefined;
 
 /**
- * Reads a body to its end, no faster than `take` accepts it. If that fails, the source is paused but not destroyed, because the client
- * still gets an answer.
+ * Reads a body to its end, no faster than `take` accepts it. If that fails, the source is paused but not destroyed,
+ * because the client still gets an answer.
  *
  * @throws BodyError `aborted` (400), `stalled` (408), `already_read` (500), and whatever `take` throws
  */

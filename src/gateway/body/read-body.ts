@@ -24,13 +24,16 @@ export interface ReadBody {
   readonly body: SpooledBody;
   /** Value of the field, if one was asked for. */
   readonly field: string | undefined;
-  /** Fingerprint of the whole request, if one was asked for. It takes the account here, because the account may be a field of the body. */
+  /**
+   * Fingerprint of the whole request, if one was asked for. It takes the account here, because the account may be a
+   * field of the body.
+   */
   fingerprint(account?: string): Fingerprint | undefined;
 }
 
 /**
- * Reads a request body in one pass that stores it, makes its fingerprint and finds a field in it. If any of this fails, everything stored is
- * freed, and the source is left paused, so that the request can still be answered.
+ * Reads a request body in one pass that stores it, makes its fingerprint and finds a field in it. If any of this fails,
+ * everything stored is freed, and the source is left paused, so that the request can still be answered.
  *
  * @throws BodyError with the status for the answer: 400, 408, 413, 422, 500, 503
  * @example

@@ -41,10 +41,11 @@ export interface SpooledBody {
 }
 
 /**
- * Reads a body to its end: up to a bound into memory, past it into a temporary file. If that fails, everything stored is freed, and the
- * source is paused but not destroyed.
+ * Reads a body to its end: up to a bound into memory, past it into a temporary file. If that fails, everything stored
+ * is freed, and the source is paused but not destroyed.
  *
- * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `no_storage` (503), `already_read` (500), and whatever `observe` throws
+ * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `no_storage` (503), `already_read` (500), and
+ * whatever `observe` throws
  */
 export async function spoolBody(source: Readable, options: SpoolOptions): Promise<SpooledBody> {
   const { memoryBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, observe } = options;

@@ -27,8 +27,8 @@ export class Storage {
   }
 
   /**
-   * Copies the chunk, because a million chunks of one byte must not cost a million objects. Returns a promise if it writes to the file, which
-   * rejects with a `BodyError` (503) if the disk is full.
+   * Copies the chunk, because a million chunks of one byte must not cost a million objects. Returns a promise if it
+   * writes to the file, which rejects with a `BodyError` (503) if it cannot write.
    */
   append(chunk: Uint8Array): Promise<void> | undefined {
     for (let at = 0; at < chunk.length; ) {

@@ -9,7 +9,7 @@ const writeAt = promisify(write);
 
 /** A private file without a name. It disappears with the process, even if that is killed. */
 export interface TemporaryFile {
-  /** Appends all of the bytes. Throws a `BodyError` (503) if the disk is full. */
+  /** Appends all of the bytes. Throws a `BodyError` (503) if it cannot, as on a full disk. */
   append(bytes: Uint8Array): Promise<void>;
   /** Reads from a position on. Returns how many bytes it read, 0 at the end of the file. */
   readInto(into: Uint8Array, position: number): Promise<number>;
@@ -18,8 +18,8 @@ export interface TemporaryFile {
 }
 
 /**
- * Opens a file and removes its name at once, so that not even a kill leaves it behind. On systems where an open file keeps its name
- * (Windows), `close` removes it.
+ * Opens a file and removes its name at once, so that not even a kill leaves it behind. On systems where an open file
+ * keeps its name (Windows), `close` removes it.
  *
  * @throws BodyError `no_storage` (503)
  */

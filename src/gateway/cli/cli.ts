@@ -36,7 +36,8 @@ type Command = (typeof COMMANDS)[number];
 /**
  * Runs one command.
  * @param args without node and the script
- * @returns exit code, or undefined if the process keeps serving. 0: done, 1: the system refused, 2: error in the config or the command line
+ * @returns exit code, or undefined if the process keeps serving. 0: done, 1: the system refused, 2: error in the config
+ * or the command line
  */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number | undefined> {
   try {

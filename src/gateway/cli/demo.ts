@@ -15,7 +15,8 @@ export interface Demo {
 const KEYS = { one: 'demo-key-one', two: 'demo-key-two' } as const;
 
 /**
- * Starts the mock provider, and makes a config with it as upstream: two applications with one key each, and limits that a few requests reach.
+ * Starts the mock provider, and makes a config with it as upstream: two applications with one key each, and limits that
+ * a few requests reach.
  * @throws ConfigError on bad flags
  */
 export async function startDemo(overrides: Overrides): Promise<Demo> {

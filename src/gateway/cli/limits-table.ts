@@ -9,7 +9,10 @@ import type { Config } from '../config/schema.ts';
 const NO_ACCOUNT = '';
 const NONE = '-';
 
-/** The effective limits of a config: per provider and route, then per account that has its own limits. Ends with a line break. */
+/**
+ * The effective limits of a config: per provider and route, then per account that has its own limits. Ends with a line
+ * break.
+ */
 export function limitsTable(config: Config): string {
   const limiter = limiterOf(config, createMemoryStore({ maxKeys: 1 }));
   const layers = limitsOf(config);

@@ -79,7 +79,10 @@ function knownOptions(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? Object.keys((issue.inst as z.ZodObject).shape).join(' ') : undefined;
 }
 
-/** One issue per mistake: each unknown option has its own, and for a union only the alternative that was meant is reported. */
+/**
+ * One issue per mistake: each unknown option has its own, and for a union only the alternative that was meant is
+ * reported.
+ */
 function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly PropertyKey[] = []): ConfigIssue[] {
   const path = [...above, ...issue.path].map((part) => (part === STAND_IN ? PROTO : part));
   if (issue.code === 'unrecognized_keys') {
@@ -102,12 +105,17 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
 /** Nothing at these places is shown: the value may be a secret, or may have one in it. */
 const SECRET = /^(|keys(\[\d+\](\.(token|sha256))?)?|idempotency(\.secret)?|store|upstream)$/;
 
+/** What zod calls values with keys or elements. */
+const SECTIONS: readonly string[] = ['object', 'record', 'array'];
+
 function reasonFor(issue: z.core.$ZodIssue, path: string, value: unknown): string {
   if (value === undefined && issue.code === 'invalid_type') return `is missing (expected ${noun(issue.expected)})`;
   const reason = expectation(issue);
   // The reason of a custom check ends with the value already.
   if (issue.code === 'custom' || value === '') return reason;
-  if (!SECRET.test(path)) return `${reason}, got ${describe(value)}`;
+  // A text in place of an object or an array may be a URL with a password, or another secret.
+  const isMisplaced = typeof value === 'string' && issue.code === 'invalid_type' && SECTIONS.includes(issue.expected);
+  if (!isMisplaced && !SECRET.test(path)) return `${reason}, got ${describe(value)}`;
   return issue.code === 'invalid_type' ? `${reason}, got ${noun(typeName(value))}` : reason;
 }
 
@@ -127,7 +135,12 @@ function expectation(issue: z.core.$ZodIssue): string {
   }
 }
 
-const NOUNS: Readonly<Record<string, string>> = { int: 'a whole number', boolean: 'true or false', null: 'null' };
+const NOUNS: Readonly<Record<string, string>> = {
+  int: 'a whole number',
+  boolean: 'true or false',
+  null: 'null',
+  record: 'an object',
+};
 
 function noun(type: string): string {
   return NOUNS[type] ?? (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);

@@ -8,8 +8,9 @@ import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 
 /**
- * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and texts with a format of their own.
- * Works on the raw file, so that these issues are listed even if other issues spoil its shape.
+ * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and
+ * texts with a format of their own. Works on the raw file, so that these issues are listed even if other issues spoil
+ * its shape.
  */
 export function crossChecks(file: JsonObject): ConfigIssue[] {
   return [

@@ -19,8 +19,8 @@ export function isObject(value: unknown): value is object {
 }
 
 /**
- * Reads JSON that a person wrote into a file. An error has its line and column, which `JSON.parse` of Node 20 does not always report.
- * A name given twice in one object is an error too, because the first value would silently be lost.
+ * Reads JSON that a person wrote into a file. An error has its line and column, which `JSON.parse` of Node 20 does not
+ * always report. A name given twice in one object is an error too, because the first value would silently be lost.
  */
 export function readJson(text: string): { readonly value: unknown } | { readonly issue: ConfigIssue } {
   const source = text.startsWith('\uFEFF') ? text.slice(1) : text;

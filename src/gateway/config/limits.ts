@@ -21,7 +21,10 @@ export function limitsOf({ limits, routes }: Config): LayeredLimits {
   return { default: common, providers: Object.fromEntries(merged), accounts };
 }
 
-/** Per limit name, the file wins over the recommendation. Recommendations for routes that the file does not list are dropped. */
+/**
+ * Per limit name, the file wins over the recommendation. Recommendations for routes that the file does not list are
+ * dropped.
+ */
 function merge(start: LimitSet | undefined, given: LimitSet | undefined, listed: ReadonlySet<string>): LimitSet {
   const routes = Object.entries(start?.routes ?? {}).filter(([route]) => listed.has(route));
   const allMethods = given?.allMethods ?? start?.allMethods;

@@ -20,8 +20,8 @@ interface Credentials {
 const DEFAULT_PORT = 6_379;
 
 /**
- * Reads `memory`, `redis://[user:password@]host:port/db`, `rediss://…` or `redis-cluster://[user:password@]host:port,host:port`.
- * Returns undefined for anything else.
+ * Reads `memory`, `redis://[user:password@]host:port/db`, `rediss://…` or
+ * `redis-cluster://[user:password@]host:port,host:port`. Returns undefined for anything else.
  */
 export function parseStoreUrl(text: string): StoreUrl | undefined {
   if (text === 'memory') return { kind: 'memory' };

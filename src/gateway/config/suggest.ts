@@ -10,7 +10,9 @@ export function didYouMean(name: string, known: readonly string[], otherwise = '
   return nearest === undefined ? otherwise : `, did you mean ${JSON.stringify(nearest)}?`;
 }
 
-/** The known name that takes the fewest edits: at most a third of its letters, or one that only adds letters at the end. */
+/**
+ * The known name that takes the fewest edits: at most a third of its letters, or one that only adds letters at the end.
+ */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let fewest = Number.POSITIVE_INFINITY;

@@ -5,7 +5,9 @@ import type { Refusal } from './refusal.ts';
 
 /** Longest wait for the rest of a body that is thrown away. Then its connection is cut. */
 const LINGER_MS = 2_000;
-/** A body of at most this length is read to its end, so that the connection can be used again. A longer one is cut off. */
+/**
+ * A body of at most this length is read to its end, so that the connection can be used again. A longer one is cut off.
+ */
 const MAX_READ_TO_END = 65_536;
 
 /** Answers with the error object; does nothing if an answer has begun. */
@@ -19,8 +21,8 @@ export function refuseExchange(
 }
 
 /**
- * Sends an answer of the gateway. If the request body is still coming in, a bounded part of it is read and thrown away: if the gateway
- * closed at once, the client's system would drop the answer with the connection.
+ * Sends an answer of the gateway. If the request body is still coming in, a bounded part of it is read and thrown away:
+ * if the gateway closed at once, the client's system would drop the answer with the connection.
  * @param cut the rest of the body cannot be read, because it is malformed
  */
 export function sendReply(exchange: Exchange, { status, headers, body }: Reply, cut = false): void {

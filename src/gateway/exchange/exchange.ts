@@ -66,7 +66,10 @@ export function createExchange(
   };
 }
 
-/** Gives the exchange a stored body, and frees it when the response closes. If the body is being forwarded then, the forwarding frees it. */
+/**
+ * Gives the exchange a stored body, and frees it when the response closes. If the body is being forwarded then, the
+ * forwarding frees it.
+ */
 export function attachBody(exchange: Exchange, body: SpooledBody): void {
   exchange.body = body;
   const { response } = exchange;

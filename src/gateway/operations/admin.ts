@@ -2,7 +2,10 @@ import { createServer, type Server } from 'node:http';
 import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
 import type { Metrics } from './metrics.ts';
 
-/** The operator's listener: `GET /metrics` for Prometheus. It needs no API key, so only operators may be able to reach its address. */
+/**
+ * The operator's listener: `GET /metrics` for Prometheus. It needs no API key, so only operators may be able to reach
+ * its address.
+ */
 export function createAdminServer(metrics: Metrics): Server {
   return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     request.resume();

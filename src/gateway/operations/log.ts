@@ -4,20 +4,31 @@ import type { Exchange } from '../exchange/exchange.ts';
 /** The process's log: JSON lines. */
 export interface Log {
   readonly logger: Logger;
-  /** Writes one line per answered request. It has no token, no header value, no query, and of the path only the route's template. */
+  /**
+   * Writes one line per answered request. It has no token, no header value, no query, and of the path only the route's
+   * template.
+   */
   request(exchange: Exchange, status: number): void;
-  /** Writes buffered lines and ends the log, before the process exits. It does not wait for a reader that has stalled. */
+  /**
+   * Writes buffered lines and ends the log, before the process exits. It does not wait for a reader that has stalled.
+   */
   close(): Promise<void>;
 }
 
-/** Bytes of lines that are buffered for a slow reader. Further lines are dropped, because the gateway must not run out of memory. */
+/**
+ * Bytes of lines that are buffered for a slow reader. Further lines are dropped, because the gateway must not run out
+ * of memory.
+ */
 const MAX_BUFFERED_BYTES = 16_777_216;
 const CLOSE_MS = 500;
 
 /** How many causes of an error are logged. */
 const MAX_CAUSES = 3;
 
-/** Logs only these properties: the error of a Redis client may also have the failed command, and with it a password or a key. */
+/**
+ * Logs only these properties: the error of a Redis client may also have the failed command, and with it a password or a
+ * key.
+ */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;

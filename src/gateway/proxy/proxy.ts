@@ -23,8 +23,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const BODY_TIMEOUT_MS = 300_000;
 
 /**
- * Creates a proxy with a pool of connections that stay open, one request at a time on each. Like this undici never sends
- * a request twice: it has no retries of its own.
+ * Creates a proxy with a pool of connections that stay open, one request at a time on each. Like this undici never
+ * sends a request twice: it has no retries of its own.
  */
 export function createProxy(options: ProxyOptions): UpstreamProxy {
   const { origin, pathname } = new URL(options.upstream);

@@ -9,7 +9,10 @@ import { type Refusal, refuse } from '../exchange/refusal.ts';
 export interface Connections {
   /** Exchanges that run now. */
   readonly running: number;
-  /** Returns false if the connection closes with an earlier answer: the client would never see an answer to this request. */
+  /**
+   * Returns false if the connection closes with an earlier answer: the client would never see an answer to this
+   * request.
+   */
   add(exchange: Exchange): boolean;
   /** Whether nothing runs on this connection. */
   isQuiet(socket: Duplex): boolean;
@@ -24,7 +27,10 @@ export interface ConnectionsOptions {
   readonly onMalformed: (id: string, status: number, reason: string) => void;
 }
 
-/** Answers malformed HTTP with the error object, after the answers to earlier requests of the connection, and then closes the connection. */
+/**
+ * Answers malformed HTTP with the error object, after the answers to earlier requests of the connection, and then
+ * closes the connection.
+ */
 export function watchConnections(server: Server, { newId, onMalformed }: ConnectionsOptions): Connections {
   const bySocket = new WeakMap<Duplex, Set<Exchange>>();
   const broken = new WeakSet<Duplex>();
@@ -59,7 +65,8 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
   });
   server.on('connection', (socket) => {
     socket.once('close', () => {
-      // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event here.
+      // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event
+      // here.
       for (const { response } of exchangesOn(socket)) {
         if (response.socket !== null) continue;
         response.destroy();

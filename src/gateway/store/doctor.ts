@@ -79,7 +79,10 @@ async function examineCluster(node: Redis): Promise<Finding> {
   });
 }
 
-/** A failed check is a warning, because an ACL may forbid INFO and still allow all that the gateway needs. Without EVAL it cannot work. */
+/**
+ * A failed check is a warning, because an ACL may forbid INFO and still allow all that the gateway needs. Without EVAL
+ * it cannot work.
+ */
 async function look(subject: string, check: () => Promise<Finding>): Promise<Finding> {
   try {
     return await check();

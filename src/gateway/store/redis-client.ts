@@ -5,8 +5,9 @@ const CONNECT_MS = 2_000;
 const MAX_RETRY_DELAY_MS = 1_000;
 
 /**
- * A client that never queues a command and never sends one twice: a check that was given up must not arrive after the outage, and one
- * that may have been counted must not be counted again. It connects, and reconnects, until it is disconnected.
+ * A client that never queues a command and never sends one twice: a check that was given up must not arrive after the
+ * outage, and one that may have been counted must not be counted again. It connects, and reconnects, until it is
+ * disconnected.
  * @param onError called with errors of the connection
  */
 export function createRedisClient(url: RedisUrl, onError: (error: Error) => void): Redis | Cluster {
@@ -36,7 +37,10 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
   return client;
 }
 
-/** Resolves when the client is connected, when its first attempt has failed, or after `ms`. Returns whether it is connected. */
+/**
+ * Resolves when the client is connected, when its first attempt has failed, or after `ms`. Returns whether it is
+ * connected.
+ */
 export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
   const failed = new Promise<never>((_, reject) => void client.once('error', reject));
   return within(ms, Promise.race([connect(client), failed]));

@@ -65,7 +65,8 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     health: async () => {
       const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
       if (!(await answers(client, deadlineMs))) return 'degraded';
-      // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make that call.
+      // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make
+      // that call.
       if (!isWell())
         await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
       return isWell() ? 'ok' : 'degraded';
@@ -91,8 +92,8 @@ function oncePerInterval(report: (error: unknown) => void): (error: unknown) => 
 }
 
 /**
- * Only accounts and routes of the config reach the store. With room for each of these pairs, and per account for the count that its routes
- * share, the store is never full (S18).
+ * Only accounts and routes of the config reach the store. With room for each of these pairs, and per account for the
+ * count that its routes share, the store is never full (S18).
  */
 function keysNeeded({ accounts, routes }: Config): number {
   const limited = routes.filter(({ account }) => account !== undefined).length;

@@ -56,7 +56,10 @@ function tag(label: string, fields: string, secret: Secret): string {
   return labelledDigest(label, fields, secret).slice(0, TAG_LENGTH);
 }
 
-/** Digest of fields, one per line, so that different fields never give the same text. */
+/**
+ * Digest of a label and of fields, one per line. Different labels or fields never give the same text, so no digest can
+ * pass for one of another kind.
+ */
 function labelledDigest(label: string, fields: string, secret: Secret): string {
   return digestText(`headgate ${VERSION} ${label}\n${fields}`, secret);
 }

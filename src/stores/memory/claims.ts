@@ -84,7 +84,8 @@ const DEFAULT_MAX_KEYS = 100_000;
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * Commands between two sweeps. Commands do the sweeping in small steps, so that no timer is needed and none is slow.
+ * Commands between two sweeps. Commands do the sweeping in small steps, so that no timer is needed and no command is
+ * slow.
  */
 const COMMANDS_PER_SWEEP = 256;
 /** Keys checked per sweep, and per new key: twice what was added, so the backlog of expired keys shrinks. */

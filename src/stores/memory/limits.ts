@@ -144,7 +144,10 @@ class MemoryLimitStore implements MemoryStore {
     };
   }
 
-  /** The general case: a plan can have two records, and a record can be missing or have other windows. */
+  /**
+   * The general case: a plan can have two records, and a record can be missing or have other windows. All windows are
+   * charged, or none (S5).
+   */
   #consumeRecords(account: string, route: string, plan: Plan, cost: number, now: number): Decision {
     const parts = this.#parts(plan);
     const { slab } = this.#records;

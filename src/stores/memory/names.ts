@@ -44,10 +44,7 @@ export class Names {
     if (this.#ids.get(entry.name) === id) this.#ids.delete(entry.name);
   }
 
-  /**
-   * Makes the name unknown at once. {@link isRetired} detects the records that still have its number; they are released
-   * later.
-   */
+  /** Makes the name unknown at once. Records that still have its number ({@link isRetired}) are released later. */
   retire(name: RecordName): void {
     this.#ids.delete(name);
   }

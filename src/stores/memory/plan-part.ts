@@ -39,10 +39,7 @@ export function partOf(windows: readonly PlanWindow[], from = 0, to = windows.le
   };
 }
 
-/**
- * Index of a window with the same limit and duration, whatever its max, because these identify it (S10). -1 if there is
- * none.
- */
+/** Index of the window with the same limit and duration, which identify it (S10); -1 if there is none. */
 export function indexOfWindow(windows: readonly PlanWindow[], { limit, durationMs }: Omit<PlanWindow, 'max'>): number {
   return windows.findIndex((window) => window.durationMs === durationMs && window.limit === limit);
 }

@@ -4,10 +4,7 @@ import type { ClaimEntry } from './claim-table.ts';
 /** Most bytes per character: V8 stores a string with one or two bytes per character, and does not say which. */
 const BYTES_PER_CHARACTER = 2;
 
-/**
- * The stored values of results, oldest first. A linked list through the claims themselves, because a Map is slow at
- * deleting its first entry again and again.
- */
+/** The stored values, oldest first, as a linked list: a Map is slow at deleting its first entry again and again. */
 export class KeptResults {
   #oldest: ClaimEntry | undefined;
   #newest: ClaimEntry | undefined;

@@ -7,26 +7,25 @@ const ENTRIES_PER_SHARD = 8_192;
 /** Up to this many entries, one map is enough: it takes twice as long to rebuild, but no key has to be hashed. */
 const MAX_UNSHARDED = 65_536;
 /**
- * Characters of a key, evenly spread over it, that choose its shard. Keys that have the same characters there share a
- * shard, which costs no more than its rebuilding.
+ * Most characters of a key, evenly spread over it, that choose its shard. Keys that have the same characters there
+ * share a shard, which costs no more than its rebuilding.
  */
-const HASHED_CHARACTERS = 16;
+const MAX_HASHED = 16;
 
 /** A map with string keys that stays quick to grow and shrink, up to millions of entries. */
 export class ShardedMap<Value> {
   readonly #shards: readonly Map<string, Value>[];
   /** The only shard, if there is only one. Most stores are small, and then no key has to be hashed. */
   readonly #only: Map<string, Value> | undefined;
-  /** The shard and its keys that {@link nextKey} is at. */
+  /** Position of {@link nextKey}: index of its shard, and an iterator over the keys of that shard. */
   #roundShard = 0;
-  #round: Iterator<string>;
+  #round: Iterator<string> | undefined;
 
   /** @param maxEntries most entries that the map will have */
   constructor(maxEntries: number) {
     const count = maxEntries <= MAX_UNSHARDED ? 1 : Math.ceil(maxEntries / ENTRIES_PER_SHARD);
     this.#shards = Array.from({ length: count }, () => new Map());
     this.#only = count === 1 ? this.#shards[0] : undefined;
-    this.#round = this.#shardAt(0).keys();
   }
 
   get(key: string): Value | undefined {
@@ -43,10 +42,12 @@ export class ShardedMap<Value> {
 
   /** Returns the keys one by one, round after round. Undefined at the end of each shard, and if the map is empty. */
   nextKey(): string | undefined {
+    // Created only when it is used: an iterator that is never advanced keeps every table that the map has outgrown.
+    this.#round ??= this.#shardAt(this.#roundShard).keys();
     const { done, value } = this.#round.next();
     if (!done) return value;
     this.#roundShard = (this.#roundShard + 1) % this.#shards.length;
-    this.#round = this.#shardAt(this.#roundShard).keys();
+    this.#round = undefined;
     return undefined;
   }
 
@@ -57,11 +58,12 @@ export class ShardedMap<Value> {
   #shardOf(key: string): Map<string, Value> {
     if (this.#only !== undefined) return this.#only;
     const { length } = key;
+    const isShort = length <= MAX_HASHED;
     let hash = length;
-    for (let i = 1; i <= HASHED_CHARACTERS; i++) {
-      hash = Math.imul(hash ^ key.charCodeAt((length * i - 1) >> 4), 0x01000193);
+    for (let i = isShort ? length : MAX_HASHED; i > 0; i--) {
+      hash = Math.imul(hash ^ key.charCodeAt(isShort ? i - 1 : (length * i - 1) >> 4), 0x01000193);
     }
-    // The last character has changed only the low bits so far: mix until every bit depends on every character.
+    // The character hashed last has changed only the low bits so far: mix until every bit depends on every character.
     hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     return this.#shardAt(((hash ^ (hash >>> 16)) >>> 0) % this.#shards.length);

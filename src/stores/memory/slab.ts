@@ -42,10 +42,7 @@ export class Slab {
     return this.chunk(address).subarray(first, first + windows * SLOTS_PER_WINDOW);
   }
 
-  /**
-   * Copies a record's first windows to the windows `from` to `to` (excluded) of `counters`. Does nothing for {@link
-   * NOWHERE}.
-   */
+  /** Copies a record's first windows to `counters`, windows `from` to `to` (excluded). Ignores NOWHERE. */
   load(address: number, counters: Counters, from: number, to: number): void {
     if (address === NOWHERE) return;
     const chunk = this.chunk(address);

@@ -1,4 +1,4 @@
-/** A command on a claim that was not sent yet. */
+/** A command on a claim that has not been sent yet. */
 export interface PendingCommand {
   readonly key: string;
   /** Its arguments for `claim.lua`, without the time. */
@@ -18,7 +18,7 @@ export interface ClaimBatcherOptions {
 
 /** Most commands per call. The server does nothing else during a call, and each command takes it about 10 µs. */
 const MAX_COMMANDS = 32;
-/** Most characters per call, so that no command waits long for the large value of another. */
+/** Most characters of a call with several commands, so that none waits long for the large value of another. */
 const MAX_CHARACTERS = 65_536;
 
 /** Collects the commands of one turn of the event loop, and sends them together in their order. */

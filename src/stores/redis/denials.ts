@@ -27,7 +27,7 @@ export interface DenialsOptions {
 
 /**
  * Rejections that can be repeated without asking Redis. Bounded. Expired ones are deleted when they are found, or when
- * room is needed.
+ * room is needed, so the cache is never scanned.
  */
 export class Denials {
   readonly #byPair: LRUCache<string, Denial | Forgotten>;

@@ -18,10 +18,7 @@ export interface KeyNames {
   escape(text: string): string;
 }
 
-/**
- * `headgate:{acc_1}:r:POST /api/v1/emails`. The account is in braces, because a cluster chooses the slot by the text in
- * them.
- */
+/** `headgate:{acc_1}:r:POST /api/v1/emails`. A cluster chooses the slot by the text in the braces. */
 export function createKeyNames(prefix: string): KeyNames {
   const start = `${prefix}:{`;
   return {

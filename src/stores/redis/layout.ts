@@ -24,7 +24,7 @@ export function layoutOf(plan: Plan): Layout {
   return layout;
 }
 
-/** A window's name in the head of a record. It has what identifies a window (S10). */
+/** A window's name in the head of a record: limit and duration, which identify a window (S10). */
 export function windowName({ limit, durationMs }: Pick<PlanWindow, 'limit' | 'durationMs'>): string {
   return `${limit === 'route' ? 'r' : 'a'}${durationMs}`;
 }

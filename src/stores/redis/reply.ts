@@ -4,10 +4,7 @@ import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 export interface ConsumeReply {
   /** Milliseconds on the server's clock. */
   readonly now: number;
-  /**
-   * For each check the counters of the plan's windows before its requests; or the index of the key whose record
-   * headgate did not write.
-   */
+  /** The counters of each check before its requests; or the index of its key that headgate did not write. */
   readonly checks: readonly (Counters | number)[];
 }
 

@@ -46,13 +46,13 @@ const MIN_CHECKS = 4;
 
 /**
  * Collects the requests of one turn of the event loop. Requests with the same plan and cost are sent together; equal
- * requests are sent as a number. Requests that touch the same counters keep their order, so that the decisions are the
- * same as if each request had been sent by itself.
+ * requests are sent once, with their number. Requests that touch the same counters keep their order, so that the
+ * decisions are the same as if each request had been sent by itself.
  */
 export class CheckBatcher {
   readonly #options: CheckBatcherOptions;
   #batches: CheckBatch[] = [];
-  /** For each plan, and each cost and account, the last batch. Further checks can join it. */
+  /** For each plan and cost (and account, if a batch has only one), the last batch. Further checks can join it. */
   #joinable = new Map<Plan, Map<string, CheckBatch>>();
   /** For each record, the last check that touches it. */
   #last = new Map<string, BatchedCheck>();

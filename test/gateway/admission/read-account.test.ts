@@ -32,7 +32,8 @@ describe('an account in the query', () => {
     expect((read(query) as Refusal).problem('r')).toMatchObject({ status: 422, detail });
   });
 
-  // Some servers take each of these names for the account: PHP, Go, .NET, qs, and servers that end a pair at a semicolon.
+  // Some servers take each of these names for the account: PHP, Go, .NET, qs, and servers that end a pair at a
+  // semicolon.
   it.each(['A=2', 'a[]=2', 'a%5B%5D=2', 'a[0]=2', 'a%00=2', '%20a=2', 'b=c;a=2', 'b;a=2'])(
     'is refused if %j is given as well',
     (other) => {

@@ -1,4 +1,7 @@
-/** The process's entry: arguments in, text and exit code out (0: done, 1: the system refused, 2: error in the config or the command line). */
+/**
+ * The process's entry: arguments in, text and exit code out (0: done, 1: the system refused, 2: error in the config or
+ * the command line).
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

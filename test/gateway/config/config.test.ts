@@ -157,6 +157,8 @@ describe('errors', () => {
       { upstream: 'user:secret@host' },
       { upstream: 'http://host/?secret' },
       { store: 'secret' },
+      { admin: 'http://u:secret@host' },
+      { limits: { providers: 'secret' } },
       JSON.stringify(secret),
     ]) {
       const issues = issuesOf(config);

@@ -19,7 +19,9 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** The commands of the banner: each line with curl, with a loop around it, and with further lines joined by a backslash. */
+/**
+ * The commands of the banner: each line with curl, with a loop around it, and with further lines joined by a backslash.
+ */
 function curlsOf(banner: string): string[] {
   const joined = banner.replaceAll(/\\\n\s*/g, ' ');
   return joined

@@ -1,4 +1,7 @@
-/** I11: a client that leaves does not cancel the operation's bookkeeping. A process that gets SIGTERM stores outcomes first. */
+/**
+ * I11: a client that leaves does not cancel the operation's bookkeeping. A process that gets SIGTERM stores outcomes
+ * first.
+ */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';

@@ -1,4 +1,7 @@
-/** I12: Redis killed or frozen before, during and after the operation. At most one upstream call per key, and every answer in time. */
+/**
+ * I12: Redis killed or frozen before, during and after the operation. At most one upstream call per key, and every
+ * answer in time.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 import {
@@ -30,7 +33,8 @@ let upstream: Upstream;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  // With this file the data survives a kill of Redis. If Redis could lose a command, one more execution per loss would be right.
+  // With this file the data survives a kill of Redis. If Redis could lose a command, one more execution per loss would
+  // be right.
   redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'no');
   wire = await startTcpProxy(redis.port);
   upstream = await startUpstream();

@@ -83,7 +83,8 @@ describe('Redis frozen', () => {
       } finally {
         redis.thaw();
       }
-      // It must recover even if only the load balancer's health checks come: it sends no requests to a degraded gateway.
+      // It must recover even if only the load balancer's health checks come: it sends no requests to a degraded
+      // gateway.
       await eventually(async () => (await health(gateway)) === 'ok', 'recovery');
       await eventually(
         async () => 'x-ratelimit-limit' in (await timed(gateway, 'acc_2')).reply.headers,

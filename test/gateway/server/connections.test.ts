@@ -1,4 +1,7 @@
-/** Malformed HTTP gets 400 with the whole error object, after the answers to earlier requests; then the connection closes. */
+/**
+ * Malformed HTTP gets 400 with the whole error object, after the answers to earlier requests; then the connection
+ * closes.
+ */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
