@@ -30,6 +30,9 @@ const REDIS = [
 /** Random inputs, judged by a model: many runs per test. */
 const RANDOM = ['test/**/*.property.test.ts'];
 
+/** Servers that are killed and frozen, against short deadlines: last and one by one, so that a busy machine is not late. */
+const REDIS_FAULTS = ['test/stores/redis/{bound,*fault*}.test.ts'];
+
 const REDIS_SERVERS = 'test/support/redis-servers.ts';
 
 /**
@@ -66,7 +69,8 @@ export default defineConfig({
       project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
       project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS] }),
-      project('redis', REDIS, { globalSetup: REDIS_SERVERS }),
+      project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
+      project('redis-faults', REDIS_FAULTS, { globalSetup: REDIS_SERVERS, maxWorkers: 1, sequence: { groupOrder: 1 } }),
       project('unit', ['test/**/*.test.ts'], {
         exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...GATEWAY, ...RANDOM, ...REDIS],
       }),
