@@ -58,7 +58,7 @@ export default defineConfig({
     slowTestThreshold: 3_000,
     setupFiles: ['test/support/setup.ts'],
     // More than there are cores: many tests wait for a timer, a process or a server.
-    maxWorkers: availableParallelism() + 2,
+    maxWorkers: availableParallelism() + 1,
     projects: [
       project('adapters', ADAPTERS, { exclude: WEB }),
       project('bench', BENCH),
@@ -70,7 +70,7 @@ export default defineConfig({
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
       project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS] }),
       project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
-      project('redis-faults', REDIS_FAULTS, { globalSetup: REDIS_SERVERS, maxWorkers: 1, sequence: { groupOrder: 1 } }),
+      project('redis-faults', REDIS_FAULTS, { globalSetup: REDIS_SERVERS, maxWorkers: 2, sequence: { groupOrder: 1 } }),
       project('unit', ['test/**/*.test.ts'], {
         exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...GATEWAY, ...RANDOM, ...REDIS],
       }),
