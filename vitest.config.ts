@@ -14,7 +14,7 @@ const BENCH = ['test/bench/*.test.ts'];
 /** The built package: the process, and what users install. */
 const BUILT = ['test/gateway/process/*.test.ts', 'test/{consumers,examples,package,tree-shaking}.test.ts'];
 
-/** The gateway inside the test's own process. Not beside others: when undici is loaded, it replaces what the global `fetch` uses. */
+/** The gateway inside the test's own process. */
 const GATEWAY = ['test/gateway/**/*.test.ts'];
 
 /** Some of them, which mock modules. */

@@ -32,7 +32,8 @@ describe('an answer of the gateway to a request with a body', () => {
     connection.destroy();
   });
 
-  it('that never ends is cut off after a while; the answer was sent long before', async () => {
+  // These wait until the gateway gives the body up, all at the same time.
+  it.concurrent('that never ends is cut off after a while; the answer was sent long before', async () => {
     const connection = await openRaw(gateway.port);
     connection.write(rawRequest('POST', '/nowhere', { 'content-length': '10' }));
     connection.write('half');
@@ -41,7 +42,7 @@ describe('an answer of the gateway to a request with a body', () => {
     await connection.closed;
   });
 
-  it.each([
+  it.concurrent.each([
     ['too long to be read to its end', { 'content-length': String(LONG) }],
     ['of unknown length', { 'transfer-encoding': 'chunked' }],
   ])('%s: the whole answer comes at once, and the connection closes', async (_title, framing) => {
@@ -51,6 +52,13 @@ describe('an answer of the gateway to a request with a body', () => {
     expectProblem(reply as RawReply, 404, 'errors/resource_not_found');
     expect(reply?.headers.connection).toBe('close');
     await connection.closed;
+  });
+
+  it.concurrent('to HEAD has a head and no body', async () => {
+    const connection = await openRaw(gateway.port);
+    connection.write(rawRequest('HEAD', '/nowhere', { 'transfer-encoding': 'chunked' }));
+    await connection.closed;
+    expect(connection.received()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n[\s\S]*\r\n\r\n$/);
   });
 
   it('a client that sends its whole body before it reads gets the answer too, not a reset', async () => {
@@ -86,13 +94,6 @@ describe('an answer of the gateway to a request with a body', () => {
     expect((await connection.waitFor(1))[0]?.status).toBe(200);
     expect(upstream.last().headers.expect).toBeUndefined();
     connection.destroy();
-  });
-
-  it('to HEAD has a head and no body', async () => {
-    const connection = await openRaw(gateway.port);
-    connection.write(rawRequest('HEAD', '/nowhere', { 'transfer-encoding': 'chunked' }));
-    await connection.closed;
-    expect(connection.received()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n[\s\S]*\r\n\r\n$/);
   });
 
   it('malformed: 400, then the connection closes, and a next request that has already arrived is not forwarded', async () => {
