@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import { ServiceError } from '../domain/service-error.ts';
+
+/** More fields than any request needs. */
+const MAX_FIELDS = 2_000;
+/** `config[imap][custom_proxy][host]` and one more. */
+const MAX_DEPTH = 6;
+const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
+
+type Tree = { [name: string]: Tree | string[] | undefined };
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/**
+ * The fields of a form, in the order in which they came. What they mean depends on the schema of the request: see
+ * {@link decodeForm}.
+ */
+export class FormFields {
+  readonly entries: (readonly [name: string, value: string])[] = [];
+
+  /** @throws ServiceError 422 if there are too many fields */
+  add(name: string, value: string): void {
+    if (this.entries.length === MAX_FIELDS)
+      throw new ServiceError(422, 'errors/unprocessable_entity', `The form has more than ${MAX_FIELDS} fields.`);
+    this.entries.push([name, value]);
+  }
+}
+
+/** Reads the fields of a URL-encoded form. */
+export function parseUrlEncoded(text: string): FormFields {
+  const form = new FormFields();
+  for (const [name, value] of new URLSearchParams(text)) form.add(name, value);
+  return form;
+}
+
+/** The schema of a request as JSON Schema, which tells how to read its form fields. */
+export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+
+/**
+ * Makes the value of a request from form fields. A form has only text, so the schema decides: objects and arrays may be
+ * one field with JSON, fields with brackets (`to[0][identifier]`), or, for an array, one field per item. Numbers and
+ * booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it.
+ * @throws ServiceError 422 if one field is written in two of these ways
+ */
+export function decodeForm({ entries }: FormFields, schema: JsonSchema): Record<string, unknown> {
+  const tree: Tree = Object.create(null);
+  for (const [name, value] of entries) place(tree, name, value);
+  return decodeObject(tree, schema);
+}
+
+function place(tree: Tree, name: string, value: string): void {
+  const path = pathOf(name);
+  const last = path.pop() ?? name;
+  let parent = tree;
+  for (const key of path) {
+    const child = parent[key] ?? (Object.create(null) as Tree);
+    if (Array.isArray(child)) throw twoWays(name);
+    parent[key] = child;
+    parent = child;
+  }
+  const values = parent[last] ?? [];
+  if (!Array.isArray(values)) throw twoWays(name);
+  values.push(value);
+  parent[last] = values;
+}
+
+/** `to[0][identifier]` is `to`, `0`, `identifier`. A name that is not written like this is one name. */
+function pathOf(name: string): string[] {
+  const match = /^([^[\]]+)((?:\[[^[\]]*\])+)$/.exec(name);
+  const [, first = '', rest = ''] = match ?? [];
+  const path = match === null ? [name] : [first, ...[...rest.matchAll(/\[([^[\]]*)\]/g)].map(([, key = '']) => key)];
+  // `to[]` is one item per field, as `to` is.
+  if (path.length > 1 && path.at(-1) === '') path.pop();
+  if (path.length > MAX_DEPTH || path.some((key) => FORBIDDEN.has(key)))
+    throw new ServiceError(
+      422,
+      'errors/unprocessable_entity',
+      'A form field has a name that is nested too deeply or not allowed.',
+    );
+  return path;
+}
+
+const twoWays = (name: string): ServiceError =>
+  new ServiceError(
+    422,
+    'errors/unprocessable_entity',
+    `${/^[^[\]]*/.exec(name)?.[0]}: the form has this field in two encodings. Send JSON, brackets or one field per item, not two of them.`,
+  );
+
+function decodeObject(tree: Tree, schema: JsonSchema | undefined): Record<string, unknown> {
+  // fromEntries defines the properties, so that no name reaches a prototype.
+  return Object.fromEntries(
+    Object.entries(tree).map(([name, node]) => [name, decode(node ?? [], propertyOf(schema, name), name)]),
+  );
+}
+
+function decode(node: Tree | string[], schema: JsonSchema | undefined, name: string): unknown {
+  const kinds = kindsOf(schema);
+  const items = kinds.find(({ type }) => type === 'array');
+  if (!Array.isArray(node)) {
+    if (items === undefined) return decodeObject(node, schema);
+    const keys = Object.keys(node);
+    if (!keys.every((key) => /^\d{1,4}$/.test(key))) return decodeObject(node, itemOf(items));
+    return keys.sort((a, b) => Number(a) - Number(b)).map((key) => decode(node[key] ?? [], itemOf(items), name));
+  }
+  if (
+    items !== undefined &&
+    !(node.length === 1 && kinds.some(({ type }) => type === 'string') && !isJsonList(node[0]))
+  ) {
+    if (node.length === 1 && isJsonList(node[0])) return jsonOf(node[0] ?? '');
+    if (node.some(isJsonList)) throw twoWays(name);
+    return node.map((value) => decode([value], itemOf(items), name));
+  }
+  // A schema that takes one value reports a repeated field.
+  if (node.length !== 1) return node;
+  return scalar(node[0] ?? '', kinds);
+}
+
+const isJsonList = (value: string | undefined): boolean => value?.trimStart().startsWith('[') ?? false;
+
+function scalar(value: string, kinds: readonly JsonSchema[]): unknown {
+  const takes = (type: string): boolean => kinds.some((kind) => kind.type === type);
+  if (takes('string')) return value;
+  if (takes('object') && value.trimStart().startsWith('{')) return jsonOf(value);
+  if ((takes('number') || takes('integer')) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value);
+  if (takes('boolean') && (value === 'true' || value === 'false')) return value === 'true';
+  return value;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The alternatives of a schema. */
+function kindsOf(schema: JsonSchema | undefined): readonly JsonSchema[] {
+  if (schema === undefined) return [];
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  return alternatives === undefined ? [schema] : alternatives.flatMap((each) => kindsOf(each as JsonSchema));
+}
+
+function propertyOf(schema: JsonSchema | undefined, name: string): JsonSchema | undefined {
+  for (const { properties, additionalProperties } of kindsOf(schema)) {
+    if (properties !== undefined && Object.hasOwn(properties, name)) return properties[name] as JsonSchema;
+    if (typeof additionalProperties === 'object') return additionalProperties as JsonSchema;
+  }
+  return undefined;
+}
+
+const itemOf = ({ items }: JsonSchema): JsonSchema | undefined =>
+  typeof items === 'object' && !Array.isArray(items) ? (items as JsonSchema) : undefined;

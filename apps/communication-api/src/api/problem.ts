@@ -1,0 +1,52 @@
+import { createProblem, type Problem } from 'headgate/http';
+import { z } from 'zod';
+import { type ErrorStatus, type ErrorTypesByStatus, errorTypesOf } from '../domain/error-types.ts';
+import type { ConnectionParams, ServiceError } from '../domain/service-error.ts';
+
+export type ServiceProblem = Problem<ErrorTypesByStatus> & { readonly connectionParams?: ConnectionParams };
+
+/** The error object of an error. */
+export function problemOf(
+  { status, type, message, connectionParams }: ServiceError,
+  requestId: string,
+): ServiceProblem {
+  // ServiceError's constructor has checked that the type belongs to the status.
+  const problem = createProblem<Record<ErrorStatus, string>>(status, type, message, requestId) as ServiceProblem;
+  return connectionParams === undefined ? problem : { ...problem, connectionParams };
+}
+
+const connectionParams = z.object({
+  imap_host: z.string(),
+  imap_port: z.number(),
+  imap_user: z.string(),
+  smtp_host: z.string(),
+  smtp_port: z.number(),
+  smtp_user: z.string(),
+  imap_encryption: z.string().optional(),
+});
+
+const problemSchema = (status: ErrorStatus) =>
+  z
+    .object({
+      title: z.string(),
+      detail: z.string().optional(),
+      instance: z.string().optional(),
+      type: z.enum(errorTypesOf(status) as [string, ...string[]]),
+      status: z.literal(status),
+      req_id: z.string().optional(),
+      ...(status === 401 ? { connectionParams: connectionParams.optional() } : {}),
+    })
+    .meta({ id: `Problem${status}`, description: `An error with status ${status}.` });
+
+const SCHEMAS = new Map<ErrorStatus, ReturnType<typeof problemSchema>>();
+
+/** The schemas of the error answers that an operation declares. */
+export function problems(...statuses: readonly ErrorStatus[]): Record<number, ReturnType<typeof problemSchema>> {
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const schema = SCHEMAS.get(status) ?? problemSchema(status);
+      SCHEMAS.set(status, schema);
+      return [status, schema];
+    }),
+  );
+}

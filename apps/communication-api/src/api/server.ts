@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
+import { serializerCompiler } from 'fastify-type-provider-zod';
+import { problemReply } from 'headgate/http';
+import { ServiceError } from '../domain/service-error.ts';
+import type { Rooms } from '../rooms.ts';
+import { wizard } from '../wizard/wizard.ts';
+import { accountRoutes } from './accounts/routes.ts';
+import { authenticator } from './authenticate.ts';
+import { emailRoutes } from './emails/routes.ts';
+import { parseUrlEncoded } from './form.ts';
+import { keyRoutes } from './keys/routes.ts';
+import { limitRoutes } from './limits/routes.ts';
+import { linkRoutes } from './links/routes.ts';
+import { describeApi } from './openapi.ts';
+import { problemOf } from './problem.ts';
+import { scopeRoutes } from './scopes/routes.ts';
+import { validatorCompiler } from './validate.ts';
+
+/** Largest body of a request that is not an email. */
+const MAX_SMALL_BODY = 262_144;
+
+/** Makes the HTTP server with every surface of the service. It does not listen yet. */
+export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
+  const { log, config } = rooms;
+  const app = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    disableRequestLogging: true,
+    genReqId: () => randomUUID(),
+    bodyLimit: MAX_SMALL_BODY,
+    exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
+    frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
+    clientErrorHandler: answerMalformed,
+    forceCloseConnections: 'idle',
+    requestTimeout: 0,
+  });
+  app.decorateRequest('caller', null);
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.setErrorHandler(answerError);
+  app.setNotFoundHandler((request, reply) =>
+    answerError(
+      new ServiceError(404, 'errors/resource_not_found', 'No operation has this method and path. See /docs.'),
+      request,
+      reply,
+    ),
+  );
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) => {
+    try {
+      done(null, parseUrlEncoded(body.toString()));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
+  app.addHook('onResponse', async (request, reply) => {
+    const { method, routeOptions, caller } = request;
+    const ms = Math.round(reply.elapsedTime * 10) / 10;
+    const who = caller === null ? {} : { application: caller.applicationId, key: caller.keyId };
+    log.info({ req_id: request.id, method, route: routeOptions.url, status: reply.statusCode, ms, ...who }, 'request');
+  });
+  await describeApi(app, config.BASE_URL);
+  app.get('/healthz', { schema: { hide: true } }, async () => ({ status: 'ok' }));
+  await app.register(async (api) => {
+    api.addHook('onRequest', authenticator(rooms));
+    // Each room registers its own routes; a schema with an id is one component of the document.
+    await api.register(keyRoutes, { rooms });
+    await api.register(scopeRoutes, { rooms });
+    await api.register(accountRoutes, { rooms });
+    await api.register(limitRoutes, { rooms });
+    await api.register(linkRoutes, { rooms });
+    await api.register(emailRoutes, { rooms });
+  });
+  await app.register(wizard, { rooms });
+  return app;
+}
+
+/** Turns every error into an error object. Details of an unexpected error are in the log only. */
+function answerError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
+  const known = error instanceof ServiceError ? error : knownError(error as FastifyError);
+  if (known.status >= 500) request.log.error({ req_id: request.id, err: error }, 'request failed');
+  const { status, headers, body } = problemReply(problemOf(known, request.id));
+  if (known.retryAfter !== undefined) reply.header('retry-after', known.retryAfter);
+  // The serializer of the route expects the schema of its answer; this text is final.
+  void reply
+    .code(status)
+    .headers(headers)
+    .serializer((payload: string) => payload)
+    .send(body);
+}
+
+function knownError(error: FastifyError): ServiceError {
+  const extras = { cause: error };
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new ServiceError(413, 'errors/payload_too_large', 'The body is larger than this operation accepts.', extras);
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return new ServiceError(
+      422,
+      'errors/unprocessable_entity',
+      'Content-Type: this operation does not accept it. Send application/json.',
+      extras,
+    );
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
+    return new ServiceError(
+      400,
+      'errors/malformed_request',
+      'The request cannot be read: check its path, Content-Length and JSON.',
+      extras,
+    );
+  return new ServiceError(
+    500,
+    'errors/unexpected_error',
+    'Internal error. The server log has details under this req_id.',
+    extras,
+  );
+}
+
+/** Answers what is not HTTP. Fastify's own answer is not an error object. */
+function answerMalformed(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const known =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? new ServiceError(431, 'errors/headers_too_large', 'The header fields are too large.')
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? new ServiceError(408, 'errors/request_timeout', 'The request did not arrive in time.')
+        : new ServiceError(400, 'errors/malformed_request', 'The request is not valid HTTP.');
+  const { status, headers, body } = problemReply(problemOf(known, randomUUID()));
+  const fields = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${problemOf(known, '').title}\r\n${fields.join('')}\r\n${body}`);
+}

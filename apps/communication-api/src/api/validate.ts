@@ -1,0 +1,70 @@
+import type { FastifySchemaCompiler } from 'fastify';
+import type { z } from 'zod';
+import type { ErrorTypesByStatus } from '../domain/error-types.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import { decodeForm, FormFields, formSchemaOf } from './form.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** What `issueOf` gives a check of a schema, so that its fault has an error type of its own. */
+interface TypedIssue {
+  readonly type?: ErrorTypesByStatus[422];
+}
+
+/** The parameters of a custom check whose fault has a type of its own. */
+export const typedIssue = (type: ErrorTypesByStatus[422]): { params: TypedIssue } => ({ params: { type } });
+
+/** Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field. */
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
+  let formSchema: ReturnType<typeof formSchemaOf> | undefined;
+  return (data: unknown) => {
+    try {
+      if (data instanceof FormFields) formSchema ??= formSchemaOf(schema);
+      const value = data instanceof FormFields && formSchema !== undefined ? decodeForm(data, formSchema) : data;
+      const { success, data: output, error } = schema.safeParse(value ?? undefined);
+      return success ? { value: output } : { error: errorOf(error.issues) };
+    } catch (error) {
+      return { error: error as Error };
+    }
+  };
+};
+
+function errorOf(issues: readonly Issue[]): ServiceError {
+  const [issue] = issues.flatMap((each) => deepest(each));
+  if (issue === undefined) return new ServiceError(422, 'errors/unprocessable_entity', 'The request is not valid.');
+  const type =
+    (issue.code === 'custom' ? (issue.params as TypedIssue | undefined)?.type : undefined) ??
+    'errors/unprocessable_entity';
+  const place = fieldOf(issue.path);
+  return new ServiceError(422, type, place === '' ? textOf(issue) : `${place}: ${textOf(issue)}`);
+}
+
+/** The issue of the alternative of a union that came closest: the one with the fewest faults. */
+function deepest(issue: Issue): readonly Issue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const [closest] = [...issue.errors].filter((issues) => issues.length > 0).sort((a, b) => depth(b) - depth(a));
+  if (closest === undefined) return [issue];
+  return closest.flatMap((each) => deepest({ ...each, path: [...issue.path, ...each.path] } as Issue));
+}
+
+const depth = (issues: readonly Issue[]): number => Math.max(...issues.map(({ path }) => path.length));
+
+/** A given name is part of the message, so it is cut. */
+const shown = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+
+function textOf(issue: Issue): string {
+  if (issue.code === 'unrecognized_keys') return `unknown field ${issue.keys.slice(0, 5).map(shown).join(', ')}`;
+  if (issue.code === 'invalid_type' && issue.input === undefined && /undefined$/.test(issue.message)) return 'required';
+  return issue.message.replace(/^Invalid input: /, '').replace(/^[A-Z]/, (letter) => letter.toLowerCase());
+}
+
+/** `to[1].identifier` */
+const fieldOf = (path: readonly PropertyKey[]): string =>
+  path
+    .map((key, index) => {
+      if (typeof key === 'number') return `[${key}]`;
+      const name = String(key);
+      const safe = /^[\w-]{1,60}$/.test(name) ? name : shown(name);
+      return index === 0 ? safe : `.${safe}`;
+    })
+    .join('');

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import type { MasterKey } from './security/envelope.ts';
+
+const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+
+const origin = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (
+    url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.pathname === '/' &&
+    url.search === '' &&
+    url.hash === ''
+  )
+    return url.origin;
+  context.addIssue({ code: 'custom', message: 'must be an origin such as https://api.example.com, without a path' });
+  return z.NEVER;
+});
+
+const databaseUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
+  .optional();
+
+const redisUrl = z
+  .string()
+  .regex(/^rediss?:\/\//, 'must begin with redis:// or rediss://')
+  .optional();
+
+const secretKeys = z.string().transform((text, context): MasterKey[] =>
+  text.split(',').map((entry) => {
+    const [id = '', encoded = ''] = entry.trim().split(':');
+    const key = Buffer.from(encoded, 'base64');
+    if (!/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32)
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a list such as k2:<base64 of 32 bytes>,k1:<base64 of 32 bytes>',
+      });
+    return { id, key };
+  }),
+);
+
+/** Each variable of the environment: what it accepts, its default and its meaning. */
+const VARIABLES = z.object({
+  PORT: integer(0, 65_535).default(8080).describe('Port of the API, the wizard and the reference page.'),
+  HOST: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
+  BASE_URL: origin.optional().describe('Public origin of the API. Default: http://HOST:PORT.'),
+  AUTH_URL: origin.optional().describe('Public origin of the wizard. Default: BASE_URL.'),
+  TRUSTED_PROXIES: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== ''),
+    )
+    .describe('Addresses or CIDR blocks of the proxies in front, separated by commas. Default: none.'),
+  DATABASE_URL: databaseUrl.describe(
+    'PostgreSQL server, version 15 or newer. Default: PostgreSQL embedded in this process.',
+  ),
+  DATA_DIR: z
+    .string()
+    .min(1)
+    .default('data')
+    .describe('Folder of the embedded database, its backups and its master key.'),
+  AUTO_MIGRATE: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((text) => text === 'true')
+    .describe('Whether the start brings the schema of DATABASE_URL up to date.'),
+  REDIS_URL: redisUrl.describe(
+    'Redis server for limits and idempotency keys of several processes. Default: the memory of this process.',
+  ),
+  SECRET_KEYS: secretKeys
+    .optional()
+    .describe('Master keys, the current one first. Required with DATABASE_URL. Default: DATA_DIR/master.key.'),
+  MAX_BODY_BYTES: integer(1_024, 1_073_741_824).default(26_214_400).describe('Largest request body, in bytes.'),
+  SPOOL_MAX_BYTES: integer(1_024, 2 ** 53 - 1)
+    .default(2_147_483_648)
+    .describe('Disk space for attachments of requests that are being served, in bytes.'),
+  BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
+  SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
+  DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
+  LOG_LEVEL: z
+    .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
+    .default('info')
+    .describe('Lowest level that is logged.'),
+});
+
+type Variables = z.output<typeof VARIABLES>;
+
+/** The checked settings of a process. */
+export interface Config extends Omit<Variables, 'BASE_URL' | 'AUTH_URL'> {
+  readonly BASE_URL: string;
+  readonly AUTH_URL: string;
+}
+
+/** The environment has faults; `faults` has one line for each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+
+  constructor(readonly faults: readonly string[]) {
+    super(faults.join('\n'));
+  }
+}
+
+/**
+ * Reads the settings from environment variables. An empty variable counts as absent.
+ * @throws ConfigError that names every fault, never a value
+ */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const { success, data, error } = VARIABLES.safeParse(given);
+  if (!success) throw new ConfigError(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`));
+  if (data.DATABASE_URL !== undefined && data.SECRET_KEYS === undefined)
+    throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
+  const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
+  const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
+  return { ...data, BASE_URL, AUTH_URL: data.AUTH_URL ?? BASE_URL };
+}
+
+/** Every variable with its meaning, for the command `config` and the docs. */
+export const describeVariables = (): readonly { readonly name: string; readonly description: string }[] =>
+  Object.entries(VARIABLES.shape).map(([name, schema]) => ({ name, description: schema.description ?? '' }));

@@ -1,0 +1,32 @@
+import { PGlite } from '@electric-sql/pglite';
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import { pgliteDialect } from './pglite.ts';
+import type { Tables } from './tables.ts';
+
+export type Database = Kysely<Tables>;
+
+const CONNECTIONS = 10;
+/** A statement that takes longer is cancelled by the server. */
+const STATEMENT_TIMEOUT_MS = 15_000;
+
+/**
+ * Opens the database of a server.
+ * @param onConnectionError receives the error of an idle connection, which the pool then replaces
+ */
+export function openServer(url: string, onConnectionError: (error: Error) => void): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: CONNECTIONS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+  });
+  pool.on('error', onConnectionError);
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+}
+
+/** Opens the embedded database in a folder; `memory://` has no folder. */
+export async function openEmbedded(folder: string): Promise<Database> {
+  return new Kysely<Tables>({ dialect: pgliteDialect(await PGlite.create(folder)) });
+}

@@ -1,0 +1,188 @@
+import type { ColumnType, Generated, RawBuilder } from 'kysely';
+
+/** A JSON column: written with `json()`, read as its value. */
+type Json<Value> = ColumnType<Value, RawBuilder<Value>, RawBuilder<Value>>;
+/** A column that is null unless it is written. */
+type Optional<Value> = ColumnType<Value | null, Value | null | undefined, Value | null>;
+
+export interface ApplicationRow {
+  id: string;
+  name: string;
+  environment: 'development' | 'production';
+  /** Where links may return to; empty: anywhere. */
+  redirect_uris: ColumnType<string[], string[] | undefined, string[]>;
+  created_at: Date;
+}
+
+export interface ScopeRow {
+  id: string;
+  application_id: string;
+  name: string;
+  reference: Optional<string>;
+  status: 'active' | 'disabled';
+  created_at: Date;
+}
+
+export interface ApiKeyRow {
+  id: string;
+  application_id: string;
+  role: 'service' | 'account' | 'scoped';
+  scope_id: Optional<string>;
+  name: string;
+  prefix: string;
+  /** SHA-256 of the token, in hexadecimal. */
+  token_hash: string;
+  issued_at: Date;
+  expires_at: Date;
+  revoked_at: Optional<Date>;
+  last_used_at: Optional<Date>;
+}
+
+export interface AccountRow {
+  id: string;
+  application_id: string;
+  scope_id: Optional<string>;
+  provider: string;
+  /** The provider's own id of the account, which never changes. */
+  provider_user_id: string;
+  name: string;
+  status: 'running' | 'disconnected' | 'error';
+  status_reason: Optional<string>;
+  paused_at: Optional<Date>;
+  /** Credentials and proxy, sealed; null after the account was removed. */
+  secret: Optional<Uint8Array>;
+  /** The proxy without its password. */
+  proxy: Json<Record<string, unknown> | null>;
+  sync: Json<Record<string, unknown>>;
+  metadata: Json<Record<string, unknown>>;
+  created_at: Date;
+  removed_at: Optional<Date>;
+}
+
+export interface AuthLinkRow {
+  id: string;
+  application_id: string;
+  token_hash: string;
+  api_key_id: string;
+  scope_id: Optional<string>;
+  /** The account to reconnect; null: a new one. */
+  account_id: Optional<string>;
+  /** The providers that the user may choose from. */
+  providers: string[];
+  /** `config` of the request, sealed: a proxy may have a password. */
+  config: Uint8Array;
+  redirect_uri: string;
+  client_state: Optional<string>;
+  domain: Optional<string>;
+  status: 'open' | 'used' | 'cancelled';
+  used_account_id: Optional<string>;
+  expires_on: Date;
+  created_at: Date;
+}
+
+export interface WizardSessionRow {
+  id: string;
+  link_id: string;
+  cookie_hash: string;
+  step: string;
+  /** What the user has entered, sealed. */
+  data: Optional<Uint8Array>;
+  expires_at: Date;
+  created_at: Date;
+}
+
+/** One row per send: what decides whether an email was sent. */
+export interface SendRow {
+  id: string;
+  application_id: string;
+  account_id: string;
+  idempotency_key: Optional<string>;
+  fingerprint: string;
+  message_id: string;
+  state: 'prepared' | 'dispatched' | 'sent' | 'failed' | 'unknown';
+  /** The attempt that may change the row; null: none. */
+  owner: Optional<string>;
+  /** The process of that attempt. */
+  instance_id: Optional<string>;
+  attempt: number;
+  draft_ref: Optional<string>;
+  provider_id: Optional<string>;
+  provider_immutable_id: Optional<string>;
+  thread_ref: Optional<string>;
+  /** Addresses and subject, sealed. */
+  envelope: Optional<Uint8Array>;
+  label: Optional<string>;
+  size: Optional<number>;
+  /** Why the send failed. */
+  error: Json<{ status: number; type: string; detail: string } | null>;
+  /** Recipients that the provider refused. */
+  rejected: Json<string[]>;
+  created_at: Date;
+  dispatched_at: Optional<Date>;
+  settled_at: Optional<Date>;
+}
+
+export interface LimitOverrideRow {
+  application_id: string;
+  provider: Optional<string>;
+  account_id: Optional<string>;
+  route: Optional<string>;
+  windows: Json<string[]>;
+  changed_by: string;
+  changed_at: Date;
+}
+
+export interface LimitsVersionRow {
+  application_id: string;
+  version: number;
+  changed_at: Date;
+}
+
+export interface InstanceRow {
+  id: string;
+  host: string;
+  pid: number;
+  started_at: Date;
+  seen_at: Date;
+}
+
+export interface DomainRow {
+  id: string;
+  application_id: string;
+  host: string;
+  purpose: 'auth' | 'tracking';
+  status: 'pending' | 'verified' | 'failing';
+  created_at: Date;
+}
+
+export interface MockMessageRow {
+  id: Generated<number>;
+  account_id: string;
+  message_id: string;
+  thread: string;
+  recipients: string[];
+  /** The first 256 KiB of the message. */
+  raw: Uint8Array;
+  size: number;
+  at: Date;
+}
+
+export interface MockDraftRow extends Omit<MockMessageRow, 'id'> {
+  id: string;
+}
+
+export interface Tables {
+  applications: ApplicationRow;
+  scopes: ScopeRow;
+  api_keys: ApiKeyRow;
+  accounts: AccountRow;
+  auth_links: AuthLinkRow;
+  wizard_sessions: WizardSessionRow;
+  sends: SendRow;
+  limit_overrides: LimitOverrideRow;
+  limits_version: LimitsVersionRow;
+  instances: InstanceRow;
+  domains: DomainRow;
+  mock_messages: MockMessageRow;
+  mock_drafts: MockDraftRow;
+}

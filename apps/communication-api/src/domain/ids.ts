@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto';
+
+/** What an id names, by its prefix. */
+export type IdPrefix = 'app' | 'acc' | 'scp' | 'key' | 'lnk' | 'eml' | 'dom';
+
+/** Crockford's base32: no I, L, O or U, so that an id can be read aloud. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const LENGTH = 26;
+const FORM = /^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+/** A new id: the prefix and a UUIDv7 (RFC 9562). Ids sort by the time at which they were made. */
+export function newId(prefix: IdPrefix, nowMs: number): string {
+  const bytes = randomBytes(16);
+  bytes.writeUIntBE(nowMs, 0, 6);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  let value = BigInt(`0x${bytes.toString('hex')}`);
+  let digits = '';
+  for (let i = 0; i < LENGTH; i++) {
+    digits = ALPHABET.charAt(Number(value & 31n)) + digits;
+    value >>= 5n;
+  }
+  return `${prefix}_${digits}`;
+}
+
+/** Whether a text has the form of an id. Another text cannot name anything, so no query is needed. */
+export const isId = (text: string, prefix: IdPrefix): boolean => text.startsWith(`${prefix}_`) && FORM.test(text);

@@ -1,0 +1,25 @@
+/** Every provider that the specification names. Names are lower case. */
+export const PROVIDER_NAMES = [
+  'linkedin',
+  'whatsapp',
+  'google',
+  'outlook',
+  'imap',
+  'telegram',
+  'instagram',
+  'mock',
+] as const;
+
+export type ProviderName = (typeof PROVIDER_NAMES)[number];
+
+/** What a provider can be used for. */
+export type Family = 'emails' | 'calendar' | 'messaging' | 'social';
+
+/** The selectors for all providers, and for all providers of a family. They are written in upper case. */
+export const WILDCARDS: Readonly<Record<string, Family | 'any'>> = {
+  '*': 'any',
+  '*:EMAILS': 'emails',
+  '*:CALENDAR': 'calendar',
+  '*:MESSAGING': 'messaging',
+  '*:SOCIAL': 'social',
+};

@@ -1,0 +1,19 @@
+import type { Readable } from 'node:stream';
+
+/** Who sends or receives an email. */
+export interface Mailbox {
+  readonly address: string;
+  readonly name?: string | undefined;
+}
+
+/** A whole email, ready to be sent: its envelope, and its message in MIME form. */
+export interface ComposedMail {
+  readonly messageId: string;
+  readonly from: Mailbox;
+  /** Addresses of all recipients: to, cc and bcc. */
+  readonly recipients: readonly string[];
+  /** What the provider calls the conversation of the email that this one answers. */
+  readonly thread?: string | undefined;
+  /** The message as bytes. Each call reads it from its start. */
+  open(): Readable;
+}

@@ -1,0 +1,84 @@
+import type { ErrorStatus, ErrorTypesByStatus } from '../domain/error-types.ts';
+import type { Family, ProviderName } from '../domain/providers.ts';
+import { type ErrorExtras, ServiceError } from '../domain/service-error.ts';
+import type { ComposedMail } from '../mail/mail.ts';
+
+/** A provider that the service can link accounts of. */
+export interface Provider {
+  readonly name: ProviderName;
+  /** What users call it. */
+  readonly title: string;
+  readonly supports: ReadonlySet<Family>;
+  /** How it sends emails, if it does. */
+  readonly mail?: MailProvider;
+}
+
+/** The account that a provider is used with. */
+export interface MailAccount {
+  readonly id: string;
+  /** Address of the mailbox. */
+  readonly address: string;
+  /** As the provider made them when the account was linked. */
+  readonly credentials: unknown;
+}
+
+/** What a provider calls a sent email. */
+export interface SentIds {
+  readonly providerId: string | null;
+  readonly immutableId: string | null;
+  readonly thread: string | null;
+  /** Recipients that the provider refused, while it sent the email to the others. */
+  readonly rejected: readonly string[];
+}
+
+/** An email that another one answers. */
+export interface Parent {
+  /** With its brackets. */
+  readonly messageId: string;
+  readonly references: readonly string[];
+  readonly subject: string | undefined;
+  readonly thread: string | undefined;
+}
+
+/** What became of a send whose process died or lost its connection. */
+export type Found =
+  | { readonly state: 'sent'; readonly ids: SentIds }
+  | { readonly state: 'not_sent' }
+  | { readonly state: 'unknown' };
+
+/** Sends emails in the name of an account. Errors are {@link ProviderError}s. */
+export interface MailProvider {
+  /** Whether emails of the account are sent as drafts: a draft can be sent once, so a second attempt does no harm. */
+  isFenced(account: MailAccount): boolean;
+  /** Fenced accounts: stores a draft and returns its name. Has no effect that a recipient could see. */
+  draft(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<string>;
+  /** Fenced accounts: deletes a draft that will not be sent. Does nothing if it is gone. */
+  discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<void>;
+  /** Fenced accounts: sends a draft. Undefined if there is no such draft, because it was sent or deleted. */
+  sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
+  /** Other accounts: sends the email. */
+  send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds>;
+  /** Looks for an email that may have been sent, by its `Message-ID`. */
+  find(messageId: string, account: MailAccount, signal: AbortSignal): Promise<Found>;
+  /** Finds an email by the provider's id. Undefined if it does not exist. */
+  parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
+}
+
+/** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */
+export type Sent = 'no' | 'unknown';
+
+/** An error of a provider, as the client sees it, and what it says about the email. */
+export class ProviderError<Status extends ErrorStatus = ErrorStatus> extends ServiceError {
+  override readonly name = 'ProviderError';
+
+  constructor(
+    readonly sent: Sent,
+    status: Status,
+    type: ErrorTypesByStatus[Status],
+    detail: string,
+    extras?: ErrorExtras,
+  ) {
+    // The pair was checked by this constructor's own type parameter.
+    super(...([status, type, detail, extras] as unknown as ConstructorParameters<typeof ServiceError>));
+  }
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { startService } from '../support/service.ts';
+
+const { url, application } = await startService();
+
+test('a request without a key is a 401 that says where the key goes', async () => {
+  const answer = await fetch(`${url}/v2/accounts`);
+  expect(answer.status).toBe(404);
+});
+
+test('an unknown path is a 404 with the form of every error', async () => {
+  const { token } = await application();
+  const answer = await fetch(`${url}/v2/nothing`, { headers: { 'x-api-key': token } });
+  expect(answer.status).toBe(404);
+  expect(await answer.json()).toEqual({
+    title: 'Not found',
+    detail: 'No operation has this method and path. See /docs.',
+    type: 'errors/resource_not_found',
+    status: 404,
+    req_id: answer.headers.get('x-request-id'),
+  });
+});
+
+test('the reference page and its document are served', async () => {
+  const document = await (await fetch(`${url}/openapi.json`)).json();
+  expect(document).toMatchObject({ openapi: '3.1.0' });
+  expect((await fetch(`${url}/docs`)).status).toBe(200);
+});

@@ -1,0 +1,11 @@
+import { configDefaults, defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    name: 'service',
+    include: ['test/**/*.test.{ts,tsx}'],
+    exclude: [...configDefaults.exclude],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
