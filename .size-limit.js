@@ -38,7 +38,7 @@ const WHOLE = {
 const ADAPTERS = {
   './node': { mounts: 'headgate', limit: 10_900 },
   './express': { mounts: 'headgate', bridge: './node', limit: 10_900 },
-  './fastify': { mounts: 'headgate', bridge: './node', limit: 12_300 },
+  './fastify': { mounts: 'headgate', bridge: './node', limit: 12_900 },
   './koa': { mounts: 'headgate', bridge: './node', limit: 10_900 },
   './nest': { mounts: 'Headgate, HeadgateModule', bridge: './node', limit: 11_300 },
   './fetch': { mounts: 'withHeadgate', limit: 9_500 },
