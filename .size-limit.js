@@ -19,7 +19,7 @@ const WHOLE = {
   './recommended': 600,
   './memory': 6_800,
   './redis': 26_100,
-  './http': 9_200,
+  './http': 10_600,
   './node': 14_600,
   './express': 14_800,
   './fastify': 15_400,
