@@ -122,6 +122,24 @@ export class Sends {
       .executeTakeFirst();
   }
 
+  /** One email that a caller may see: of its application, and of its scope if it has one. */
+  async visible(
+    applicationId: string,
+    scopeId: string | null,
+    by: { readonly id: string } | { readonly idempotencyKey: string },
+  ): Promise<Send | undefined> {
+    if ('id' in by && !isId(by.id, 'eml')) return undefined;
+    return this.db
+      .selectFrom('sends')
+      .selectAll('sends')
+      .where('sends.application_id', '=', applicationId)
+      .where((eb) => ('id' in by ? eb('sends.id', '=', by.id) : eb('sends.idempotency_key', '=', by.idempotencyKey)))
+      .$if(scopeId !== null, (query) =>
+        query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
+      )
+      .executeTakeFirst();
+  }
+
   /** The sent email that the provider calls `providerId`. */
   async byProviderId(applicationId: string, accountId: string, providerId: string): Promise<Send | undefined> {
     return this.db
@@ -180,10 +198,10 @@ export class Sends {
       .execute();
   }
 
-  /** The provider has refused the email for good. */
+  /** The email was not sent, and this attempt was the last. */
   async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
     return this.#changed(
-      this.#owned(applicationId, id, owner, 'dispatched').set({
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
         state: 'failed',
         owner: null,
         error: json(error),
@@ -195,7 +213,7 @@ export class Sends {
   /** The email was certainly not sent, and another attempt may succeed. */
   async undo(applicationId: string, id: string, owner: string): Promise<boolean> {
     return this.#changed(
-      this.#owned(applicationId, id, owner, 'dispatched').set({
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
         state: 'prepared',
         owner: null,
         draft_ref: null,
@@ -217,6 +235,10 @@ export class Sends {
         .where('owner', '=', owner)
         .set({ state: 'unknown', owner: null }),
     );
+  }
+
+  isOlder(time: Date, ageMs: number): boolean {
+    return time.getTime() < this.clock() - ageMs;
   }
 
   /** Dispatched rows, and rows without a known outcome, that were dispatched in a period: for the sweeper, which serves all applications. */
@@ -246,8 +268,8 @@ export class Sends {
     return this.db.updateTable('sends').where('application_id', '=', applicationId).where('id', '=', id);
   }
 
-  #owned(applicationId: string, id: string, owner: string, state: Send['state']) {
-    return this.#rows(applicationId, id).where('owner', '=', owner).where('state', '=', state);
+  #owned(applicationId: string, id: string, owner: string, ...states: Send['state'][]) {
+    return this.#rows(applicationId, id).where('owner', '=', owner).where('state', 'in', states);
   }
 
   async #changed(update: {
