@@ -13,6 +13,7 @@ import type { Clock } from './domain/clock.ts';
 import { Instances } from './journal/instances.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
+import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
 import { Spool } from './mail/spool.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
@@ -70,9 +71,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     spool: new Spool(config.SPOOL_MAX_BYTES),
   };
   const app = await createServer(rooms);
+  const { accounts, providers } = rooms;
+  const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
   await instances.start();
+  sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
+    await sweeper.close();
     await instances.close();
   };
   return { app, rooms, close };

@@ -113,7 +113,6 @@ export interface SendRow {
   /** Addresses and subject, sealed. */
   envelope: Optional<Uint8Array>;
   label: Optional<string>;
-  size: Optional<number>;
   /** Why the send failed. */
   error: OptionalJson<{ status: number; type: string; detail: string }>;
   /** Recipients that the provider refused. */

@@ -31,7 +31,7 @@ export type SendStep = 'asked' | 'taken' | 'drafted' | 'dispatched' | 'sent' | '
 
 const steps = channel('communication-api:send');
 /** How long after its deadline an attempt may still be working. */
-const GRACE_MS = 30_000;
+export const GRACE_MS = 30_000;
 const SETTLE_ATTEMPTS = 3;
 /** A client that is told to wait comes back after so many seconds. */
 const RETRY_SECONDS = 5;
@@ -149,7 +149,7 @@ export class Sender {
   async #settle(applicationId: string, id: string, ids: SentIds): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.sends.sent(applicationId, id, ids, null);
+        await this.sends.sent(applicationId, id, ids);
         return;
       } catch (error) {
         if (attempt === SETTLE_ATTEMPTS) throw error;

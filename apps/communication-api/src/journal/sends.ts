@@ -43,6 +43,8 @@ export interface SendError {
 
 /** An idempotency key is known for 24 hours. */
 export const KEY_RETENTION_MS = 86_400_000;
+/** How long an email whose outcome is unknown is looked for. */
+const LOOK_FOR_MS = 3_600_000;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -182,7 +184,7 @@ export class Sends {
   }
 
   /** The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth. */
-  async sent(applicationId: string, id: string, ids: SentIds, size: number | null): Promise<void> {
+  async sent(applicationId: string, id: string, ids: SentIds): Promise<void> {
     await this.#rows(applicationId, id)
       .where('state', 'in', ['dispatched', 'unknown'])
       .set({
@@ -193,7 +195,6 @@ export class Sends {
         thread_ref: ids.thread,
         rejected: json([...ids.rejected]),
         settled_at: new Date(this.clock()),
-        ...(size === null ? {} : { size }),
       })
       .execute();
   }
@@ -241,16 +242,40 @@ export class Sends {
     return time.getTime() < this.clock() - ageMs;
   }
 
-  /** Dispatched rows, and rows without a known outcome, that were dispatched in a period: for the sweeper, which serves all applications. */
-  async unsettled(after: Date, before: Date, limit: number): Promise<readonly Send[]> {
+  /**
+   * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
+   * hour, of all applications.
+   */
+  async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {
+    const now = this.clock();
     return this.db
       .selectFrom('sends')
       .selectAll()
-      .where('state', 'in', ['dispatched', 'unknown'])
-      .where('dispatched_at', '>', after)
-      .where('dispatched_at', '<', before)
+      .where('dispatched_at', '<', new Date(now - ageMs))
+      .where(({ eb, or, and }) =>
+        or([
+          // A keyed draft that nobody works on waits for the client's retry.
+          and([
+            eb('state', '=', 'dispatched'),
+            or([eb('owner', 'is not', null), eb('draft_ref', 'is', null), eb('idempotency_key', 'is', null)]),
+          ]),
+          and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
+        ]),
+      )
       .orderBy('dispatched_at')
       .limit(limit)
+      .execute();
+  }
+
+  /** Ends rows without a key that never came to be dispatched, of all applications. */
+  async cancelAbandoned(ageMs: number, error: SendError): Promise<void> {
+    const now = this.clock();
+    await this.db
+      .updateTable('sends')
+      .set({ state: 'failed', owner: null, error: json(error), settled_at: new Date(now) })
+      .where('state', '=', 'prepared')
+      .where('idempotency_key', 'is', null)
+      .where('created_at', '<', new Date(now - ageMs))
       .execute();
   }
 
