@@ -40,7 +40,7 @@ const problemSchema = (status: ErrorStatus) =>
 
 const SCHEMAS = new Map<ErrorStatus, ReturnType<typeof problemSchema>>();
 
-/** The schemas of the error answers that an operation declares. */
+/** The schemas of error answers. A route declares only those that are not common: see `describeRoute` in openapi.ts. */
 export function problems(...statuses: readonly ErrorStatus[]): Record<number, ReturnType<typeof problemSchema>> {
   return Object.fromEntries(
     statuses.map((status) => {

@@ -6,9 +6,11 @@ import fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  LogController,
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
+import { isUnavailable } from '../db/unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
 import { wizard } from '../wizard/wizard.ts';
@@ -26,13 +28,15 @@ import { validatorCompiler } from './validate.ts';
 
 /** Largest body of a request that is not an email. */
 const MAX_SMALL_BODY = 262_144;
+/** When to try again while the database is not available. */
+const RETRY_SECONDS = 5;
 
 /** Makes the HTTP server with every surface of the service. It does not listen yet. */
 export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
   const { log, config } = rooms;
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: MAX_SMALL_BODY,
     exposeHeadRoutes: false,
@@ -116,6 +120,13 @@ function knownError(error: FastifyError): ServiceError {
       'errors/malformed_request',
       'The request cannot be read: check its path, Content-Length and JSON.',
       extras,
+    );
+  if (isUnavailable(error))
+    return new ServiceError(
+      503,
+      'errors/service_unavailable',
+      'The service cannot reach its database now. Try again later.',
+      { ...extras, retryAfter: RETRY_SECONDS },
     );
   return new ServiceError(
     500,

@@ -75,7 +75,7 @@ export class Contract {
     const declared = responses[status];
     if (declared === undefined) return { response: undefined, pointer: '' };
     if (!('$ref' in declared))
-      return { response: declared, pointer: `#/paths/${escape(path)}/${method}/responses/${status}` };
+      return { response: declared, pointer: `#/paths/${pointerPart(path)}/${method}/responses/${status}` };
     const name = declared.$ref.split('/').at(-1) ?? '';
     return { response: this.document.components.responses[name], pointer: declared.$ref };
   }
@@ -106,7 +106,7 @@ export class Contract {
     }
     const type = essenceOf(exchange.headers.get('content-type'));
     if (content[type] === undefined) yield `the media type ${type} is not declared`;
-    else yield* this.#errorsOf(`api${pointer}/content/${escape(type)}/schema`, parse(exchange.body));
+    else yield* this.#errorsOf(`api${pointer}/content/${pointerPart(type)}/schema`, parse(exchange.body));
   }
 
   /** A request that succeeded must fit the document, too. */
@@ -123,7 +123,7 @@ export class Contract {
     const type = essenceOf(requestHeaders['content-type']);
     if (requestBody.content[type] === undefined) yield `the media type ${type} of the request is not declared`;
     else if (type === 'application/json') {
-      const schema = `api#/paths/${escape(path)}/${method}/requestBody/content/${escape(type)}/schema`;
+      const schema = `api#/paths/${pointerPart(path)}/${method}/requestBody/content/${pointerPart(type)}/schema`;
       for (const text of this.#errorsOf(schema, parse(body))) yield `request: ${text}`;
     }
   }
@@ -141,7 +141,7 @@ export class Contract {
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replace(/\{[^}]+\}/g, '[^/]+')}/?$`);
 
 /** A JSON pointer inside a URI. */
-const escape = (part: string): string =>
+const pointerPart = (part: string): string =>
   encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')).replaceAll('~', '%7E');
 
 const essenceOf = (contentType: string | undefined): string =>
