@@ -4,6 +4,8 @@ import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Keys } from './keys/keys.ts';
+import type { Links } from './links/links.ts';
+import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Envelope } from './security/envelope.ts';
 
@@ -16,5 +18,7 @@ export interface Rooms {
   readonly applications: Applications;
   readonly keys: Keys;
   readonly accounts: Accounts;
+  readonly links: Links;
+  readonly wizardSessions: WizardSessions;
   readonly providers: Registry;
 }

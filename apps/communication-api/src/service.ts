@@ -7,6 +7,10 @@ import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
 import { Keys } from './keys/keys.ts';
+import { Links } from './links/links.ts';
+import { WizardSessions } from './links/wizard-sessions.ts';
+import { createMock } from './providers/mock/mock.ts';
+import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
@@ -18,6 +22,8 @@ export interface ServiceParts {
   readonly masterKeys: readonly MasterKey[];
   readonly log?: Logger;
   readonly clock?: Clock;
+  /** Beside the providers that come with the service. */
+  readonly providers?: readonly Provider[];
 }
 
 /** A service that does not listen yet. */
@@ -30,8 +36,10 @@ export interface Service {
 
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
-  const { config, db, masterKeys, log = pino({ level: config.LOG_LEVEL }), clock = Date.now } = parts;
+  const { config, db, masterKeys, log = pino({ level: config.LOG_LEVEL }), clock = Date.now, providers = [] } = parts;
   const envelope = new Envelope(masterKeys);
+  const accounts = new Accounts(db, envelope, clock);
+  const wizardSessions = new WizardSessions(db, envelope, clock);
   const rooms: Rooms = {
     config,
     clock,
@@ -39,8 +47,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     envelope,
     applications: new Applications(db, clock),
     keys: new Keys(db, clock),
-    accounts: new Accounts(db, envelope, clock),
-    providers: new Registry([]),
+    accounts,
+    links: new Links(db, envelope, clock, accounts, wizardSessions),
+    wizardSessions,
+    providers: new Registry([createMock(), ...providers]),
   };
   const app = await createServer(rooms);
   return { app, rooms, close: () => app.close() };
