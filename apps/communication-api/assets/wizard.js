@@ -22,6 +22,7 @@ const search = document.getElementById('search');
 if (search) {
   const rows = [...document.querySelectorAll('[data-title]')];
   const none = document.getElementById('none');
+  search.form.querySelector('button').hidden = true;
   search.form.addEventListener('submit', (event) => event.preventDefault());
   search.addEventListener('input', () => {
     const wanted = search.value.trim().toLowerCase();

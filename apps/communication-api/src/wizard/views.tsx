@@ -84,7 +84,7 @@ export class Views {
   linked({ frame, application }: Visit, returnUrl: string): JSX.Element {
     const { linked } = frame.text;
     return (
-      <MessagePage frame={frame} title={linked.title} detail={linked.detail(application.name)} good>
+      <MessagePage frame={frame} title={linked.title} detail={linked.detail(application.name)} tone="good">
         <ReturnLink visit={{ frame, application }} url={returnUrl} />
       </MessagePage>
     );
@@ -93,7 +93,7 @@ export class Views {
   cancelled({ frame, application }: Visit, returnUrl: string): JSX.Element {
     const { cancelled } = frame.text;
     return (
-      <MessagePage frame={frame} title={cancelled.title} detail={cancelled.detail(application.name)}>
+      <MessagePage frame={frame} title={cancelled.title} detail={cancelled.detail(application.name)} tone="neutral">
         <ReturnLink visit={{ frame, application }} url={returnUrl} />
       </MessagePage>
     );

@@ -28,7 +28,7 @@ export function ChoosePage(props: ChoosePageProps): JSX.Element {
   const found = providers.filter(({ title }) => title.toLowerCase().includes(wanted));
   return (
     <Layout frame={frame} title={text.choose.title} faulty={faults.length > 0} aside={aside}>
-      <FaultSummary frame={frame} faults={faults} pausedSeconds={undefined} />
+      <FaultSummary frame={frame} faults={faults} />
       <Lead title={text.choose.title}>
         <p>{text.choose.intro(application)}</p>
       </Lead>

@@ -10,10 +10,12 @@ interface FieldInputProps {
   /** What the user has entered before; undefined: nothing was submitted yet. */
   readonly values: Readonly<Record<string, string>> | undefined;
   readonly fault: EnteredFault | undefined;
+  /** Whether the label says that the field may stay empty. Default: true. */
+  readonly marksOptional?: boolean | undefined;
 }
 
 /** One field of a form, with its label, its hint and its fault. */
-export function FieldInput({ frame, field, values, fault }: FieldInputProps): JSX.Element {
+export function FieldInput({ frame, field, values, fault, marksOptional = true }: FieldInputProps): JSX.Element {
   const { language, text } = frame;
   const { name, label } = field;
   const value = (values === undefined ? field.initial : values[name]) ?? '';
@@ -53,7 +55,7 @@ export function FieldInput({ frame, field, values, fault }: FieldInputProps): JS
   return (
     <div class="field">
       <label for={inputId(name)}>
-        {label[language]} {required ? null : <span class="optional">({text.optional})</span>}
+        {label[language]} {required || !marksOptional ? null : <span class="optional">({text.optional})</span>}
       </label>
       <input
         {...inputOf(field)}

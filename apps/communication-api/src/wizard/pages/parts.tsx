@@ -40,6 +40,7 @@ const SIGNS = {
   good: 'M4 13l5 5L20 7',
   bad: 'M12 5v9M12 18.5v.5',
   work: 'M12 4a8 8 0 1 0 8 8',
+  none: 'M6 12h12',
 };
 
 interface LeadProps {
@@ -78,11 +79,13 @@ interface FaultSummaryProps {
   readonly frame: Frame;
   readonly faults: readonly EnteredFault[];
   /** Seconds until the end of a pause after too many attempts. */
-  readonly pausedSeconds: number | undefined;
+  readonly pausedSeconds?: number | undefined;
+  /** What the page calls an input. */
+  readonly labelOf?: (field: string) => string | undefined;
 }
 
 /** All faults of a page. It takes the focus, so that a screen reader begins with it. */
-export function FaultSummary({ frame, faults, pausedSeconds }: FaultSummaryProps): JSX.Element | null {
+export function FaultSummary({ frame, faults, pausedSeconds, labelOf }: FaultSummaryProps): JSX.Element | null {
   if (faults.length === 0 && pausedSeconds === undefined) return null;
   const { text } = frame;
   return (
@@ -96,7 +99,9 @@ export function FaultSummary({ frame, faults, pausedSeconds }: FaultSummaryProps
             {fault.field === undefined ? (
               messageOf(fault, frame)
             ) : (
-              <a href={`#${inputId(fault.field)}`}>{messageOf(fault, frame)}</a>
+              <a href={`#${inputId(fault.field)}`}>
+                {[labelOf?.(fault.field), messageOf(fault, frame)].filter((part) => part !== undefined).join(': ')}
+              </a>
             )}
           </li>
         ))}

@@ -28,9 +28,11 @@ export function StepPage(props: StepPageProps): JSX.Element {
   const { frame, action, csrf, step, values, faults, pausedSeconds, withProxy, withCountry, aside } = props;
   const { text, language } = frame;
   const faultOf = (name: string): EnteredFault | undefined => faults.find(({ field }) => field === name);
+  const labelOf = (name: string): string | undefined =>
+    [...fieldsOf(step), ...proxyFieldsOf(frame)].find((field) => field.name === name)?.label[language];
   return (
     <Layout frame={frame} title={step.title[language]} faulty={faults.length > 0} aside={aside}>
-      <FaultSummary frame={frame} faults={faults} pausedSeconds={pausedSeconds} />
+      <FaultSummary frame={frame} faults={faults} pausedSeconds={pausedSeconds} labelOf={labelOf} />
       <Lead title={step.title[language]}>{step.intro === undefined ? null : <p>{step.intro[language]}</p>}</Lead>
       {step.image === undefined ? null : (
         <img class="picture" src={step.image.url} alt={step.image.description[language]} />
@@ -90,6 +92,14 @@ function CountryList({ frame, chosen }: { readonly frame: Frame; readonly chosen
   );
 }
 
+const proxyFieldsOf = ({ text: { proxy } }: Frame): readonly Field[] =>
+  (['host', 'port', 'username', 'password'] as const).map((key) => ({
+    kind: key === 'password' ? 'password' : 'text',
+    name: PROXY_FIELDS[key],
+    // The frame has chosen the language already.
+    label: { en: proxy[key], de: proxy[key] },
+  }));
+
 interface ProxyFormProps {
   readonly frame: Frame;
   readonly values: Readonly<Record<string, string>> | undefined;
@@ -100,13 +110,16 @@ function ProxyForm({ frame, values, faultOf }: ProxyFormProps): JSX.Element {
   const { text } = frame;
   const names = Object.values(PROXY_FIELDS);
   const open = names.some((name) => faultOf(name) !== undefined) || (values?.[PROXY_FIELDS.host] ?? '') !== '';
-  const input = (key: 'host' | 'port' | 'username' | 'password', kind: 'text' | 'password'): JSX.Element => {
-    const name = PROXY_FIELDS[key];
-    // The label has the same text in each language of the page: the frame has chosen it.
-    const label = { en: text.proxy[key], de: text.proxy[key] };
-    const field: Field = { name, kind, label, autocomplete: 'off' };
-    return <FieldInput frame={frame} field={field} values={values ?? {}} fault={faultOf(name)} />;
-  };
+  const [host, port, username, password] = proxyFieldsOf(frame).map((field) => (
+    <FieldInput
+      key={field.name}
+      frame={frame}
+      field={field}
+      values={values ?? {}}
+      fault={faultOf(field.name)}
+      marksOptional={false}
+    />
+  ));
   return (
     <details open={open}>
       <summary>{text.proxy.title}</summary>
@@ -123,11 +136,11 @@ function ProxyForm({ frame, values, faultOf }: ProxyFormProps): JSX.Element {
           </select>
         </div>
         <div class="pair">
-          {input('host', 'text')}
-          {input('port', 'text')}
+          {host}
+          {port}
         </div>
-        {input('username', 'text')}
-        {input('password', 'password')}
+        {username}
+        {password}
       </div>
     </details>
   );
