@@ -7,6 +7,8 @@ import type { Clock } from './domain/clock.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
 import type { Keys } from './keys/keys.ts';
+import type { Links } from './links/links.ts';
+import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Envelope } from './security/envelope.ts';
@@ -20,6 +22,8 @@ export interface Rooms {
   readonly applications: Applications;
   readonly keys: Keys;
   readonly accounts: Accounts;
+  readonly links: Links;
+  readonly wizardSessions: WizardSessions;
   readonly providers: Registry;
   readonly limiter: Limiter;
   readonly idempotency: Idempotency;

@@ -15,9 +15,12 @@ import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
+import { Links } from './links/links.ts';
+import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
+import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
@@ -29,6 +32,8 @@ export interface ServiceParts {
   readonly masterKeys: readonly MasterKey[];
   readonly log?: Logger;
   readonly clock?: Clock;
+  /** Beside the providers that come with the service. */
+  readonly providers?: readonly Provider[];
 }
 
 /** A service that does not listen yet. */
@@ -41,10 +46,12 @@ export interface Service {
 
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
-  const { config, db, masterKeys, log = pino({ level: config.LOG_LEVEL }), clock = Date.now } = parts;
+  const { config, db, masterKeys, log = pino({ level: config.LOG_LEVEL }), clock = Date.now, providers = [] } = parts;
   const envelope = new Envelope(masterKeys);
   const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
+  const accounts = new Accounts(db, envelope, clock);
+  const wizardSessions = new WizardSessions(db, envelope, clock);
   const rooms: Rooms = {
     config,
     clock,
@@ -52,8 +59,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     envelope,
     applications: new Applications(db, clock),
     keys: new Keys(db, clock),
-    accounts: new Accounts(db, envelope, clock),
-    providers: new Registry([createMock(new MockMailbox(db, clock))]),
+    accounts,
+    links: new Links(db, envelope, clock, accounts, wizardSessions),
+    wizardSessions,
+    providers: new Registry([createMock(new MockMailbox(db, clock)), ...providers]),
     limiter: createLimiter({
       store: createMemoryStore(),
       limits: ({ provider = '' }) => recommendedLimits[provider.split('/')[1] as 'mock'],
@@ -71,8 +80,14 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     spool: new Spool(config.SPOOL_MAX_BYTES),
   };
   const app = await createServer(rooms);
-  const { accounts, providers } = rooms;
-  const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
+  const sweeper = new Sweeper({
+    sends,
+    instances,
+    accounts,
+    providers: rooms.providers,
+    log,
+    timeoutMs: config.SEND_TIMEOUT_MS,
+  });
   await instances.start();
   sweeper.start();
   const close = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { readConfig } from '../../src/config.ts';
 import { type Database, openEmbedded, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
-import { createService, type Service } from '../../src/service.ts';
+import { createService, type Service, type ServiceParts } from '../../src/service.ts';
 import { Contract } from './contract.ts';
 import { noteDeclared, noteSeen } from './contract-coverage.ts';
 import { watchExchanges } from './exchanges.ts';
@@ -31,8 +31,12 @@ export interface TestApplication {
 
 /**
  * Starts a service on PostgreSQL embedded in memory, or on the server of DATABASE_URL. It ends after the test file.
+ * @param parts replace those of the running service
  */
-export async function startService(environment: Readonly<Record<string, string>> = {}): Promise<TestService> {
+export async function startService(
+  environment: Readonly<Record<string, string>> = {},
+  parts: Pick<ServiceParts, 'clock' | 'providers'> = {},
+): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
   const config = readConfig({ SECRET_KEYS: `k1:${masterKey}`, LOG_LEVEL: 'silent', PORT: '0', ...environment });
   const db =
@@ -45,8 +49,9 @@ export async function startService(environment: Readonly<Record<string, string>>
     db,
     masterKeys: config.SECRET_KEYS ?? [],
     log: pino({ level: config.LOG_LEVEL }),
+    ...parts,
   });
-  await service.app.listen({ port: 0, host: '127.0.0.1' });
+  await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
   const checkContract = watchContract(service);
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {

@@ -1,4 +1,5 @@
 import type { Provider } from '../provider.ts';
+import { mockLinkFlow } from './link-flow.ts';
 import { MockMailProvider } from './mail.ts';
 import type { MockMailbox } from './mailbox.ts';
 
@@ -8,4 +9,5 @@ export const createMock = (mailbox: MockMailbox): Provider => ({
   title: 'Mock',
   supports: new Set(['emails', 'calendar', 'messaging', 'social']),
   mail: new MockMailProvider(mailbox),
+  link: mockLinkFlow,
 });
