@@ -94,6 +94,8 @@ function answerError(error: FastifyError | Error, request: FastifyRequest, reply
   const { status, headers, body } = problemReply(problemOf(known, request.id));
   // The rest of a body that was not read would be taken for the next request, or read forever.
   if (status === 408 || status === 413) reply.header('connection', 'close');
+  // The hooks have not run if the path cannot be read.
+  reply.header('x-request-id', request.id);
   if (known.retryAfter !== undefined) reply.header('retry-after', known.retryAfter);
   // The serializer of the route expects the schema of its answer; this text is final.
   void reply
