@@ -114,7 +114,7 @@ function describeBody({ requestBody }: ApiOperation, schemas: Record<string, Jso
     ...(maxItems === undefined ? {} : { maxItems }),
   };
   const formName = `${name.replace(/Input$/, '')}Form`;
-  const { examples: _, ...rest } = form;
+  const { examples: _, requestExamples: __, ...rest } = form;
   schemas[formName] = { ...rest, properties: { ...properties, attachments } };
   const isJson = ({ type }: JsonSchema): boolean => type === 'array' || type === 'object';
   const jsonFields = Object.keys(properties).filter(
@@ -197,9 +197,10 @@ function withUsedSchemas(document: ApiDocument): ApiDocument {
 
 /** A schema without what the generator writes for itself. */
 function readable(schema: JsonSchema): JsonSchema {
-  const { format, pattern, minimum, maximum, ...rest } = schema;
+  const { format, pattern, minimum, maximum, requestExamples, ...rest } = schema;
   return {
     ...rest,
+    ...(requestExamples === undefined ? {} : { examples: requestExamples }),
     // The pattern repeats the calendar.
     ...(format === undefined || format === 'base64' ? {} : { format }),
     ...(pattern === undefined || format === 'date-time' ? {} : { pattern }),

@@ -47,9 +47,9 @@ export class Contract {
     const fault = (text: string): void => void faults.push(`${method} ${url} → ${status}: ${text}`);
     if (found === undefined) {
       // Without an operation, no other status makes sense.
-      const schema = `api#/components/schemas/Problem${status}`;
+      const schema = `#/components/schemas/Problem${status}`;
       if (status !== 404 && status !== 400) fault('the document has no such operation');
-      else for (const text of this.#errorsOf(schema, parse(exchange.body))) fault(text);
+      else for (const text of this.errorsOf(schema, parse(exchange.body))) fault(text);
       return { pair: undefined, faults };
     }
     const operation = this.#operation(found.path, found.method);
@@ -106,7 +106,7 @@ export class Contract {
     }
     const type = essenceOf(exchange.headers.get('content-type'));
     if (content[type] === undefined) yield `the media type ${type} is not declared`;
-    else yield* this.#errorsOf(`api${pointer}/content/${pointerPart(type)}/schema`, parse(exchange.body));
+    else yield* this.errorsOf(`${pointer}/content/${pointerPart(type)}/schema`, parse(exchange.body));
   }
 
   /** A request that succeeded must fit the document, too. */
@@ -123,13 +123,14 @@ export class Contract {
     const type = essenceOf(requestHeaders['content-type']);
     if (requestBody.content[type] === undefined) yield `the media type ${type} of the request is not declared`;
     else if (type === 'application/json') {
-      const schema = `api#/paths/${pointerPart(path)}/${method}/requestBody/content/${pointerPart(type)}/schema`;
-      for (const text of this.#errorsOf(schema, parse(body))) yield `request: ${text}`;
+      const schema = `#/paths/${pointerPart(path)}/${method}/requestBody/content/${pointerPart(type)}/schema`;
+      for (const text of this.errorsOf(schema, parse(body))) yield `request: ${text}`;
     }
   }
 
-  #errorsOf(pointer: string, value: unknown): readonly string[] {
-    const validate = this.#validators.get(pointer) ?? this.#ajv.compile({ $ref: pointer });
+  /** How a value differs from the schema at a pointer into the document. */
+  errorsOf(pointer: string, value: unknown): readonly string[] {
+    const validate = this.#validators.get(pointer) ?? this.#ajv.compile({ $ref: `api${pointer}` });
     this.#validators.set(pointer, validate);
     if (validate(value)) return [];
     return (validate.errors ?? []).map(
