@@ -1,10 +1,15 @@
+import type { Limiter } from 'headgate';
+import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Keys } from './keys/keys.ts';
+import type { LimitBook } from './limits/book.ts';
+import type { LimitOverrides } from './limits/overrides.ts';
 import type { Registry } from './providers/registry.ts';
+import type { Scopes } from './scopes/scopes.ts';
 import type { Envelope } from './security/envelope.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
@@ -15,6 +20,12 @@ export interface Rooms {
   readonly envelope: Envelope;
   readonly applications: Applications;
   readonly keys: Keys;
+  readonly scopes: Scopes;
   readonly accounts: Accounts;
+  readonly overrides: LimitOverrides;
+  readonly book: LimitBook;
+  readonly limiter: Limiter;
+  /** What the processes share beside the database, if they share it. */
+  readonly redis: Redis | undefined;
   readonly providers: Registry;
 }

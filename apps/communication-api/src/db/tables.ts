@@ -21,6 +21,7 @@ export interface ScopeRow {
   reference: Optional<string>;
   status: 'active' | 'disabled';
   created_at: Date;
+  removed_at: Optional<Date>;
 }
 
 export interface ApiKeyRow {
