@@ -23,6 +23,7 @@ export interface ScopeRow {
   reference: Optional<string>;
   status: 'active' | 'disabled';
   created_at: Date;
+  removed_at: Optional<Date>;
 }
 
 export interface ApiKeyRow {
@@ -55,7 +56,8 @@ export interface AccountRow {
   secret: Optional<Uint8Array>;
   /** The proxy without its password. */
   proxy: OptionalJson<Record<string, unknown>>;
-  sync: Json<InitialSync>;
+  /** Empty after the account was removed. */
+  sync: ColumnType<InitialSync, RawBuilder<InitialSync>, RawBuilder<InitialSync | Record<string, never>>>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
   removed_at: Optional<Date>;

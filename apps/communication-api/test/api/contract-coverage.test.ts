@@ -69,6 +69,17 @@ test('every operation refuses a request without a key', async () => {
   await expectOfAll(401, all, (operation) => fetch(url + pathWith(operation, 'x'), { method: operation.method }));
 });
 
+test('every operation refuses the wrong keys of one address after some time', async () => {
+  const other = await startService();
+  const headers = { 'x-api-key': 'wrong' };
+  let status = 401;
+  for (let count = 0; count < 50 && status === 401; count++)
+    ({ status } = await fetch(`${other.url}/v2/accounts`, { headers }));
+  await expectOfAll(429, all, (operation) =>
+    fetch(other.url + pathWith(operation, 'x'), { method: operation.method, headers }),
+  );
+});
+
 test('every operation refuses a key whose scope is disabled', async () => {
   const scopeId = newId('scp', Date.now());
   await db
