@@ -21,7 +21,8 @@ export class Contract {
   readonly #operations: readonly { readonly method: string; readonly path: string; readonly pattern: RegExp }[];
 
   constructor(readonly document: ApiDocument) {
-    addFormats.default(this.#ajv);
+    // It may have another copy of ajv, whose types differ.
+    addFormats.default(this.#ajv as never);
     // Its values are any bytes.
     this.#ajv.addFormat('binary', true);
     this.#ajv.addSchema(document, 'api');
