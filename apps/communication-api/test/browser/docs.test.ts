@@ -35,7 +35,7 @@ test('the reference page is shown without a request to elsewhere and without a b
   expect(await page.locator('#operations-Emails-sendEmail').innerText()).toContain('idempotency-key');
   await page.waitForLoadState('networkidle');
   const { SCREENSHOT } = process.env;
-  if (SCREENSHOT !== undefined) await page.screenshot({ path: SCREENSHOT, fullPage: true });
+  if (SCREENSHOT !== undefined) await page.screenshot({ path: SCREENSHOT });
   expect(elsewhere).toEqual([]);
   expect(faults).toEqual([]);
 });
@@ -45,13 +45,14 @@ test('an operation can be tried on the reference page', async () => {
   const page = await browser.newPage({ viewport: { width: 1280, height: 1600 } });
   await page.goto(`${service.url}/docs`);
   await page.getByRole('button', { name: 'Authorize' }).first().click();
-  await page.getByRole('textbox').fill(token);
-  await page.getByRole('dialog').getByRole('button', { name: 'Apply credentials' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click();
+  const dialog = page.locator('.auth-container');
+  await dialog.locator('input').fill(token);
+  await dialog.getByRole('button', { name: 'Apply credentials' }).click();
+  await dialog.locator('.btn-done').click();
   const operation = page.locator('#operations-Accounts-listAccounts');
   await operation.getByRole('button').first().click();
   await operation.getByRole('button', { name: 'Try it out' }).click();
-  await operation.getByRole('button', { name: 'Execute' }).click();
+  await operation.getByRole('button', { name: 'Execute', exact: true }).click();
   await operation.locator('.live-responses-table').waitFor();
   expect(await operation.locator('.live-responses-table').innerText()).toContain('"AccountList"');
 });

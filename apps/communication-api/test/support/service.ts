@@ -19,6 +19,8 @@ export interface TestService extends Service {
   readonly db: Database;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
+  /** In what the answers until now differ from the OpenAPI document. After the test file, there must be none. */
+  contractFaults(): readonly string[];
   /** A new application with a service key, and a way to make other keys. */
   application(environment?: Environment): Promise<TestApplication>;
 }
@@ -52,18 +54,20 @@ export async function startService(
     ...parts,
   });
   await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
-  const checkContract = watchContract(service);
+  const contractFaults = watchContract(service);
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
     await db.destroy();
-    checkContract();
+    const faults = contractFaults();
+    if (faults.length > 0) throw new Error(`Not as in the OpenAPI document:\n  ${faults.join('\n  ')}`);
   });
   const { applications, keys } = service.rooms;
   return {
     ...service,
     db,
     url: `http://127.0.0.1:${port}`,
+    contractFaults,
     application: async (kind = 'development') => {
       const { id } = await applications.create('Test', kind);
       const key = async (role: Role, scopeId?: string): Promise<string> =>
@@ -82,9 +86,9 @@ export async function startService(
 
 /**
  * Checks each exchange with the service by its own OpenAPI document.
- * @returns throws if an exchange differed from the document
+ * @returns what differed from the document until now
  */
-function watchContract({ app }: Service): () => void {
+function watchContract({ app }: Service): () => readonly string[] {
   const contract = new Contract(app.swagger() as unknown as ApiDocument);
   const folder = inject('contractFolder');
   noteDeclared(folder, contract);
@@ -97,7 +101,5 @@ function watchContract({ app }: Service): () => void {
     seen.add(verdict.pair);
     noteSeen(folder, verdict.pair);
   });
-  return () => {
-    if (faults.length > 0) throw new Error(`Not as in the OpenAPI document:\n  ${faults.join('\n  ')}`);
-  };
+  return () => faults;
 }
