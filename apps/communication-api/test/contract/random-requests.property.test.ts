@@ -50,12 +50,15 @@ function requestsOf(operation: Operation): fc.Arbitrary<RandomRequest> {
     )
     .map((pairs) => pairs.flat().join('&'));
   const schema = operation.operation.requestBody?.content['application/json']?.schema;
-  const fitting = schema === undefined ? fc.constant(undefined) : valuesOf(document, schema);
-  const value = fc.oneof(fitting, fitting.map(withIds), schema === undefined ? fitting : fitting.chain(broken));
-  const body = fc
-    .tuple(value, fc.constantFrom('application/json', 'application/json', 'application/x-www-form-urlencoded'))
-    .map(([each, type]) => ({ type, body: each === undefined ? undefined : bodyOf(each, type) }));
+  const body = schema === undefined ? fc.constant({ type: '', body: undefined }) : bodiesOf(valuesOf(document, schema));
   return fc.tuple(path, query, body).map(([path, query, body]) => ({ path, query, ...body }));
+}
+
+/** Bodies that fit, bodies with ids that exist, and bodies that are broken somewhere. */
+function bodiesOf(fitting: fc.Arbitrary<unknown>): fc.Arbitrary<Pick<RandomRequest, 'body' | 'type'>> {
+  const value = fc.oneof(fitting, fitting.map(withIds), fitting.chain(broken));
+  const type = fc.constantFrom('application/json', 'application/json', 'application/x-www-form-urlencoded');
+  return fc.tuple(value, type).map(([each, type]) => ({ type, body: bodyOf(each, type) }));
 }
 
 function bodyOf(value: unknown, type: string): string {
