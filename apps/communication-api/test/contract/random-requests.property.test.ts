@@ -44,7 +44,14 @@ function requestsOf(operation: Operation): fc.Arbitrary<RandomRequest> {
     .tuple(
       ...parametersIn(operation, 'query').map(({ name, schema }) =>
         fc
-          .option(fc.oneof(valuesOf(document, schema), fc.string({ unit: 'binary', maxLength: 10 })))
+          .option(
+            fc.oneof(
+              valuesOf(document, schema),
+              valuesOf(document, schema),
+              fc.string({ unit: 'binary', maxLength: 10 }),
+            ),
+            { freq: 1 },
+          )
           .map((value) => (value === null ? [] : [`${encoded(name)}=${encoded(value)}`])),
       ),
     )

@@ -61,13 +61,32 @@ export function valuesOf(document: ApiDocument, schema: JsonSchema): fc.Arbitrar
         return fc.dictionary(text, typeof additionalProperties === 'object' ? of(additionalProperties) : anyJson, {
           maxKeys: 3,
         });
-      return fc.record(
+      return objectsOf(
         Object.fromEntries(Object.entries(properties as object).map(([name, each]) => [name, of(each)])),
-        { requiredKeys: (schema.required ?? []) as string[] },
+        schema,
       );
     default:
       return anyJson;
   }
+}
+
+/** Random objects, and the examples of the schema with some random fields: these pass more rules. */
+function objectsOf(
+  fields: Record<string, fc.Arbitrary<unknown>>,
+  { required = [], examples = [] }: { readonly required?: string[]; readonly examples?: readonly object[] },
+): fc.Arbitrary<unknown> {
+  const random = fc.record(fields, { requiredKeys: required });
+  if (examples.length === 0) return random;
+  const some = fc.record(
+    Object.fromEntries(
+      Object.entries(fields).map(([name, each]) => [name, fc.option(each, { nil: undefined, freq: 1 })]),
+    ),
+  );
+  const isGiven = ([, value]: [string, unknown]): boolean => value !== undefined;
+  const changed = fc
+    .tuple(fc.constantFrom(...examples), some)
+    .map(([example, given]) => ({ ...example, ...Object.fromEntries(Object.entries(given).filter(isGiven)) }));
+  return fc.oneof(random, changed);
 }
 
 function textOf({ format, minLength = 0, maxLength = 30 }: Text): fc.Arbitrary<string> {
