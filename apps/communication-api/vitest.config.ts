@@ -5,6 +5,7 @@ export default defineConfig({
     name: 'service',
     include: ['test/**/*.test.{ts,tsx}'],
     exclude: [...configDefaults.exclude],
+    globalSetup: ['test/support/postgres-servers.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },
