@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { findOrInstall, isOnPath } from './find-program.ts';
 
 /** The servers of a cluster also listen on their port plus this number. */
 const BUS = 10_000;
@@ -108,29 +109,14 @@ export async function until(
  * @throws Error if there is none: tests that need a server must not be left out silently
  */
 export function findServer(): string {
-  const named = process.env.REDIS_SERVER_BIN;
-  if (named !== undefined) return named;
-  if (isOnPath('redis-server')) return 'redis-server';
-  if (process.getuid?.() === 0 && isOnPath('apt-get')) {
-    execFileSync('apt-get', ['update', '-qq'], { stdio: 'ignore' });
-    // RUNLEVEL keeps the package from starting its own service.
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-    execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], {
-      stdio: 'ignore',
-      env,
-    });
-    if (isOnPath('redis-server')) return 'redis-server';
-  }
-  throw new Error('The tests need a Redis server: install redis-server, or set REDIS_SERVER_BIN.');
-}
-
-export function isOnPath(command: string): boolean {
-  try {
-    execFileSync(command, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
+  return (
+    process.env.REDIS_SERVER_BIN ??
+    findOrInstall(
+      () => (isOnPath('redis-server') ? 'redis-server' : undefined),
+      'redis-server',
+      'The tests need a Redis server: install redis-server, or set REDIS_SERVER_BIN.',
+    )
+  );
 }
 
 /** Waits until this process, and not another one, responds on the port. */

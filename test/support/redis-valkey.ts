@@ -1,4 +1,5 @@
-import { isOnPath, type RedisServer, startServer } from './redis-server.ts';
+import { isOnPath } from './find-program.ts';
+import { type RedisServer, startServer } from './redis-server.ts';
 
 /** The Valkey server of this machine: VALKEY_SERVER_BIN, which must exist if it is set, or the one on the PATH. */
 export function findValkey(): string | undefined {
