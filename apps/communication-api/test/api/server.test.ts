@@ -5,7 +5,11 @@ const { url, application } = await startService();
 
 test('a request without a key is a 401 that says where the key goes', async () => {
   const answer = await fetch(`${url}/v2/accounts`);
-  expect(answer.status).toBe(404);
+  expect(answer.status).toBe(401);
+  expect(await answer.json()).toMatchObject({
+    type: 'errors/missing_credentials',
+    detail: 'Send your API key in the header X-API-KEY.',
+  });
 });
 
 test('an unknown path is a 404 with the form of every error', async () => {
