@@ -5,6 +5,8 @@ import type { Redis } from 'ioredis';
 
 /** A duplicate waits for its original about as long as a provider may take in practice. */
 const WAIT_MS = 20_000;
+/** A retry waits so long for a process that died. The journal fences, so it may be short. */
+const LEASE_MS = 10_000;
 const MAX_RUN_MS = 600_000;
 
 /**
@@ -17,6 +19,7 @@ export const createServiceIdempotency = (redis: Redis | undefined): Idempotency 
     store: redis === undefined ? createMemoryClaimStore() : createRedisClaimStore(redis, { prefix: 'ca' }),
     onOrphan: 'reexecute',
     onStoreFailure: 'bypass',
+    leaseMs: LEASE_MS,
     waitMs: WAIT_MS,
     maxRunMs: MAX_RUN_MS,
   });
