@@ -1,13 +1,16 @@
-import type { Limiter } from 'headgate';
+import type { Idempotency, Limiter } from 'headgate';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Sender } from './journal/sender.ts';
+import type { Sends } from './journal/sends.ts';
 import type { Keys } from './keys/keys.ts';
 import type { LimitBook } from './limits/book.ts';
 import type { LimitOverrides } from './limits/overrides.ts';
+import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Envelope } from './security/envelope.ts';
@@ -28,4 +31,8 @@ export interface Rooms {
   /** What the processes share beside the database, if they share it. */
   readonly redis: Redis | undefined;
   readonly providers: Registry;
+  readonly idempotency: Idempotency;
+  readonly sends: Sends;
+  readonly sender: Sender;
+  readonly spool: Spool;
 }

@@ -1,4 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { createIdempotency } from 'headgate';
+import { createMemoryClaimStore } from 'headgate/memory';
+import { createRedisClaimStore } from 'headgate/redis';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
 import { createServer } from './api/server.ts';
@@ -6,12 +10,19 @@ import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
+import { Instances } from './journal/instances.ts';
+import { Sender } from './journal/sender.ts';
+import { Sends } from './journal/sends.ts';
+import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
 import { LimitBook } from './limits/book.ts';
 import { createServiceLimiter } from './limits/limiter.ts';
 import { LimitOverrides } from './limits/overrides.ts';
 import { connectRedis } from './limits/redis.ts';
+import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
+import { MockMailbox } from './providers/mock/mailbox.ts';
+import { createMock } from './providers/mock/mock.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
@@ -47,6 +58,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const book = new LimitBook(overrides, { pollMs, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
+  const sends = new Sends(db, envelope, clock);
+  const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
     config,
     clock,
@@ -60,12 +73,29 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     book,
     limiter,
     redis,
-    providers: new Registry([]),
+    providers: new Registry([createMock(new MockMailbox(db, clock))]),
+    // A retry runs the handler again, and the journal answers it. So a lost or unreachable store never sends twice.
+    idempotency: createIdempotency({
+      store: redis === undefined ? createMemoryClaimStore() : createRedisClaimStore(redis, { prefix: 'ca' }),
+      onOrphan: 'reexecute',
+      onStoreFailure: 'bypass',
+      waitMs: 20_000,
+      maxRunMs: 600_000,
+    }),
+    sends,
+    sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
+    spool: new Spool(config.SPOOL_MAX_BYTES),
   };
   await book.start();
   const app = await createServer(rooms);
+  const { accounts, providers } = rooms;
+  const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
+  await instances.start();
+  sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
+    await sweeper.close();
+    await instances.close();
     await Promise.all([book.close(), keys.close(), limiter.close()]);
     redis?.disconnect();
   };

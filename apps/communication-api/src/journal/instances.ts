@@ -50,7 +50,10 @@ export class Instances {
         .set({ seen_at: new Date(now) })
         .where('id', '=', this.id)
         .execute();
-      await this.db.deleteFrom('instances').where('seen_at', '<', new Date(now - FORGET_AFTER_MS)).execute();
+      await this.db
+        .deleteFrom('instances')
+        .where('seen_at', '<', new Date(now - FORGET_AFTER_MS))
+        .execute();
     } catch (error) {
       this.log.warn({ err: error }, 'the sign of life of this process was not written');
     }

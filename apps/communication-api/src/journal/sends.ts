@@ -43,6 +43,8 @@ export interface SendError {
 
 /** An idempotency key is known for 24 hours. */
 export const KEY_RETENTION_MS = 86_400_000;
+/** How long an email whose outcome is unknown is looked for. */
+const LOOK_FOR_MS = 3_600_000;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -122,6 +124,24 @@ export class Sends {
       .executeTakeFirst();
   }
 
+  /** One email that a caller may see: of its application, and of its scope if it has one. */
+  async visible(
+    applicationId: string,
+    scopeId: string | null,
+    by: { readonly id: string } | { readonly idempotencyKey: string },
+  ): Promise<Send | undefined> {
+    if ('id' in by && !isId(by.id, 'eml')) return undefined;
+    return this.db
+      .selectFrom('sends')
+      .selectAll('sends')
+      .where('sends.application_id', '=', applicationId)
+      .where((eb) => ('id' in by ? eb('sends.id', '=', by.id) : eb('sends.idempotency_key', '=', by.idempotencyKey)))
+      .$if(scopeId !== null, (query) =>
+        query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
+      )
+      .executeTakeFirst();
+  }
+
   /** The sent email that the provider calls `providerId`. */
   async byProviderId(applicationId: string, accountId: string, providerId: string): Promise<Send | undefined> {
     return this.db
@@ -164,7 +184,7 @@ export class Sends {
   }
 
   /** The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth. */
-  async sent(applicationId: string, id: string, ids: SentIds, size: number | null): Promise<void> {
+  async sent(applicationId: string, id: string, ids: SentIds): Promise<void> {
     await this.#rows(applicationId, id)
       .where('state', 'in', ['dispatched', 'unknown'])
       .set({
@@ -175,15 +195,14 @@ export class Sends {
         thread_ref: ids.thread,
         rejected: json([...ids.rejected]),
         settled_at: new Date(this.clock()),
-        ...(size === null ? {} : { size }),
       })
       .execute();
   }
 
-  /** The provider has refused the email for good. */
+  /** The email was not sent, and this attempt was the last. */
   async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
     return this.#changed(
-      this.#owned(applicationId, id, owner, 'dispatched').set({
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
         state: 'failed',
         owner: null,
         error: json(error),
@@ -195,7 +214,7 @@ export class Sends {
   /** The email was certainly not sent, and another attempt may succeed. */
   async undo(applicationId: string, id: string, owner: string): Promise<boolean> {
     return this.#changed(
-      this.#owned(applicationId, id, owner, 'dispatched').set({
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
         state: 'prepared',
         owner: null,
         draft_ref: null,
@@ -219,16 +238,44 @@ export class Sends {
     );
   }
 
-  /** Dispatched rows, and rows without a known outcome, that were dispatched in a period: for the sweeper, which serves all applications. */
-  async unsettled(after: Date, before: Date, limit: number): Promise<readonly Send[]> {
+  isOlder(time: Date, ageMs: number): boolean {
+    return time.getTime() < this.clock() - ageMs;
+  }
+
+  /**
+   * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
+   * hour, of all applications.
+   */
+  async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {
+    const now = this.clock();
     return this.db
       .selectFrom('sends')
       .selectAll()
-      .where('state', 'in', ['dispatched', 'unknown'])
-      .where('dispatched_at', '>', after)
-      .where('dispatched_at', '<', before)
+      .where('dispatched_at', '<', new Date(now - ageMs))
+      .where(({ eb, or, and }) =>
+        or([
+          // A keyed draft that nobody works on waits for the client's retry.
+          and([
+            eb('state', '=', 'dispatched'),
+            or([eb('owner', 'is not', null), eb('draft_ref', 'is', null), eb('idempotency_key', 'is', null)]),
+          ]),
+          and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
+        ]),
+      )
       .orderBy('dispatched_at')
       .limit(limit)
+      .execute();
+  }
+
+  /** Ends rows without a key that never came to be dispatched, of all applications. */
+  async cancelAbandoned(ageMs: number, error: SendError): Promise<void> {
+    const now = this.clock();
+    await this.db
+      .updateTable('sends')
+      .set({ state: 'failed', owner: null, error: json(error), settled_at: new Date(now) })
+      .where('state', '=', 'prepared')
+      .where('idempotency_key', 'is', null)
+      .where('created_at', '<', new Date(now - ageMs))
       .execute();
   }
 
@@ -246,8 +293,8 @@ export class Sends {
     return this.db.updateTable('sends').where('application_id', '=', applicationId).where('id', '=', id);
   }
 
-  #owned(applicationId: string, id: string, owner: string, state: Send['state']) {
-    return this.#rows(applicationId, id).where('owner', '=', owner).where('state', '=', state);
+  #owned(applicationId: string, id: string, owner: string, ...states: Send['state'][]) {
+    return this.#rows(applicationId, id).where('owner', '=', owner).where('state', 'in', states);
   }
 
   async #changed(update: {

@@ -64,7 +64,8 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
   const named = (wanted: string): string | undefined =>
     customHeaders.find(({ name }) => name.toLowerCase() === wanted)?.value;
   const contentType = named('content-type');
-  const isHtml = (contentType === undefined ? undefined : bodyTypeOf(contentType)) ?? (hasTag(body) ? 'text/html' : 'text/plain');
+  const isHtml =
+    (contentType === undefined ? undefined : bodyTypeOf(contentType)) ?? (hasTag(body) ? 'text/html' : 'text/plain');
   const replyTo = named('reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
   return {

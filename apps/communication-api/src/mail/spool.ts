@@ -59,7 +59,7 @@ export class Spool {
     try {
       for await (const chunk of source) {
         size += chunk.length;
-        chunks.push(Uint8Array.from(chunk));
+        chunks.push(chunk);
         if (size > MAX_IN_MEMORY) await write(Buffer.concat(chunks.splice(0)));
       }
     } catch (error) {
