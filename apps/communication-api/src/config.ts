@@ -120,6 +120,27 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return { ...data, BASE_URL, AUTH_URL: data.AUTH_URL ?? BASE_URL };
 }
 
-/** Every variable with its meaning, for the command `config` and the docs. */
-export const describeVariables = (): readonly { readonly name: string; readonly description: string }[] =>
-  Object.entries(VARIABLES.shape).map(([name, schema]) => ({ name, description: schema.description ?? '' }));
+/** One variable, for people. */
+export interface VariableInfo {
+  readonly name: string;
+  /** As it would be written; undefined if the description says what applies. */
+  readonly defaultValue: string | undefined;
+  readonly description: string;
+  /** Whether its value can contain a password or a key. */
+  readonly isSecret: boolean;
+}
+
+const SECRETS: readonly string[] = ['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS'];
+
+/** Every variable, for the command `config` and the docs. */
+export const describeVariables = (): readonly VariableInfo[] =>
+  Object.entries(VARIABLES.shape).map(([name, schema]) => {
+    const { success, data } = schema.safeParse(undefined);
+    const text = success && data !== undefined ? String(data) : '';
+    return {
+      name,
+      defaultValue: text === '' ? undefined : text,
+      description: schema.description ?? '',
+      isSecret: SECRETS.includes(name),
+    };
+  });

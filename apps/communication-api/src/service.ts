@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { createIdempotency } from 'headgate';
-import { createMemoryClaimStore } from 'headgate/memory';
-import { createRedisClaimStore } from 'headgate/redis';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
+import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
@@ -52,14 +50,14 @@ export interface Service {
 export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = new Envelope(masterKeys);
+  const sends = new Sends(db, envelope, clock);
+  const instances = new Instances(db, clock, log, randomUUID());
   const keys = new Keys(db, clock, log);
   const overrides = new LimitOverrides(db, clock);
   const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
   const book = new LimitBook(overrides, { pollMs, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
-  const sends = new Sends(db, envelope, clock);
-  const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
     config,
     clock,
@@ -73,30 +71,22 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     book,
     limiter,
     redis,
+    idempotency: createServiceIdempotency(redis),
     providers: new Registry([createMock(new MockMailbox(db, clock))]),
-    // A retry runs the handler again, and the journal answers it. So a lost or unreachable store never sends twice.
-    idempotency: createIdempotency({
-      store: redis === undefined ? createMemoryClaimStore() : createRedisClaimStore(redis, { prefix: 'ca' }),
-      onOrphan: 'reexecute',
-      onStoreFailure: 'bypass',
-      waitMs: 20_000,
-      maxRunMs: 600_000,
-    }),
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
   };
   await book.start();
   const app = await createServer(rooms);
-  const { accounts, providers } = rooms;
+  const { accounts, idempotency, providers } = rooms;
   const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
   await instances.start();
   sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
     await sweeper.close();
-    await instances.close();
-    await Promise.all([book.close(), keys.close(), limiter.close()]);
+    await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     redis?.disconnect();
   };
   return { app, rooms, close };

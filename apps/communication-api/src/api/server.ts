@@ -6,6 +6,7 @@ import fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  LogController,
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
@@ -32,7 +33,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
   const { log, config } = rooms;
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: MAX_SMALL_BODY,
     exposeHeadRoutes: false,

@@ -229,11 +229,11 @@ export class Sends {
   }
 
   /** Nobody can say whether the email was sent. */
-  async unknown(applicationId: string, id: string, owner: string): Promise<boolean> {
+  async unknown(applicationId: string, id: string, owner: string | null): Promise<boolean> {
     return this.#changed(
       this.#rows(applicationId, id)
         .where('state', 'in', ['dispatched', 'unknown'])
-        .where('owner', '=', owner)
+        .where('owner', owner === null ? 'is' : '=', owner)
         .set({ state: 'unknown', owner: null }),
     );
   }

@@ -54,7 +54,7 @@ beforeAll(async () => {
   accounts = new Accounts(db, new Envelope(readConfig(shared).SECRET_KEYS ?? []), Date.now);
   applicationId = (await new Applications(db, Date.now).create('Test', 'development')).id;
   const key = { name: 'k', role: 'service', scopeId: null, expiresAt: new Date(Date.now() + 3_600_000) } as const;
-  token = (await new Keys(db, Date.now).create(applicationId, 'development', key)).token;
+  token = (await new Keys(db, Date.now, { warn: () => undefined }).create(applicationId, 'development', key)).token;
   const start = async (index: number): Promise<Fleet> => {
     const environment = { ...shared, REDIS_URL: `redis://127.0.0.1:${redis.port}/${index}` };
     return { environment, healthy: await startProcess(environment) };

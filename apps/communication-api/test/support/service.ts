@@ -3,10 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { type Database, openEmbedded, openServer } from '../../src/db/database.ts';
+import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import { createService, type Service } from '../../src/service.ts';
+import { type DatabaseKind, type OpenTestDatabase, openTestDatabase } from './databases.ts';
 
 const YEAR_MS = 31_536_000_000;
 
@@ -26,16 +27,24 @@ export interface TestApplication {
 }
 
 /**
- * Starts a service on PostgreSQL embedded in memory, or on the server of DATABASE_URL. It ends after the test file.
+ * Starts a service. It ends after the test file.
+ * @param kind the database, by default the one of DATABASE_URL if it is given, else of the variable `DB`, else PGlite in
+ * memory
  */
-export async function startService(environment: Readonly<Record<string, string>> = {}): Promise<TestService> {
+export async function startService(
+  environment: Readonly<Record<string, string>> = {},
+  kind?: DatabaseKind,
+): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
-  const config = readConfig({ SECRET_KEYS: `k1:${masterKey}`, LOG_LEVEL: 'silent', PORT: '0', ...environment });
-  const db =
-    config.DATABASE_URL === undefined
-      ? await openEmbedded('memory://')
-      : openServer(config.DATABASE_URL, () => undefined);
-  await migrate(db);
+  const given = environment.DATABASE_URL;
+  const { db, url: databaseUrl, close } = given === undefined ? await openTestDatabase(kind) : await openGiven(given);
+  const config = readConfig({
+    SECRET_KEYS: `k1:${masterKey}`,
+    LOG_LEVEL: 'silent',
+    PORT: '0',
+    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+    ...environment,
+  });
   const service = await createService({
     config,
     db,
@@ -46,7 +55,7 @@ export async function startService(environment: Readonly<Record<string, string>>
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
-    await db.destroy();
+    await close();
   });
   const { applications, keys } = service.rooms;
   return {
@@ -67,4 +76,10 @@ export async function startService(environment: Readonly<Record<string, string>>
       return { id, token: await key('service'), key };
     },
   };
+}
+
+async function openGiven(url: string): Promise<OpenTestDatabase> {
+  const db = openServer(url, () => undefined);
+  await migrate(db);
+  return { db, url, close: () => db.destroy() };
 }
