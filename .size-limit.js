@@ -19,7 +19,7 @@ const WHOLE = {
   './recommended': 600,
   './memory': 6_800,
   './redis': 26_100,
-  './http': 9_200,
+  './http': 10_600,
   './node': 14_600,
   './express': 14_800,
   './fastify': 15_400,
@@ -38,7 +38,7 @@ const WHOLE = {
 const ADAPTERS = {
   './node': { mounts: 'headgate', limit: 10_900 },
   './express': { mounts: 'headgate', bridge: './node', limit: 10_900 },
-  './fastify': { mounts: 'headgate', bridge: './node', limit: 12_300 },
+  './fastify': { mounts: 'headgate', bridge: './node', limit: 12_900 },
   './koa': { mounts: 'headgate', bridge: './node', limit: 10_900 },
   './nest': { mounts: 'Headgate, HeadgateModule', bridge: './node', limit: 11_300 },
   './fetch': { mounts: 'withHeadgate', limit: 9_500 },

@@ -117,6 +117,11 @@ describe('tables in the docs say what the code has', () => {
     );
   });
 
+  it('options of the Fastify plugin beside those of one route', () => {
+    const others = membersOf('FastifyGateOptions').filter((name) => !membersOf('RouteOptions').includes(name));
+    expect(namesOf(rowsOf('docs/adapters/fastify.md', 'option of the plugin')).sort()).toEqual(others.sort());
+  });
+
   it('defaults of the settings', async () => {
     const idempotency = createIdempotency({ store: createMemoryClaimStore() });
     const listed = rowsOf('docs/idempotency.md', 'setting').map(([name = '', _unit, value = '']) => [

@@ -4,10 +4,12 @@
  */
 
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import { OptionError } from '../core/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import * as node from './node/bridge.ts';
 import type { NodeRequest, NodeResponse } from './node/http.ts';
+import { adviseIfRead } from './node/put-back.ts';
 import * as nodeRequest from './node/request.ts';
 import { sendFastifyReply } from './node/send.ts';
 import { forContext, gateForRoute, routeName } from './shared/mount.ts';
@@ -26,7 +28,22 @@ export interface FastifyGateOptions extends FastifyRouteOptions {
    * @default 'onRequest'
    */
   readonly hook?: 'onRequest' | 'preHandler' | undefined;
+  /**
+   * Only with `hook: 'preHandler'`: whether the plugin reads the body of a request with an idempotency key into memory,
+   * in front of the parsers, so that resolvers can make a fingerprint of it. If false, your content-type parser gets the
+   * body as it arrives, and makes the fingerprint itself, with `createFingerprinter` of `headgate/http`. A function
+   * decides per request; it runs before the body is parsed.
+   * @default true
+   */
+  readonly readAhead?: boolean | ((request: FastifyRequest) => boolean) | undefined;
 }
+
+const HOOKS: readonly unknown[] = ['onRequest', 'preHandler'];
+
+/** For a resolver that reads the body in `preHandler`. */
+const READ_BY_PARSER =
+  'the gate runs in preHandler, behind the content-type parser. Use what the parser returned, ' +
+  'or let readAhead be true for requests with an idempotency key';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -45,7 +62,8 @@ declare module 'fastify' {
  * ```
  */
 export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions = {}): FastifyPluginCallback {
-  const { hook = 'onRequest', ...common } = options;
+  const { hook = 'onRequest', readAhead = true, ...common } = options;
+  checkHook(hook, readAhead);
   const pluginGate = gateForRoute(gate, Object.keys(common).length === 0 ? undefined : common);
   const routeGates = new WeakMap<object, Gate<FastifyRequest>>();
   const gateFor = (given: FastifyRouteOptions | false | undefined): Gate<FastifyRequest> | undefined => {
@@ -93,7 +111,13 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
     );
     if (hook === 'preHandler')
       instance.addHook('preParsing', (request, reply, _payload, done) => {
+        adviseIfRead(request.raw, READ_BY_PARSER);
         if (request.headers['idempotency-key'] === undefined || gateForRequest(request) === undefined) return done();
+        try {
+          if (!(typeof readAhead === 'function' ? readAhead(request) : readAhead)) return done();
+        } catch (error) {
+          return done(error as Error);
+        }
         // The parser reads the body next, so this is the last chance to read all of it.
         readBody(nodeRequest.readable(request.raw), { maxBytes: request.routeOptions.bodyLimit }).then(
           () => done(),
@@ -108,6 +132,16 @@ export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'headgate',
   });
+}
+
+/** @throws OptionError */
+function checkHook(hook: unknown, readAhead: unknown): void {
+  if (!HOOKS.includes(hook)) throw new OptionError('hook', hook, `must be one of ${HOOKS.join(', ')}`);
+  if (typeof readAhead !== 'boolean' && typeof readAhead !== 'function')
+    throw new OptionError('readAhead', readAhead, 'must be true, false or a function of the request');
+  // In front of the parsers only resolvers read the body, so the option would silently do nothing.
+  if (readAhead !== true && hook !== 'preHandler')
+    throw new OptionError('readAhead', readAhead, "must be absent or true, unless hook is 'preHandler'");
 }
 
 /** For a gate's `route`: the template that Fastify matched, `POST /api/v1/chats/:id`. */

@@ -7,6 +7,7 @@ import { decodeResponse, encodeResponse, type KeepField, storedFields } from '..
 import type { Claim } from '../idempotency/claim.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Opened } from '../idempotency/open.ts';
+import type { Reconcile } from '../idempotency/reconcile.ts';
 import type { Refused } from '../idempotency/refusal.ts';
 import type { SettingsInput } from '../idempotency/settings.ts';
 import type { FingerprintedRequest } from './idempotent-request.ts';
@@ -31,6 +32,7 @@ export interface IdempotencyStageOptions {
 
 const UNKNOWN_OUTCOME =
   'The outcome of the request with this idempotency key is unknown: it may have been executed. It will not be sent again.';
+const BAD_RECONCILED = 'reconcile must return a result of storedResponse() from headgate/http';
 /** Added to every replayed response. */
 const REPLAYED_HEADERS = { 'Idempotency-Replayed': 'true' } as const;
 /** The stage itself limits the length of the body, so the limit for the encoded value is disabled (I7). */
@@ -47,7 +49,7 @@ export class IdempotencyStage {
       scope,
       key,
       fingerprint: value,
-      reconcile,
+      reconcile: reconcile && this.#recordReconciled(reconcile, this.#maxBytes(settings)),
       signal,
       maxKeptBytes: UNLIMITED,
       dispatch: 'explicit',
@@ -97,33 +99,57 @@ export class IdempotencyStage {
   /** Returns the recording that completes the claim with the response. */
   recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Recording {
     const defaults = this.options.idempotency.settings;
-    const { maxKeptBytes = defaults.maxKeptBytes, onOrphan = defaults.onOrphan } = settings;
+    const { onOrphan = defaults.onOrphan } = settings;
+    const maxBytes = this.#maxBytes(settings);
     return {
-      maxBytes: maxKeptBytes,
+      maxBytes,
       storeBeforeSending: onOrphan !== 'reject',
-      store: (response) => this.#store(claim, response, maxKeptBytes, answer),
+      store: (response) => this.#store(claim, response, maxBytes, answer),
     };
   }
 
   async #store(
     claim: Claim,
-    { status, fields, body }: CapturedResponse,
+    response: CapturedResponse,
     maxBytes: number,
     answer: AnswerProblem,
   ): Promise<Reply | undefined> {
-    const { isOutcome, keepsField } = this.options;
-    if (!isOutcome(status)) return this.release(claim, answer);
-    const value =
-      body === undefined || body.length > maxBytes
-        ? undefined
-        : encodeResponse({ status, fields: storedFields(fields, keepsField), body });
-    const completion = await claim.complete({ status: String(status), value });
+    if (!this.options.isOutcome(response.status)) return this.release(claim, answer);
+    const completion = await claim.complete(this.#resultOf(response, maxBytes));
     if (completion.kind === 'superseded') return this.replay(completion.result, answer);
     if (completion.kind === 'pending' && completion.answer === 'unavailable') {
       const detail = 'The outcome is not stored yet, and another outcome may replace it; retry with the same key.';
       return answer(503, 'errors/service_unavailable', detail);
     }
     return undefined;
+  }
+
+  #maxBytes({ maxKeptBytes = this.options.idempotency.settings.maxKeptBytes }: SettingsInput): number {
+    return maxKeptBytes;
+  }
+
+  /** A response as it is stored: with the fields that are stored, and without its body if that is too long (I4, I7). */
+  #resultOf({ status, fields, body }: CapturedResponse, maxBytes: number): KeptResult {
+    const value =
+      body === undefined || body.length > maxBytes
+        ? undefined
+        : encodeResponse({ status, fields: storedFields(fields, this.options.keepsField), body });
+    return { status: String(status), value };
+  }
+
+  /** Stores a response that the callback returns by the same rules as a response of the handler. */
+  #recordReconciled(reconcile: Reconcile<KeptResult>, maxBytes: number): Reconcile<KeptResult> {
+    return async (about) => {
+      const answer = await reconcile(about);
+      if (typeof answer !== 'object' || answer?.done !== true || answer.result === undefined) return answer;
+      const { status, value } = Object(answer.result) as Partial<KeptResult>;
+      const response = typeof value === 'string' ? decodeResponse(value) : undefined;
+      if (response !== undefined) return { done: true, result: this.#resultOf(response, maxBytes) };
+      // An outcome of which only the status is known.
+      if (typeof status === 'string' && value === undefined) return { done: true, result: { status, value } };
+      // No retry could replay any other value. An error counts as `unknown`, so nothing is stored.
+      throw new TypeError(BAD_RECONCILED);
+    };
   }
 }
 

@@ -19,7 +19,10 @@ export interface IdempotentRequest extends SettingsInput {
    * accounts if their requests are otherwise equal (I2).
    */
   readonly fingerprint: Fingerprint | ((account: string | undefined) => MaybePromise<Fingerprint>);
-  /** Required if `onOrphan` is `reconcile`. */
+  /**
+   * Required if `onOrphan` is `reconcile`. If the operation was done, `result` must be made by `storedResponse()` of
+   * `headgate/http`: the client gets that response. `{ status, value: undefined }` if only the status is known.
+   */
   readonly reconcile?: Reconcile<KeptResult> | undefined;
   /** Aborted when the client disconnects: ends the wait for an original. */
   readonly signal?: AbortSignal | undefined;

@@ -67,8 +67,8 @@ export function aborted(cause: unknown): BodyError {
 }
 
 /** Something in front of the gate has read the body. */
-export function alreadyRead(): BodyError {
-  return new BodyError(500, 'already_read', 'The body was already read: mount the gate before anything that reads it.');
+export function alreadyRead(remedy = 'mount the gate before anything that reads it'): BodyError {
+  return new BodyError(500, 'already_read', `The body was already read: ${remedy}.`);
 }
 
 /** The body is longer than `maxBytes`. */

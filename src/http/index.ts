@@ -31,4 +31,4 @@ export {
   type RateLimitStyle,
   rateLimitFields,
 } from './rate-limit-fields.ts';
-export type { KeepField } from './stored-response.ts';
+export { type KeepField, type ResponseToStore, storedResponse } from './stored-response.ts';

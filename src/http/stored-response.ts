@@ -1,3 +1,6 @@
+import type { KeptResult } from '../core/claim.ts';
+import { describe, OptionError } from '../core/errors.ts';
+import { checkOptions, isPlainObject, placeIn } from '../core/options.ts';
 import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
 import { decodeUtf8 } from './parse/utf8.ts';
 import { base64, fromBase64 } from './platform.ts';
@@ -9,6 +12,22 @@ export interface StoredResponse {
   /** The fields that {@link storedFields} selected. */
   readonly fields: RawFields;
   readonly body: Uint8Array;
+}
+
+/** A response for {@link storedResponse}. */
+export interface ResponseToStore {
+  /** HTTP status, from 200 to 599. */
+  readonly status: number;
+  /**
+   * By name; a list if the field occurs more than once. Fields that are never stored are left out (I4).
+   * @default no fields
+   */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
+  /**
+   * Text is encoded as UTF-8. Must be empty if the status is 204, 205 or 304.
+   * @default empty
+   */
+  readonly body?: string | Uint8Array | undefined;
 }
 
 /** Fields of one moment or of one session. Like hop-by-hop fields, they are never stored and never replayed (I4). */
@@ -49,6 +68,54 @@ export function encodeResponse({ status, fields, body }: StoredResponse): string
   const head = JSON.stringify([VERSION, status, fields]);
   const text = decodeUtf8(body);
   return text === undefined ? `${head}\nb${base64(body)}` : `${head}\nt${text}`;
+}
+
+/**
+ * Writes a response as a gate stores it under an idempotency key. Return it as the `result` of a request's `reconcile`
+ * callback, or pass it to `completeWith` of `createIdempotency`: every retry gets this response (I9).
+ * @throws OptionError
+ * @example
+ * ```ts
+ * reconcile: async ({ key, signal }) => {
+ *   const mail = await provider.find(key, { signal });
+ *   if (mail === undefined) return 'unknown';
+ *   const headers = { 'content-type': 'application/json' };
+ *   return { done: true, result: storedResponse({ status: 201, headers, body: JSON.stringify(mail) }) };
+ * },
+ * ```
+ */
+export function storedResponse(response: ResponseToStore): KeptResult {
+  checkOptions(response, ['status', 'headers', 'body'], 'response');
+  const { status, headers = {}, body = '' } = response;
+  if (!isStatus(status) || status > 599)
+    throw new OptionError('response.status', status, 'must be a whole number from 200 to 599');
+  const fields = storedFields(readHeaders(headers));
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  if (!(bytes instanceof Uint8Array))
+    throw new OptionError('response.body', body, 'must be a string, a Uint8Array or undefined');
+  if (bytes.length > 0 && BODYLESS.includes(status))
+    throw new OptionError('response.body', body, `must be empty with status ${status}`, `a body of ${bytes.length} B`);
+  return { status: String(status), value: encodeResponse({ status, fields, body: bytes }) };
+}
+
+/** Statuses whose responses have no body. */
+const BODYLESS: readonly number[] = [204, 205, 304];
+
+/** @throws OptionError */
+function readHeaders(headers: NonNullable<ResponseToStore['headers']>): string[] {
+  if (!isPlainObject(headers)) throw new OptionError('response.headers', headers, 'must be a plain object');
+  return Object.entries(headers).flatMap(([name, given]) => {
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name))
+      throw new OptionError('response.headers', name, 'every name must be a token of RFC 9110');
+    const values: readonly unknown[] = Array.isArray(given) ? given : [given];
+    return values.flatMap((value) => {
+      if (typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return [name, value];
+      // A field such as a cookie can hold a secret.
+      const shown = typeof value === 'string' ? 'a string' : describe(value);
+      const reason = 'must be a string without control characters and without characters beyond Latin-1';
+      throw new OptionError(placeIn('response.headers', name), value, reason, shown);
+    });
+  });
 }
 
 /** Returns undefined if `value` was not written by {@link encodeResponse}. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerRespo
 import connect from 'connect';
 import { afterEach } from 'vitest';
 import { headgate, idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
+import type { ClaimStore } from '../../src/core/ports.ts';
 import {
   createGate,
   createIdempotency,
@@ -33,6 +34,8 @@ export interface KeyedServer extends Listening {
 
 export interface KeyedServerOptions {
   readonly settings?: SettingsInput;
+  /** Several servers with one store are several processes. */
+  readonly claims?: ClaimStore;
   readonly allMethods?: string[];
   readonly gate?: Partial<GateOptions<IncomingMessage>>;
   readonly inConnect?: boolean;
@@ -61,6 +64,7 @@ export async function serveKeyed(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
   {
     settings = {},
+    claims = createMemoryClaimStore(),
     allMethods = ['1000/1m'],
     gate: gateOptions,
     inConnect = false,
@@ -73,7 +77,7 @@ export async function serveKeyed(
     return handler(request, response);
   };
   const events: GateEvent[] = [];
-  const line = createFaultyClaims(createMemoryClaimStore());
+  const line = createFaultyClaims(claims);
   const idempotency = createIdempotency({ store: line, ...settings });
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods } });
   const gate = createGate<IncomingMessage>({

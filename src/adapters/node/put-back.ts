@@ -2,13 +2,25 @@ import { aborted, alreadyRead, BodySize, IdleTimer } from '../../http/body-limit
 import type { BodyLimits } from '../shared/request.ts';
 import { isGone, type NodeRequest, streamOf } from './http.ts';
 
+// On the request itself, as other marks are: a WeakMap entry per request is work for the garbage collector.
+const REMEDY = Symbol('headgate.remedy');
+
+interface Marked {
+  [REMEDY]?: string;
+}
+
+/** Says what the error advises, in place of the usual advice, if something else has read this body before the gate. */
+export function adviseIfRead(request: NodeRequest & Marked, remedy: string): void {
+  request[REMEDY] = remedy;
+}
+
 /**
  * Reads the body of a request to its end and puts it back, so that the next reader finds it untouched. If that fails,
  * the rest of the body is read and discarded: the client must still get its answer, and its connection can be used
  * again.
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500)
  */
-export function readAndPutBack(request: NodeRequest, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
+export function readAndPutBack(request: NodeRequest & Marked, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     const size = new BodySize(maxBytes);
@@ -39,7 +51,7 @@ export function readAndPutBack(request: NodeRequest, { maxBytes, idleMs }: BodyL
         // Reading an empty buffer at the end would make the stream emit `end` before anything listens for it.
         while (request.readableLength > 0) {
           const chunk: unknown = request.read();
-          if (!(chunk instanceof Uint8Array)) throw alreadyRead();
+          if (!(chunk instanceof Uint8Array)) throw alreadyRead(request[REMEDY]);
           size.add(chunk.length);
           chunks.push(chunk);
         }
@@ -52,7 +64,7 @@ export function readAndPutBack(request: NodeRequest, { maxBytes, idleMs }: BodyL
     const onError = (error: unknown): void => fail(aborted(error));
     const onClose = (): void => fail(aborted(request.errored));
     if (request.readableDidRead || request.readableFlowing === true || request.readableEnded) {
-      reject(alreadyRead());
+      reject(alreadyRead(request[REMEDY]));
       return;
     }
     try {

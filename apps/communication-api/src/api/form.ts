@@ -34,7 +34,8 @@ export function parseUrlEncoded(text: string): FormFields {
 
 /** The schema of a request as JSON Schema, which tells how to read its form fields. */
 export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
-  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+  // An empty registry: a schema with an id would become a reference.
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline', metadata: z.registry() });
 
 /**
  * Makes the value of a request from form fields. A form has only text, so the schema decides: objects and arrays may be

@@ -89,6 +89,8 @@ function answerError(error: FastifyError | Error, request: FastifyRequest, reply
   const known = error instanceof ServiceError ? error : knownError(error as FastifyError);
   if (known.status >= 500) request.log.error({ req_id: request.id, err: error }, 'request failed');
   const { status, headers, body } = problemReply(problemOf(known, request.id));
+  // The rest of a body that was not read would be taken for the next request, or read forever.
+  if (status === 408 || status === 413) reply.header('connection', 'close');
   if (known.retryAfter !== undefined) reply.header('retry-after', known.retryAfter);
   // The serializer of the route expects the schema of its answer; this text is final.
   void reply

@@ -21,5 +21,7 @@ export function openServer(url: string, onConnectionError: (error: Error) => voi
     keepAlive: true,
   });
   pool.on('error', onConnectionError);
+  // Without a listener, a connection that is lost during a query would end the process. The query itself fails, too.
+  pool.on('connect', (client) => void client.on('error', onConnectionError));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }

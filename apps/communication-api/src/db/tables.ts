@@ -2,6 +2,7 @@ import type { ColumnType, Generated, RawBuilder } from 'kysely';
 
 /** A JSON column: written with `json()`, read as its value. */
 type Json<Value> = ColumnType<Value, RawBuilder<Value>, RawBuilder<Value>>;
+type OptionalJson<Value> = ColumnType<Value | null, RawBuilder<Value | null> | undefined, RawBuilder<Value | null>>;
 /** A column that is null unless it is written. */
 type Optional<Value> = ColumnType<Value | null, Value | null | undefined, Value | null>;
 
@@ -52,7 +53,7 @@ export interface AccountRow {
   /** Credentials and proxy, sealed; null after the account was removed. */
   secret: Optional<Uint8Array>;
   /** The proxy without its password. */
-  proxy: Json<Record<string, unknown> | null>;
+  proxy: OptionalJson<Record<string, unknown>>;
   sync: Json<Record<string, unknown>>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
@@ -112,9 +113,8 @@ export interface SendRow {
   /** Addresses and subject, sealed. */
   envelope: Optional<Uint8Array>;
   label: Optional<string>;
-  size: Optional<number>;
   /** Why the send failed. */
-  error: Json<{ status: number; type: string; detail: string } | null>;
+  error: OptionalJson<{ status: number; type: string; detail: string }>;
   /** Recipients that the provider refused. */
   rejected: Json<string[]>;
   created_at: Date;

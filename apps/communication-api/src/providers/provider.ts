@@ -40,12 +40,6 @@ export interface Parent {
   readonly thread: string | undefined;
 }
 
-/** What became of a send whose process died or lost its connection. */
-export type Found =
-  | { readonly state: 'sent'; readonly ids: SentIds }
-  | { readonly state: 'not_sent' }
-  | { readonly state: 'unknown' };
-
 /** Sends emails in the name of an account. Errors are {@link ProviderError}s. */
 export interface MailProvider {
   /** Whether emails of the account are sent as drafts: a draft can be sent once, so a second attempt does no harm. */
@@ -58,8 +52,8 @@ export interface MailProvider {
   sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Other accounts: sends the email. */
   send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds>;
-  /** Looks for an email that may have been sent, by its `Message-ID`. */
-  find(messageId: string, account: MailAccount, signal: AbortSignal): Promise<Found>;
+  /** Looks for an email that may have been sent, by its `Message-ID`. Undefined proves nothing: it may still be on its way. */
+  find(messageId: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Finds an email by the provider's id. Undefined if it does not exist. */
   parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
 }

@@ -19,7 +19,7 @@ let found: string | undefined;
 
 /**
  * The Chromium to run: CHROMIUM_BIN, the one on the PATH, or one that is installed now, if this process may do so.
- * @throws Error if there is none: tests that need a browser must not be left out silently
+ * @throws Error if none is found: tests that need a browser must not be left out silently
  */
 export function findChromium(): string {
   found ??=

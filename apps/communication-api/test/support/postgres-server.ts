@@ -14,8 +14,7 @@ const ATTEMPTS = 5;
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   max_connections: '200',
-  // A killed process loses nothing without fsync, only a machine does. `synchronous_commit` must stay on: without it,
-  // `kill` would lose commits.
+  // Without fsync, only a crash of the machine loses data. `synchronous_commit` stays on, or `kill` would lose commits.
   fsync: 'off',
   full_page_writes: 'off',
   timezone: 'UTC',
@@ -131,7 +130,7 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
     server.ref();
     server.kill('SIGSTOP');
     signalAll('SIGKILL');
-    // The parent saves nothing either, but removes what nobody else would: dead processes and shared memory.
+    // The parent process ends without saving anything, too. SIGKILL would leave zombies and shared memory behind.
     server.kill('SIGQUIT');
     server.kill('SIGCONT');
     await exit;
@@ -196,8 +195,8 @@ interface Guard {
 }
 
 /**
- * Reads the process to end from its input, an empty line if there is none. Its input ends with the process that writes
- * to it.
+ * Reads the id of the process to end, or an empty line if that process has ended. The input ends when the process that
+ * writes to it ends.
  */
 const GUARD = `
 while read -r line; do pid=$line; done
@@ -246,16 +245,16 @@ function serverUser(): Place['owner'] {
     try {
       return { uid: idOf('-u', user), gid: idOf('-g', user) };
     } catch {
-      // There is no such user.
+      // The next user may exist.
     }
   }
-  throw new Error('PostgreSQL does not run as root, and there is no user "postgres" or "nobody" to run it.');
+  throw new Error('PostgreSQL does not run as root: add a user "postgres" or "nobody" to run it.');
 }
 
 /**
  * The folder of the PostgreSQL programs to run: POSTGRES_BIN_DIR, the one on the PATH, the newest of Debian's folders,
  * or one that is installed now, if this process may do so.
- * @throws Error if there is none: tests that need a server must not be left out silently
+ * @throws Error if none is found: tests that need a server must not be left out silently
  */
 export function findPostgres(): string {
   const named = process.env.POSTGRES_BIN_DIR;

@@ -1,4 +1,215 @@
+import { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { headgate, passageOf, servedFromCache } from 'headgate/fastify';
+import { readIdempotencyKey } from 'headgate/http';
+import { z } from 'zod';
+import { ServiceError } from '../../domain/service-error.ts';
+import type { SendResult } from '../../journal/sender.ts';
+import type { Send } from '../../journal/sends.ts';
+import type { Attachment } from '../../mail/compose.ts';
+import { ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
+import { accessibleAccount } from '../accounts/accessible-account.ts';
+import { callerOf } from '../authenticate.ts';
+import { FormFields } from '../form.ts';
+import { createMethodsGate } from '../methods-gate.ts';
+import { problems } from '../problem.ts';
+import { readIntake } from './intake.ts';
+import { type EmailRequest, email, emailRequest, emailSent } from './schema.ts';
+import { sendEmail } from './send.ts';
 
-export const emailRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async () => {};
+export const emailRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
+  await app.register(sendRoute, { rooms });
+  await app.register(readRoutes, { rooms });
+};
+
+/** `POST /api/v1/emails`: the key, the account, the fields, the gate, and the handler, in this order. */
+const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
+  const { config, spool, envelope, accounts } = rooms;
+  const options = {
+    spool,
+    secret: envelope.derive('fingerprint'),
+    maxBytes: config.MAX_BODY_BYTES,
+    idleMs: config.BODY_TIMEOUT_MS,
+  };
+  app.decorateRequest('account', null);
+  app.decorateRequest('intake', null);
+  app.decorateRequest('sending', null);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    ['multipart/form-data', 'application/json', 'application/x-www-form-urlencoded'],
+    async (request: FastifyRequest, body: FastifyRequest['raw']) => {
+      const { method, url, headers } = request;
+      const intake = await readIntake({ method, url, headers, body }, options);
+      // Otherwise nobody would free the files: the connection's end was seen already.
+      if (request.socket.destroyed) await intake.close();
+      request.intake = intake;
+      return intake.fields;
+    },
+  );
+  await app.register(headgate(createMethodsGate(rooms), { hook: 'preHandler', readAhead: false }));
+
+  app.post(
+    '/api/v1/emails',
+    {
+      schema: {
+        operationId: 'sendEmail',
+        summary: 'Send an email',
+        tags: ['Emails'],
+        consumes: ['multipart/form-data', 'application/json', 'application/x-www-form-urlencoded'],
+        headers: z.looseObject({
+          'idempotency-key': z
+            .string()
+            .optional()
+            .describe('1 to 255 printable characters. A retry with the same key gets the result of the first request.'),
+        }),
+        body: emailRequest,
+        response: {
+          201: emailSent,
+          ...problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503, 504),
+        },
+      },
+      preValidation: async (request) => {
+        const id = accountIdOf(request.body);
+        if (id !== undefined) request.account = await accessibleAccount(accounts, callerOf(request), id);
+      },
+    },
+    async (request, reply) => {
+      const sending = handle(rooms, request);
+      request.sending = sending;
+      try {
+        const result = await sending;
+        // The provider was not asked again, so the request is not charged.
+        if (result.wasSentBefore) servedFromCache(reply);
+        return await reply.code(201).send({
+          object: 'EmailSent',
+          tracking_id: result.id,
+          provider_id: result.providerId,
+          provider_immutable_id: result.immutableId,
+        });
+      } catch (error) {
+        const instead = reachedProvider(error) ? undefined : await passageOf(reply)?.abandon();
+        if (instead === undefined) throw error;
+        // Another attempt has stored an outcome under the key in the meantime.
+        const { status, headers, body } = instead;
+        return reply
+          .code(status as 201)
+          .headers(headers)
+          .serializer((payload: string) => payload)
+          .send(body as never);
+      }
+    },
+  );
+
+  app.addHook('onRequest', async (request, reply) => {
+    // The send goes on if the client disconnects, so its files are freed after both have ended.
+    const free = (): void => void Promise.allSettled([request.sending]).then(() => request.intake?.close());
+    reply.raw.once('close', free);
+  });
+};
+
+/** What the client may see of its emails. */
+const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends } }) => {
+  const response = { 200: email, ...problems(401, 403, 404, 422, 429, 500, 503) };
+  const found = (send: Send | undefined) => {
+    if (send === undefined)
+      throw new ServiceError(404, 'errors/resource_not_found', 'You have no email with this id or Idempotency-Key.');
+    return emailOf(send);
+  };
+
+  app.get(
+    '/v2/emails/:tracking_id',
+    {
+      schema: {
+        operationId: 'getEmail',
+        summary: 'Get an email and what became of it',
+        tags: ['Emails'],
+        params: z.strictObject({ tracking_id: z.string() }),
+        response,
+      },
+    },
+    async (request) => {
+      const { applicationId, scopeId } = callerOf(request);
+      return found(await sends.visible(applicationId, scopeId, { id: request.params.tracking_id }));
+    },
+  );
+
+  app.get(
+    '/v2/emails',
+    {
+      schema: {
+        operationId: 'findEmail',
+        summary: 'Find an email by its Idempotency-Key',
+        description: 'Keys are known for 24 hours.',
+        tags: ['Emails'],
+        querystring: z.strictObject({ idempotency_key: z.string().min(1).max(255) }),
+        response,
+      },
+    },
+    async (request) => {
+      const { applicationId, scopeId } = callerOf(request);
+      const { idempotency_key: idempotencyKey } = request.query;
+      return found(await sends.visible(applicationId, scopeId, { idempotencyKey }));
+    },
+  );
+};
+
+async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult> {
+  const { account, intake, raw } = request;
+  if (account === null || intake === null) throw new Error('The request has passed its hooks without them.');
+  const body = request.body as EmailRequest;
+  const key = readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);
+  const inline = await Promise.all((body.attachments ?? []).map((each) => storeInline(rooms, each)));
+  try {
+    return await sendEmail(rooms, {
+      account,
+      body,
+      attachments: [...intake.attachments, ...inline],
+      // The gate has refused every other result.
+      idempotencyKey: typeof key === 'string' ? key : undefined,
+      fingerprint: intake.fingerprinter.fingerprint(account.id).value,
+      requestId: request.id,
+    });
+  } finally {
+    for (const { file } of inline) await file.close();
+  }
+}
+
+/** A file that came in a JSON body. */
+async function storeInline(
+  { spool }: Rooms,
+  { filename, content_type: contentType, content }: NonNullable<EmailRequest['attachments']>[number],
+): Promise<Attachment> {
+  const file = await spool.store(Readable.from([Buffer.from(content, 'base64')]));
+  return { filename, contentType, file };
+}
+
+/** Whether the provider may have counted the request: it was called, and its network could be reached. */
+const reachedProvider = (error: unknown): boolean =>
+  error instanceof ProviderError ? error.type !== 'errors/network_down' : !(error instanceof ServiceError);
+
+function accountIdOf(fields: unknown): string | undefined {
+  const id =
+    fields instanceof FormFields
+      ? fields.entries.find(([name]) => name === 'account_id')?.[1]
+      : (fields as { account_id?: unknown } | null)?.account_id;
+  return typeof id === 'string' && id !== '' ? id : undefined;
+}
+
+function emailOf(send: Send): z.output<typeof email> {
+  const { state, error } = send;
+  return {
+    object: 'Email',
+    id: send.id,
+    account_id: send.account_id,
+    state: state === 'prepared' || state === 'dispatched' ? 'sending' : state,
+    provider_id: send.provider_id,
+    provider_immutable_id: send.provider_immutable_id,
+    message_id: send.message_id,
+    rejected: send.rejected,
+    error,
+    created_at: send.created_at.toISOString(),
+    sent_at: state === 'sent' ? (send.settled_at?.toISOString() ?? null) : null,
+  };
+}

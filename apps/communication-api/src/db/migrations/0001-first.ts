@@ -103,7 +103,6 @@ const STATEMENTS = [
     thread_ref text,
     envelope bytea,
     label text,
-    size integer,
     error jsonb,
     rejected jsonb not null,
     created_at timestamptz not null,

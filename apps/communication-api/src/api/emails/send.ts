@@ -1,0 +1,151 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import type { Account } from '../../accounts/accounts.ts';
+import { isId } from '../../domain/ids.ts';
+import { ServiceError } from '../../domain/service-error.ts';
+import { mailAccountOf } from '../../journal/mail-account.ts';
+import type { SendRequest, SendResult } from '../../journal/sender.ts';
+import type { Send } from '../../journal/sends.ts';
+import { type Attachment, answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
+import type { MailAccount, MailProvider, Parent } from '../../providers/provider.ts';
+import type { Rooms } from '../../rooms.ts';
+import type { EmailRequest } from './schema.ts';
+
+/** One valid request to send, for an account that its caller may use. */
+export interface EmailJob {
+  readonly account: Account;
+  readonly body: EmailRequest;
+  readonly attachments: readonly Attachment[];
+  /** Undefined: the request has no idempotency key. */
+  readonly idempotencyKey: string | undefined;
+  readonly fingerprint: string;
+  /** Names the attempt: the id of the request. */
+  readonly requestId: string;
+}
+
+/** Sends an email through the account's provider, or answers with what an earlier request with the same key has done. */
+export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult> {
+  const { sender } = rooms;
+  const { send, messageId } = sendOf(rooms, job);
+  let request: SendRequest;
+  try {
+    request = await prepare(rooms, job, send, messageId);
+  } catch (error) {
+    // A retry gets its result, also if the account could not send today.
+    const settled = await sender.settled({ send });
+    if (settled !== undefined) return settled;
+    throw error;
+  }
+  return sender.send(request, job.requestId);
+}
+
+function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprint }: EmailJob) {
+  const [, domain = 'localhost'] = account.name.split('@');
+  // The same on every attempt with a key, so that an email whose outcome is unknown can be found.
+  const local =
+    idempotencyKey === undefined
+      ? randomUUID()
+      : createHmac('sha256', envelope.derive('message-id'))
+          .update(JSON.stringify([account.application_id, idempotencyKey, fingerprint]))
+          .digest('hex')
+          .slice(0, 40);
+  const messageId = `<${local}@${domain}>`;
+  const send: SendRequest['send'] = {
+    applicationId: account.application_id,
+    accountId: account.id,
+    idempotencyKey: idempotencyKey ?? null,
+    fingerprint,
+    messageId,
+    label: body.tracking_options?.label ?? null,
+    content: { to: body.to.map(({ identifier }) => identifier), subject: body.subject ?? null, references: [] },
+  };
+  return { send, messageId };
+}
+
+/** @throws ServiceError if the account cannot send now, or if the parent does not exist */
+async function prepare(
+  rooms: Rooms,
+  job: EmailJob,
+  send: SendRequest['send'],
+  messageId: string,
+): Promise<SendRequest> {
+  const { account, body, attachments } = job;
+  const mail = rooms.providers.find(account.provider)?.mail;
+  if (mail === undefined)
+    throw new ServiceError(
+      403,
+      'errors/feature_not_subscribed',
+      `The provider ${account.provider} sends no email here.`,
+    );
+  if (account.paused_at !== null)
+    throw new ServiceError(403, 'errors/action_required', 'The account is paused. Resume it to send with it.');
+  if (account.status === 'disconnected')
+    throw new ServiceError(
+      401,
+      'errors/disconnected_account',
+      'The account is disconnected. Reconnect it with a new link (POST /v2/auth/link with account_id).',
+    );
+  const mailAccount = mailAccountOf(rooms.accounts, account);
+  const parent =
+    body.reply_to === undefined ? undefined : await parentOf(rooms, mail, mailAccount, account, body.reply_to);
+  const references = parent === undefined ? [] : referencesOf(parent);
+  const subject = body.subject ?? answerSubject(parent?.subject);
+  const draft: Draft = {
+    messageId,
+    date: new Date(rooms.clock()),
+    from: { address: body.from?.identifier ?? account.name, name: body.from?.display_name },
+    to: body.to.map(mailboxOf),
+    cc: (body.cc ?? []).map(mailboxOf),
+    bcc: (body.bcc ?? []).map(mailboxOf),
+    subject,
+    body: body.body,
+    customHeaders: body.custom_headers ?? [],
+    attachments,
+    parent,
+  };
+  return {
+    send: { ...send, content: { ...send.content, subject: subject ?? null, references } },
+    account,
+    mailAccount,
+    mail,
+    compose: () => compose(draft),
+  };
+}
+
+const mailboxOf = ({ identifier, display_name }: EmailRequest['to'][number]) => ({
+  address: identifier,
+  name: display_name,
+});
+
+/** The email that `reply_to` names: one that this account has sent through the service, or one that its provider has. */
+async function parentOf(
+  { sends, config }: Rooms,
+  mail: MailProvider,
+  mailAccount: MailAccount,
+  account: Account,
+  replyTo: string,
+): Promise<Parent> {
+  const row = isId(replyTo, 'eml')
+    ? await sends.byId(account.application_id, replyTo)
+    : await sends.byProviderId(account.application_id, account.id, replyTo);
+  if (row !== undefined && row.account_id === account.id && row.state === 'sent') return parentFromJournal(sends, row);
+  const parent = isId(replyTo, 'eml')
+    ? undefined
+    : await mail.parent(replyTo, mailAccount, AbortSignal.timeout(config.SEND_TIMEOUT_MS));
+  if (parent === undefined)
+    throw new ServiceError(
+      422,
+      'errors/parent_mail_not_found',
+      'reply_to: the account has no email with this id. Use a tracking_id, or the provider’s id.',
+    );
+  return parent;
+}
+
+function parentFromJournal(sends: Rooms['sends'], row: Send): Parent {
+  const content = sends.contentOf(row);
+  return {
+    messageId: row.message_id,
+    references: content?.references ?? [],
+    subject: content?.subject ?? undefined,
+    thread: row.thread_ref ?? undefined,
+  };
+}

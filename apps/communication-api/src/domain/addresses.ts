@@ -1,0 +1,22 @@
+import { domainToASCII } from 'node:url';
+
+/** RFC 5321: a local part has at most 64 bytes, an address at most 254. */
+const MAX_LOCAL = 64;
+const MAX_ADDRESS = 254;
+/** Dot-atoms of RFC 5322 and, as RFC 6531 allows, letters of any script. Quoted local parts are not taken: they are a way to smuggle. */
+const LOCAL = /^[\p{L}\p{N}\p{M}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{N}\p{M}!#$%&'*+/=?^_`{|}~-]+)*$/u;
+const DOMAIN = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Reads an email address strictly. Returns it with its domain in ASCII and lower case; undefined if it is not an address. */
+export function readAddress(text: string): string | undefined {
+  const at = text.lastIndexOf('@');
+  const local = text.slice(0, at);
+  if (at < 1 || Buffer.byteLength(local) > MAX_LOCAL || !LOCAL.test(local)) return undefined;
+  // domainToASCII reads an IPv4 address in any notation, and `%` escapes.
+  const given = text.slice(at + 1);
+  if (/[%\s/:?#@[\]\\]/.test(given)) return undefined;
+  const domain = domainToASCII(given);
+  if (!DOMAIN.test(domain) || /\.\d+$/.test(domain)) return undefined;
+  const address = `${local}@${domain}`;
+  return Buffer.byteLength(address) <= MAX_ADDRESS ? address : undefined;
+}

@@ -1,0 +1,61 @@
+import { hostname } from 'node:os';
+import type { Logger } from 'pino';
+import type { Database } from '../db/database.ts';
+import type { Clock } from '../domain/clock.ts';
+
+const BEAT_MS = 5_000;
+/** A process whose last sign is older is dead or frozen. */
+const DEAD_AFTER_MS = 15_000;
+const FORGET_AFTER_MS = 3_600_000;
+
+/** The running processes. Each one writes a sign of life, so that the others know which sends nobody works on. */
+export class Instances {
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+    private readonly log: Logger,
+    /** The id of this process. */
+    readonly id: string,
+  ) {}
+
+  /** Announces this process, and begins its signs of life. */
+  async start(): Promise<void> {
+    const now = new Date(this.clock());
+    await this.db
+      .insertInto('instances')
+      .values({ id: this.id, host: hostname(), pid: process.pid, started_at: now, seen_at: now })
+      .execute();
+    this.#timer = setInterval(() => void this.#beat(), BEAT_MS);
+    this.#timer.unref();
+  }
+
+  /** Ends the signs of life. Sends of this process may be taken over at once. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.db.deleteFrom('instances').where('id', '=', this.id).execute();
+  }
+
+  async isAlive(id: string): Promise<boolean> {
+    const row = await this.db.selectFrom('instances').select('seen_at').where('id', '=', id).executeTakeFirst();
+    return row !== undefined && row.seen_at.getTime() > this.clock() - DEAD_AFTER_MS;
+  }
+
+  async #beat(): Promise<void> {
+    const now = this.clock();
+    try {
+      await this.db
+        .updateTable('instances')
+        .set({ seen_at: new Date(now) })
+        .where('id', '=', this.id)
+        .execute();
+      await this.db
+        .deleteFrom('instances')
+        .where('seen_at', '<', new Date(now - FORGET_AFTER_MS))
+        .execute();
+    } catch (error) {
+      this.log.warn({ err: error }, 'the sign of life of this process was not written');
+    }
+  }
+}

@@ -1,0 +1,289 @@
+import { channel } from 'node:diagnostics_channel';
+import type { Account } from '../accounts/accounts.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import type { ComposedMail } from '../mail/mail.ts';
+import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
+import type { Instances } from './instances.ts';
+import type { Attempt, NewSend, Send, Sends } from './sends.ts';
+
+/** A send that is asked for, with its email and the provider that sends it. */
+export interface SendRequest {
+  readonly send: NewSend;
+  readonly account: Account;
+  readonly mailAccount: MailAccount;
+  readonly mail: MailProvider;
+  /** Makes the email. Nothing has happened yet if it fails. */
+  compose(): ComposedMail;
+}
+
+/** What became of a send. */
+export interface SendResult {
+  readonly id: string;
+  readonly providerId: string | null;
+  readonly immutableId: string | null;
+  /** True if an earlier request with the same idempotency key had sent the email. */
+  readonly wasSentBefore: boolean;
+}
+
+/** The steps of a send, as they are published on the diagnostics channel `communication-api:send`. */
+export type SendStep = 'asked' | 'taken' | 'drafted' | 'dispatched' | 'sent' | 'settled';
+
+const steps = channel('communication-api:send');
+/** How long after its deadline an attempt may still be working. */
+export const GRACE_MS = 30_000;
+const SETTLE_ATTEMPTS = 3;
+/** A client that is told to wait comes back after so many seconds. */
+const RETRY_SECONDS = 5;
+
+const inFlight = (): ServiceError =>
+  new ServiceError(
+    409,
+    'errors/conflict',
+    'An earlier request with this Idempotency-Key is still sending. Try again.',
+    {
+      retryAfter: RETRY_SECONDS,
+    },
+  );
+
+const unknownOutcome = (id: string): ServiceError =>
+  new ServiceError(
+    409,
+    'errors/conflict',
+    `Nobody can say whether the email ${id} was sent, so it is not sent again. GET /v2/emails/${id} shows if this becomes known.`,
+  );
+
+const timedOut = (): ServiceError =>
+  new ProviderError('unknown', 504, 'errors/request_timeout', 'The provider did not answer in time.');
+
+/** The call that a recipient can see, and the draft that it sends. */
+interface Effect {
+  readonly draft: string | null;
+  call(): Promise<SentIds>;
+}
+
+/** A draft is gone, and so it was sent or deleted, but its email cannot be found. */
+class NoTrace extends ProviderError {
+  constructor() {
+    super('unknown', 504, 'errors/request_timeout', 'The provider does not show the email yet. Try again.');
+  }
+}
+
+/**
+ * Sends each email at most once, across retries, processes and crashes. The journal's row is the fence: it is marked
+ * before the provider is called. After a crash, a draft is sent again (a provider sends a draft once); an email without
+ * a draft is looked for, and never sent a second time.
+ */
+export class Sender {
+  constructor(
+    private readonly sends: Sends,
+    private readonly instances: Instances,
+    private readonly timeoutMs: number,
+  ) {}
+
+  /**
+   * The outcome of an earlier request with the same idempotency key, if it has one.
+   * @throws ServiceError the stored error, or 409 if the key belongs to another request
+   */
+  async settled({ send }: Pick<SendRequest, 'send'>): Promise<SendResult | undefined> {
+    const row = await this.#rowOf(send);
+    return row && outcomeOf(row);
+  }
+
+  /**
+   * Sends the email, or returns what an earlier request with the same key has done.
+   * @param owner names this attempt, uniquely
+   * @throws ServiceError. A ProviderError is the provider's; `sent` tells whether the email may have been sent
+   */
+  async send(request: SendRequest, owner: string): Promise<SendResult> {
+    const attempt: Attempt = { owner, instanceId: this.instances.id };
+    publish('asked', owner);
+    const taken = await this.sends.take(request.send, attempt);
+    if (taken === undefined) return this.#resume(request, attempt);
+    publish('taken', owner);
+    const effect = await this.#prepare(request, taken.id, owner);
+    return this.#finish(request, taken.id, owner, effect);
+  }
+
+  /** Everything before the call that a recipient can see. Returns that call. */
+  async #prepare(request: SendRequest, id: string, owner: string): Promise<Effect> {
+    const { send, mail, mailAccount } = request;
+    let draft: string | null = null;
+    let isMarked: boolean | undefined;
+    try {
+      const composed = request.compose();
+      if (mail.isFenced(mailAccount)) {
+        draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
+        publish('drafted', owner);
+      }
+      isMarked = await this.sends.dispatch(send.applicationId, id, owner, draft);
+      if (!isMarked) throw inFlight();
+      publish('dispatched', owner);
+      return draft === null
+        ? { draft, call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)) }
+        : this.#draftEffect(request, draft);
+    } catch (error) {
+      const isOurs = await this.#writeUnsent(send, id, owner, error).catch(() => false);
+      // If the answer to the mark was lost, another attempt may have the row by now, and with it the draft.
+      if (draft !== null && (isOurs || isMarked === false)) await this.#discard(request, draft);
+      throw error;
+    }
+  }
+
+  /** Sends a draft. If the draft is gone, it was sent, and its email is looked for. */
+  #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string): Effect {
+    const call = async (): Promise<SentIds> => {
+      const sent =
+        (await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal))) ??
+        (await this.#timed((signal) => mail.find(send.messageId, mailAccount, signal)));
+      if (sent === undefined) throw new NoTrace();
+      return sent;
+    };
+    return { draft, call };
+  }
+
+  /** A draft that stays behind is untidy. It must not hide the error that it stays behind for. */
+  async #discard({ mail, mailAccount }: SendRequest, draft: string): Promise<void> {
+    await this.#timed((signal) => mail.discard(draft, mailAccount, signal)).catch(() => undefined);
+  }
+
+  /** The call that a recipient can see, and what is written about it. */
+  async #finish(request: SendRequest, id: string, owner: string, { call, draft }: Effect): Promise<SendResult> {
+    const { send } = request;
+    let ids: SentIds;
+    try {
+      ids = await call();
+    } catch (error) {
+      const isUnsent = error instanceof ProviderError && error.sent === 'no';
+      if (!isUnsent) await this.sends.leave(send.applicationId, id, owner);
+      // First the row: it must not point to a draft that is gone.
+      else if ((await this.#writeUnsent(send, id, owner, error)) && draft !== null) await this.#discard(request, draft);
+      throw error;
+    }
+    publish('sent', owner);
+    await this.#settle(send.applicationId, id, ids);
+    publish('settled', owner);
+    return { id, providerId: ids.providerId, immutableId: ids.immutableId, wasSentBefore: false };
+  }
+
+  /** The email is out: a short failure of the database must not hide it. The retry would find it, too. */
+  async #settle(applicationId: string, id: string, ids: SentIds): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.sends.sent(applicationId, id, ids);
+        return;
+      } catch (error) {
+        if (attempt === SETTLE_ATTEMPTS) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100 * attempt));
+      }
+    }
+  }
+
+  /** The email was certainly not sent by this attempt. False if another attempt has the row. */
+  async #writeUnsent(
+    { applicationId, idempotencyKey }: NewSend,
+    id: string,
+    owner: string,
+    error: unknown,
+  ): Promise<boolean> {
+    const { status, type, message } = error instanceof ServiceError ? error : INTERNAL;
+    // Without a key there is no other attempt.
+    return isVerdict(error) || idempotencyKey === null
+      ? this.sends.failed(applicationId, id, owner, { status, type, detail: message })
+      : this.sends.undo(applicationId, id, owner);
+  }
+
+  /** Another attempt has the row of this key: answers with its outcome, or finishes what it began. */
+  async #resume(request: SendRequest, attempt: Attempt): Promise<SendResult> {
+    const { send, mail, mailAccount } = request;
+    const row = await this.#rowOf(send);
+    // The row was forgotten in between, or it can be taken now.
+    if (row === undefined || row.state === 'prepared') throw inFlight();
+    const outcome = outcomeOf(row);
+    if (outcome !== undefined) return outcome;
+    if (await this.#isWorkedOn(row)) throw inFlight();
+    if (!(await this.sends.adopt(send.applicationId, row, attempt))) throw inFlight();
+    const { id, draft_ref: draft } = row;
+    if (draft !== null) {
+      return this.#finish(request, id, attempt.owner, this.#draftEffect(request, draft)).catch(async (error) => {
+        const isLost = error instanceof NoTrace && this.#isOver(row);
+        if (!isLost || !(await this.sends.unknown(send.applicationId, id, null))) throw error;
+        throw unknownOutcome(id);
+      });
+    }
+    const found = await this.#timed((signal) => mail.find(row.message_id, mailAccount, signal)).catch(async (error) => {
+      await this.sends.leave(send.applicationId, id, attempt.owner);
+      throw error;
+    });
+    if (found === undefined) {
+      await this.sends.unknown(send.applicationId, id, attempt.owner);
+      throw unknownOutcome(id);
+    }
+    await this.#settle(send.applicationId, id, found);
+    return { id, providerId: found.providerId, immutableId: found.immutableId, wasSentBefore: true };
+  }
+
+  /** @throws ServiceError 409 if the key belongs to another request */
+  async #rowOf({ applicationId, idempotencyKey, fingerprint }: NewSend): Promise<Send | undefined> {
+    if (idempotencyKey === null) return undefined;
+    const row = await this.sends.byKey(applicationId, idempotencyKey);
+    if (row !== undefined && row.fingerprint !== fingerprint)
+      throw new ServiceError(
+        409,
+        'errors/already_used',
+        'The Idempotency-Key belongs to another request. Use a new key for a new email.',
+      );
+    return row;
+  }
+
+  /** Whether the attempt that has the row may still be working: it is within its time, and its process is alive. */
+  async #isWorkedOn(row: Send): Promise<boolean> {
+    if (row.owner === null || row.instance_id === null || this.#isOver(row)) return false;
+    return this.instances.isAlive(row.instance_id);
+  }
+
+  /** Whether the time of the attempt that dispatched the row is over. */
+  #isOver({ dispatched_at: since }: Send): boolean {
+    return since === null || this.sends.isOlder(since, this.timeoutMs + GRACE_MS);
+  }
+
+  /** A provider call with a deadline, also if the provider ignores the signal. */
+  async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const controller = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const deadline = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        controller.abort();
+        reject(timedOut());
+      }, this.timeoutMs);
+    });
+    try {
+      return await Promise.race([call(controller.signal), deadline]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** The provider has judged the email itself: the same email would be refused again. */
+const isVerdict = (error: unknown): boolean => error instanceof ProviderError && [403, 409, 422].includes(error.status);
+
+const INTERNAL = new ServiceError(500, 'errors/unexpected_error', 'Internal error. The email was not sent.');
+
+/**
+ * The stored outcome of a row.
+ * @throws ServiceError the stored error
+ */
+function outcomeOf({ id, state, error, provider_id, provider_immutable_id }: Send): SendResult | undefined {
+  if (state === 'sent') return { id, providerId: provider_id, immutableId: provider_immutable_id, wasSentBefore: true };
+  if (state === 'failed' && error !== null) {
+    // The pair came from a ServiceError, whose constructor has checked it.
+    throw new ServiceError(
+      ...([error.status, error.type, error.detail] as unknown as ConstructorParameters<typeof ServiceError>),
+    );
+  }
+  return undefined;
+}
+
+const publish = (step: SendStep, owner: string): void => {
+  if (steps.hasSubscribers) steps.publish({ step, owner });
+};

@@ -1,0 +1,305 @@
+import type { Selectable } from 'kysely';
+import type { Database } from '../db/database.ts';
+import { json } from '../db/json.ts';
+import type { SendRow } from '../db/tables.ts';
+import type { Clock } from '../domain/clock.ts';
+import { isId, newId } from '../domain/ids.ts';
+import type { SentIds } from '../providers/provider.ts';
+import type { Envelope } from '../security/envelope.ts';
+
+export type Send = Selectable<SendRow>;
+
+/** A send that is asked for. */
+export interface NewSend {
+  readonly applicationId: string;
+  readonly accountId: string;
+  /** Null: the request has no idempotency key. */
+  readonly idempotencyKey: string | null;
+  readonly fingerprint: string;
+  readonly messageId: string;
+  readonly label: string | null;
+  readonly content: SendContent;
+}
+
+/** What is remembered of an email for the emails that answer it. Sealed. */
+export interface SendContent {
+  readonly to: readonly string[];
+  readonly subject: string | null;
+  readonly references: readonly string[];
+}
+
+/** The attempt that works on a send: one request in one process. */
+export interface Attempt {
+  readonly owner: string;
+  readonly instanceId: string;
+}
+
+/** A provider's verdict, as it is stored. */
+export interface SendError {
+  readonly status: number;
+  readonly type: string;
+  readonly detail: string;
+}
+
+/** An idempotency key is known for 24 hours. */
+export const KEY_RETENTION_MS = 86_400_000;
+/** How long an email whose outcome is unknown is looked for. */
+const LOOK_FOR_MS = 3_600_000;
+
+const place = (id: string): string => `sends/${id}/envelope`;
+
+/**
+ * The send journal: one row per send. Each change names the state that it expects, so of several attempts exactly one
+ * makes it. The row decides what was sent, also if the store of idempotency keys has lost everything.
+ */
+export class Sends {
+  constructor(
+    private readonly db: Database,
+    private readonly envelope: Envelope,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Inserts the row of a send, or takes over the row that an attempt with the same key left before it dispatched
+   * anything. Undefined if the key has a row that is further, or that belongs to another request.
+   */
+  async take(send: NewSend, { owner, instanceId }: Attempt): Promise<{ readonly id: string } | undefined> {
+    const now = this.clock();
+    const id = newId('eml', now);
+    const attempt = { owner, instance_id: instanceId };
+    return this.db
+      .insertInto('sends')
+      .values({
+        id,
+        application_id: send.applicationId,
+        account_id: send.accountId,
+        idempotency_key: send.idempotencyKey,
+        fingerprint: send.fingerprint,
+        message_id: send.messageId,
+        state: 'prepared',
+        attempt: 1,
+        envelope: this.envelope.sealJson(place(id), send.content),
+        label: send.label,
+        rejected: json([]),
+        created_at: new Date(now),
+        ...attempt,
+      })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['application_id', 'idempotency_key'])
+          .doUpdateSet(({ ref, eb }) => ({ ...attempt, attempt: eb(ref('sends.attempt'), '+', 1) }))
+          .where('sends.state', '=', 'prepared')
+          .where('sends.fingerprint', '=', send.fingerprint)
+          .where('sends.created_at', '>', new Date(now - KEY_RETENTION_MS)),
+      )
+      .returning('id')
+      .executeTakeFirst();
+  }
+
+  /** The row of an idempotency key. A key that is older than its retention is forgotten here. */
+  async byKey(applicationId: string, key: string): Promise<Send | undefined> {
+    const row = await this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('idempotency_key', '=', key)
+      .executeTakeFirst();
+    if (row === undefined || row.created_at.getTime() > this.clock() - KEY_RETENTION_MS) return row;
+    await this.db
+      .updateTable('sends')
+      .set({ idempotency_key: null })
+      .where('application_id', '=', applicationId)
+      .where('id', '=', row.id)
+      .execute();
+    return undefined;
+  }
+
+  async byId(applicationId: string, id: string): Promise<Send | undefined> {
+    if (!isId(id, 'eml')) return undefined;
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('id', '=', id)
+      .executeTakeFirst();
+  }
+
+  /** One email that a caller may see: of its application, and of its scope if it has one. */
+  async visible(
+    applicationId: string,
+    scopeId: string | null,
+    by: { readonly id: string } | { readonly idempotencyKey: string },
+  ): Promise<Send | undefined> {
+    if ('id' in by && !isId(by.id, 'eml')) return undefined;
+    return this.db
+      .selectFrom('sends')
+      .selectAll('sends')
+      .where('sends.application_id', '=', applicationId)
+      .where((eb) => ('id' in by ? eb('sends.id', '=', by.id) : eb('sends.idempotency_key', '=', by.idempotencyKey)))
+      .$if(scopeId !== null, (query) =>
+        query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
+      )
+      .executeTakeFirst();
+  }
+
+  /** The sent email that the provider calls `providerId`. */
+  async byProviderId(applicationId: string, accountId: string, providerId: string): Promise<Send | undefined> {
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('account_id', '=', accountId)
+      .where('provider_id', '=', providerId)
+      .executeTakeFirst();
+  }
+
+  /** What is remembered of an email; undefined after it was erased. */
+  contentOf({ id, envelope }: Send): SendContent | undefined {
+    return envelope === null ? undefined : this.envelope.openJson<SendContent>(place(id), envelope);
+  }
+
+  /** The mark before the effect: from here on, the email may have been sent. False if another attempt has the row. */
+  async dispatch(applicationId: string, id: string, owner: string, draftRef: string | null): Promise<boolean> {
+    return this.#changed(
+      this.#owned(applicationId, id, owner, 'prepared').set({
+        state: 'dispatched',
+        draft_ref: draftRef,
+        dispatched_at: new Date(this.clock()),
+      }),
+    );
+  }
+
+  /** Takes over a dispatched row whose attempt has ended or died. False if another attempt was faster. */
+  async adopt(applicationId: string, { id, owner }: Send, attempt: Attempt): Promise<boolean> {
+    return this.#changed(
+      this.#rows(applicationId, id)
+        .where('state', 'in', ['dispatched', 'unknown'])
+        .where('owner', owner === null ? 'is' : '=', owner)
+        .set(({ eb, ref }) => ({
+          owner: attempt.owner,
+          instance_id: attempt.instanceId,
+          attempt: eb(ref('attempt'), '+', 1),
+        })),
+    );
+  }
+
+  /** The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth. */
+  async sent(applicationId: string, id: string, ids: SentIds): Promise<void> {
+    await this.#rows(applicationId, id)
+      .where('state', 'in', ['dispatched', 'unknown'])
+      .set({
+        state: 'sent',
+        owner: null,
+        provider_id: ids.providerId,
+        provider_immutable_id: ids.immutableId,
+        thread_ref: ids.thread,
+        rejected: json([...ids.rejected]),
+        settled_at: new Date(this.clock()),
+      })
+      .execute();
+  }
+
+  /** The email was not sent, and this attempt was the last. */
+  async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
+    return this.#changed(
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
+        state: 'failed',
+        owner: null,
+        error: json(error),
+        settled_at: new Date(this.clock()),
+      }),
+    );
+  }
+
+  /** The email was certainly not sent, and another attempt may succeed. */
+  async undo(applicationId: string, id: string, owner: string): Promise<boolean> {
+    return this.#changed(
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
+        state: 'prepared',
+        owner: null,
+        draft_ref: null,
+        dispatched_at: null,
+      }),
+    );
+  }
+
+  /** This attempt has ended without an outcome: the next one need not wait for it. */
+  async leave(applicationId: string, id: string, owner: string): Promise<void> {
+    await this.#rows(applicationId, id).where('owner', '=', owner).set({ owner: null }).execute();
+  }
+
+  /** Nobody can say whether the email was sent. */
+  async unknown(applicationId: string, id: string, owner: string | null): Promise<boolean> {
+    return this.#changed(
+      this.#rows(applicationId, id)
+        .where('state', 'in', ['dispatched', 'unknown'])
+        .where('owner', owner === null ? 'is' : '=', owner)
+        .set({ state: 'unknown', owner: null }),
+    );
+  }
+
+  isOlder(time: Date, ageMs: number): boolean {
+    return time.getTime() < this.clock() - ageMs;
+  }
+
+  /**
+   * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
+   * hour, of all applications.
+   */
+  async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {
+    const now = this.clock();
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('dispatched_at', '<', new Date(now - ageMs))
+      .where(({ eb, or, and }) =>
+        or([
+          // A keyed draft that nobody works on waits for the client's retry.
+          and([
+            eb('state', '=', 'dispatched'),
+            or([eb('owner', 'is not', null), eb('draft_ref', 'is', null), eb('idempotency_key', 'is', null)]),
+          ]),
+          and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
+        ]),
+      )
+      .orderBy('dispatched_at')
+      .limit(limit)
+      .execute();
+  }
+
+  /** Ends rows without a key that never came to be dispatched, of all applications. */
+  async cancelAbandoned(ageMs: number, error: SendError): Promise<void> {
+    const now = this.clock();
+    await this.db
+      .updateTable('sends')
+      .set({ state: 'failed', owner: null, error: json(error), settled_at: new Date(now) })
+      .where('state', '=', 'prepared')
+      .where('idempotency_key', 'is', null)
+      .where('created_at', '<', new Date(now - ageMs))
+      .execute();
+  }
+
+  /** Forgets idempotency keys that are older than their retention, of all applications. */
+  async forgetKeys(): Promise<void> {
+    await this.db
+      .updateTable('sends')
+      .set({ idempotency_key: null })
+      .where('idempotency_key', 'is not', null)
+      .where('created_at', '<', new Date(this.clock() - KEY_RETENTION_MS))
+      .execute();
+  }
+
+  #rows(applicationId: string, id: string) {
+    return this.db.updateTable('sends').where('application_id', '=', applicationId).where('id', '=', id);
+  }
+
+  #owned(applicationId: string, id: string, owner: string, ...states: Send['state'][]) {
+    return this.#rows(applicationId, id).where('owner', '=', owner).where('state', 'in', states);
+  }
+
+  async #changed(update: {
+    executeTakeFirst(): Promise<{ readonly numUpdatedRows: bigint } | undefined>;
+  }): Promise<boolean> {
+    return ((await update.executeTakeFirst())?.numUpdatedRows ?? 0n) === 1n;
+  }
+}

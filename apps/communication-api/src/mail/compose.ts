@@ -1,0 +1,99 @@
+import { compile } from 'html-to-text';
+import MailComposer from 'nodemailer/lib/mail-composer';
+import { bodyTypeOf, type CustomHeader } from '../domain/custom-headers.ts';
+import type { ComposedMail, Mailbox } from './mail.ts';
+import type { SpooledFile } from './spool.ts';
+
+/** A file of an email. */
+export interface Attachment {
+  readonly filename: string;
+  readonly contentType: string;
+  readonly file: SpooledFile;
+}
+
+/** What an email is made from. */
+export interface Draft {
+  readonly messageId: string;
+  readonly date: Date;
+  readonly from: Mailbox;
+  readonly to: readonly Mailbox[];
+  readonly cc: readonly Mailbox[];
+  readonly bcc: readonly Mailbox[];
+  readonly subject: string | undefined;
+  readonly body: string;
+  readonly customHeaders: readonly CustomHeader[];
+  readonly attachments: readonly Attachment[];
+  /** The email that this one answers. */
+  readonly parent?:
+    | {
+        readonly messageId: string;
+        readonly references: readonly string[];
+        readonly subject: string | undefined;
+        readonly thread: string | undefined;
+      }
+    | undefined;
+}
+
+/** References beyond the last ones only make the header long. */
+const MAX_REFERENCES = 20;
+const toText = compile({ wordwrap: 78 });
+
+/** The subject of an answer: that of its parent, with one `Re:`. */
+export const answerSubject = (subject: string | undefined): string | undefined =>
+  subject === undefined || /^re:/i.test(subject) ? subject : `Re: ${subject}`;
+
+/** `References` of an answer: those of its parent, then the parent. */
+export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] => [
+  ...parent.references.slice(-MAX_REFERENCES),
+  parent.messageId,
+];
+
+/** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. */
+export function compose(draft: Draft): ComposedMail {
+  const { messageId, from, to, cc, bcc, parent } = draft;
+  return {
+    messageId,
+    from,
+    recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
+    thread: parent?.thread,
+    open: () => new MailComposer(messageOf(draft)).compile().createReadStream(),
+  };
+}
+
+function messageOf({ body, customHeaders, parent, ...draft }: Draft): ConstructorParameters<typeof MailComposer>[0] {
+  const named = (wanted: string): string | undefined =>
+    customHeaders.find(({ name }) => name.toLowerCase() === wanted)?.value;
+  const contentType = named('content-type');
+  const isHtml =
+    (contentType === undefined ? undefined : bodyTypeOf(contentType)) ?? (hasTag(body) ? 'text/html' : 'text/plain');
+  const replyTo = named('reply-to');
+  const subject = draft.subject ?? answerSubject(parent?.subject);
+  return {
+    messageId: draft.messageId,
+    date: draft.date,
+    from: boxOf(draft.from),
+    to: draft.to.map(boxOf),
+    cc: draft.cc.map(boxOf),
+    bcc: draft.bcc.map(boxOf),
+    ...(subject === undefined ? {} : { subject }),
+    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
+    ...(isHtml === 'text/html' ? { html: body, text: toText(body) } : { text: body }),
+    headers: customHeaders
+      .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
+      .map(({ name, value }) => ({ key: name, value })),
+    attachments: draft.attachments.map(({ filename, contentType: type, file }) => ({
+      filename,
+      contentType: type,
+      content: file.open(),
+    })),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    newline: 'windows',
+  };
+}
+
+const boxOf = ({ name, address }: Mailbox): { name: string; address: string } => ({ name: name ?? '', address });
+
+/** Whether a body is HTML: it has a tag. */
+const hasTag = (body: string): boolean => /<\/?[a-z][a-z0-9]*(?:\s[^<>]*)?\/?>/i.test(body);

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { ServiceError } from '../domain/service-error.ts';
+
+/** A smaller file stays in memory. */
+const MAX_IN_MEMORY = 65_536;
+
+/** A file that was received. */
+export interface SpooledFile {
+  readonly size: number;
+  /** The bytes. Each call reads them from their start. */
+  open(): Readable;
+  /** Frees memory and disk. */
+  close(): Promise<void>;
+}
+
+/** Stores files on disk while their requests are served, within one quota for all requests. */
+export class Spool {
+  #used = 0;
+
+  constructor(private readonly maxBytes: number) {}
+
+  /** Bytes that are on disk now. */
+  get usedBytes(): number {
+    return this.#used;
+  }
+
+  /**
+   * Reads a stream to its end and stores it.
+   * @throws ServiceError 503 if there is no space left in the quota
+   */
+  async store(source: AsyncIterable<Uint8Array>): Promise<SpooledFile> {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    let reserved = 0;
+    let handle: FileHandle | undefined;
+    const write = async (bytes: Uint8Array): Promise<void> => {
+      reserved += bytes.length;
+      this.#used += bytes.length;
+      if (this.#used > this.maxBytes)
+        throw new ServiceError(
+          503,
+          'errors/service_unavailable',
+          'The disk space for attachments is in use by other requests. Try again.',
+          { retryAfter: 5 },
+        );
+      handle ??= await unnamedFile();
+      await handle.writev([bytes]);
+    };
+    const close = async (): Promise<void> => {
+      this.#used -= reserved;
+      reserved = 0;
+      await handle?.close();
+    };
+    try {
+      for await (const chunk of source) {
+        size += chunk.length;
+        chunks.push(chunk);
+        if (size > MAX_IN_MEMORY) await write(Buffer.concat(chunks.splice(0)));
+      }
+    } catch (error) {
+      await close();
+      throw error;
+    }
+    const file = handle;
+    return {
+      size,
+      open: () => (file === undefined ? Readable.from(chunks) : readAll(file, size)),
+      close,
+    };
+  }
+}
+
+/** A file without a name: it disappears with its handle, also if the process is killed. */
+async function unnamedFile(): Promise<FileHandle> {
+  const path = join(tmpdir(), `communication-api-${randomUUID()}`);
+  const handle = await open(path, 'wx+', 0o600);
+  try {
+    await unlink(path);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return handle;
+}
+
+function readAll(handle: FileHandle, size: number): Readable {
+  return createReadStream('', { fd: handle, start: 0, end: size - 1, autoClose: false });
+}

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ERROR_STATUSES, type ErrorStatus, type ErrorTypesByStatus, errorTypesOf } from '../../domain/error-types.ts';
+import type { ComposedMail } from '../../mail/mail.ts';
+import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../provider.ts';
+import type { MockCredentials } from './credentials.ts';
+import { MAX_RAW, type MockMail, type MockMailbox, type MockMessage } from './mailbox.ts';
+
+/** Addresses of this domain tell the mock what to do. All others are delivered. */
+const DOMAIN = '@mock.test';
+
+/** What an address tells the mock to do. */
+type Behaviour =
+  | { readonly kind: 'error'; readonly status: ErrorStatus; readonly type: ErrorTypesByStatus[ErrorStatus] }
+  | { readonly kind: 'delay' | 'slow'; readonly ms: number }
+  | { readonly kind: 'drop' | 'partial' };
+
+const LONGEST_MS = 600_000;
+
+/**
+ * Sends into mailboxes of its own. Addresses choose what happens:
+ * `error.<status>.<type>@mock.test` (the type without its prefix) is that error; `limit` is the provider's own 429;
+ * `delay.<ms>` waits before the email is accepted, `slow.<ms>` after it; `drop` accepts the email and loses the answer;
+ * `partial` is refused while the other recipients get the email.
+ */
+export class MockMailProvider implements MailProvider {
+  constructor(private readonly mailbox: MockMailbox) {}
+
+  isFenced({ credentials }: MailAccount): boolean {
+    return (credentials as MockCredentials).drafts;
+  }
+
+  async draft(mail: ComposedMail, account: MailAccount): Promise<string> {
+    const id = randomUUID();
+    await this.mailbox.saveDraft(account.id, id, await read(mail));
+    return id;
+  }
+
+  async discard(draft: string, account: MailAccount): Promise<void> {
+    await this.mailbox.deleteDraft(account.id, draft);
+  }
+
+  async sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined> {
+    const stored = await this.mailbox.draft(account.id, draft);
+    if (stored === undefined) return undefined;
+    return this.#effect(stored.recipients, signal, () => this.mailbox.deliverDraft(account.id, draft));
+  }
+
+  async send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds> {
+    const message = await read(mail);
+    const ids = await this.#effect(message.recipients, signal, () => this.mailbox.deliver(account.id, message));
+    if (ids === undefined) throw new Error('The mock has delivered nothing.');
+    return ids;
+  }
+
+  async find(messageId: string, account: MailAccount): Promise<SentIds | undefined> {
+    const message = await this.mailbox.byMessageId(account.id, messageId);
+    return message && idsOf(message, refusedOf(message.recipients));
+  }
+
+  async parent(providerId: string, account: MailAccount) {
+    const [, number] = /^mock-(\d{1,9})$/.exec(providerId) ?? [];
+    const message = number === undefined ? undefined : await this.mailbox.byId(account.id, Number(number));
+    // Its subject is in the journal, if the service has sent it.
+    return message && { messageId: message.messageId, references: [], subject: undefined, thread: message.thread };
+  }
+
+  /** Delivers, as the addresses of the recipients ask for. Undefined: there was nothing to deliver. */
+  async #effect(
+    recipients: readonly string[],
+    signal: AbortSignal,
+    deliver: () => Promise<MockMessage | undefined>,
+  ): Promise<SentIds | undefined> {
+    const behaviours = recipients.flatMap((address) => behaviourOf(address) ?? []);
+    const wait = async (kind: 'delay' | 'slow'): Promise<void> => {
+      for (const behaviour of behaviours) if (behaviour.kind === kind) await pause(behaviour.ms, undefined, { signal });
+    };
+    await wait('delay');
+    const error = behaviours.find((behaviour) => behaviour.kind === 'error');
+    if (error !== undefined) throw mockError(error.status, error.type);
+    const refused = refusedOf(recipients);
+    if (refused.length === recipients.length)
+      throw new ProviderError('no', 422, 'errors/recipient_rejected', 'The mock refuses every recipient.');
+    const message = await deliver();
+    if (message === undefined) return undefined;
+    await wait('slow');
+    if (behaviours.some(({ kind }) => kind === 'drop'))
+      throw new ProviderError('unknown', 504, 'errors/request_timeout', 'The mock has lost its answer.');
+    return idsOf(message, refused);
+  }
+}
+
+const idsOf = ({ id, thread }: MockMessage, rejected: readonly string[]): SentIds => ({
+  providerId: `mock-${id}`,
+  immutableId: null,
+  thread,
+  rejected,
+});
+
+const refusedOf = (recipients: readonly string[]): readonly string[] =>
+  recipients.filter((address) => behaviourOf(address)?.kind === 'partial');
+
+/** What an address asks for; undefined: to be delivered to. */
+export function behaviourOf(address: string): Behaviour | undefined {
+  if (!address.toLowerCase().endsWith(DOMAIN)) return undefined;
+  const [kind = '', ...rest] = address.slice(0, -DOMAIN.length).toLowerCase().split('.');
+  const value = rest.join('.');
+  if (kind === 'drop' || kind === 'partial') return value === '' ? { kind } : undefined;
+  if (kind === 'limit' && value === '') return { kind: 'error', status: 429, type: 'provider/too_many_requests' };
+  if (kind === 'delay' || kind === 'slow')
+    return /^\d{1,6}$/.test(value) ? { kind, ms: Math.min(Number(value), LONGEST_MS) } : undefined;
+  if (kind !== 'error') return undefined;
+  const status = ERROR_STATUSES.find((each) => String(each) === rest[0]);
+  // A provider has no part in our own types, such as `api/too_many_requests`.
+  const type =
+    status && errorTypesOf(status).find((each) => !each.startsWith('api/') && each.split('/')[1] === rest[1]);
+  return status !== undefined && type !== undefined ? { kind, status, type } : undefined;
+}
+
+const mockError = (status: ErrorStatus, type: ErrorTypesByStatus[ErrorStatus]): ProviderError => {
+  // A client can check that it reads these; the values are the mock's own.
+  const connectionParams = {
+    ...{ imap_host: 'imap.mock.test', imap_port: 993, imap_user: 'ann@mock.test', imap_encryption: 'SSL' },
+    ...{ smtp_host: 'smtp.mock.test', smtp_port: 465, smtp_user: 'ann@mock.test' },
+  };
+  const isMail = type === 'errors/invalid_imap_configuration' || type === 'errors/invalid_smtp_configuration';
+  // behaviourOf() has found the type among those of the status.
+  return new ProviderError<ErrorStatus>('no', status, type, `The mock answers ${type}, as the recipient asks.`, {
+    ...(isMail || type === 'errors/invalid_credentials_but_valid_account_imap' ? { connectionParams } : {}),
+  });
+};
+
+/** Reads a message to its end, and stores its beginning. */
+async function read(mail: ComposedMail): Promise<MockMail> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of mail.open() as AsyncIterable<Uint8Array>) {
+    if (size < MAX_RAW) chunks.push(chunk.subarray(0, MAX_RAW - size));
+    size += chunk.length;
+  }
+  const { messageId, recipients, thread = randomUUID() } = mail;
+  return { messageId, recipients, thread, raw: Buffer.concat(chunks), size };
+}

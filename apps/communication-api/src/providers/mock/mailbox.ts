@@ -1,0 +1,110 @@
+import { sql } from 'kysely';
+import type { Database } from '../../db/database.ts';
+import type { Clock } from '../../domain/clock.ts';
+
+/** Of a long message, only the beginning is stored. */
+export const MAX_RAW = 262_144;
+
+/** A message as the mock stores it. */
+export interface MockMail {
+  readonly messageId: string;
+  readonly thread: string;
+  readonly recipients: readonly string[];
+  /** At most {@link MAX_RAW} bytes. */
+  readonly raw: Uint8Array;
+  readonly size: number;
+}
+
+/** A message in the mailbox of a mock account. */
+export interface MockMessage extends MockMail {
+  readonly id: number;
+}
+
+/** The mailboxes of the mock provider. They are in the database, so that all processes and all restarts see the same ones. */
+export class MockMailbox {
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  async deliver(accountId: string, mail: MockMail): Promise<MockMessage> {
+    return this.db
+      .insertInto('mock_messages')
+      .values(this.#row(accountId, mail))
+      .returning(COLUMNS)
+      .executeTakeFirstOrThrow()
+      .then(messageOf);
+  }
+
+  async saveDraft(accountId: string, id: string, mail: MockMail): Promise<void> {
+    await this.db
+      .insertInto('mock_drafts')
+      .values({ id, ...this.#row(accountId, mail) })
+      .execute();
+  }
+
+  async draft(accountId: string, id: string): Promise<MockMail | undefined> {
+    const row = await this.db
+      .selectFrom('mock_drafts')
+      .select(['message_id', 'thread', 'recipients', 'raw', 'size'])
+      .where('account_id', '=', accountId)
+      .where('id', '=', id)
+      .executeTakeFirst();
+    return row && { messageId: row.message_id, ...row };
+  }
+
+  async deleteDraft(accountId: string, id: string): Promise<void> {
+    await this.db.deleteFrom('mock_drafts').where('account_id', '=', accountId).where('id', '=', id).execute();
+  }
+
+  /** Moves a draft into the mailbox, in one statement, so that it is sent once. Undefined if there is no such draft. */
+  async deliverDraft(accountId: string, id: string): Promise<MockMessage | undefined> {
+    const row = await this.db
+      .with('draft', (db) =>
+        db.deleteFrom('mock_drafts').where('account_id', '=', accountId).where('id', '=', id).returningAll(),
+      )
+      .insertInto('mock_messages')
+      .columns(['account_id', 'message_id', 'thread', 'recipients', 'raw', 'size', 'at'])
+      .expression((db) =>
+        db
+          .selectFrom('draft')
+          .select(['account_id', 'message_id', 'thread', 'recipients', 'raw', 'size'])
+          .select(sql<Date>`${new Date(this.clock())}::timestamptz`.as('at')),
+      )
+      .returning(COLUMNS)
+      .executeTakeFirst();
+    return row && messageOf(row);
+  }
+
+  async byMessageId(accountId: string, messageId: string): Promise<MockMessage | undefined> {
+    const row = await this.db
+      .selectFrom('mock_messages')
+      .select(COLUMNS)
+      .where('account_id', '=', accountId)
+      .where('message_id', '=', messageId)
+      .executeTakeFirst();
+    return row && messageOf(row);
+  }
+
+  async byId(accountId: string, id: number): Promise<MockMessage | undefined> {
+    const row = await this.db
+      .selectFrom('mock_messages')
+      .select(COLUMNS)
+      .where('account_id', '=', accountId)
+      .where('id', '=', id)
+      .executeTakeFirst();
+    return row && messageOf(row);
+  }
+
+  #row(accountId: string, { messageId, thread, recipients, raw, size }: MockMail) {
+    const at = new Date(this.clock());
+    return { account_id: accountId, message_id: messageId, thread, recipients: [...recipients], raw, size, at };
+  }
+}
+
+const COLUMNS = ['id', 'message_id', 'thread', 'recipients', 'raw', 'size'] as const;
+
+const messageOf = ({ message_id, ...row }: { message_id: string } & Omit<MockMessage, 'messageId'>): MockMessage => ({
+  ...row,
+  messageId: message_id,
+});

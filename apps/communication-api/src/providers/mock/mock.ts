@@ -1,0 +1,11 @@
+import type { Provider } from '../provider.ts';
+import { MockMailProvider } from './mail.ts';
+import type { MockMailbox } from './mailbox.ts';
+
+/** The mock provider: deterministic, without a network, and able to fail in every way that the service can report. */
+export const createMock = (mailbox: MockMailbox): Provider => ({
+  name: 'mock',
+  title: 'Mock',
+  supports: new Set(['emails', 'calendar', 'messaging', 'social']),
+  mail: new MockMailProvider(mailbox),
+});
