@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openServer } from '../../src/db/database.ts';
 import { checkSchema, migrate } from '../../src/db/migrate.ts';
 import { checkServer } from '../../src/db/server-version.ts';
-import { DATABASES, type OpenTestDatabase, openTestDatabase } from '../support/databases.ts';
+import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 import { createTestDatabase } from '../support/test-database.ts';
 
-describe.each(DATABASES)('migrations on %s', (kind) => {
-  let opened: OpenTestDatabase;
+describe.each(DATABASES)('migrations on %s', (_, open) => {
+  let opened: OpenDatabase;
   beforeAll(async () => {
-    opened = await openTestDatabase(kind);
+    opened = await open();
   });
   afterAll(() => opened.close());
 

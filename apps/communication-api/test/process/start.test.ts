@@ -3,17 +3,18 @@ import { Agent, createServer, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { runProcess, runToEnd } from '../support/process.ts';
+import { runProcess, runToEnd } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createTestDatabase } from '../support/test-database.ts';
 
 const parent = temporaryFolder();
 const SECRET_KEYS = `k1:${Buffer.alloc(32, 1).toString('base64')}`;
 
-/** Whether the service knows a key. No path of it exists, so a known key is a 404. */
+/** Whether the service knows a key: a request without a body is a 422 then, and else a 401. */
 const isKnown = async (url: string, token: string): Promise<boolean> => {
-  const answer = await fetch(`${url}/v2/accounts/acc_00000000000000000000000000`, { headers: { 'x-api-key': token } });
-  return answer.status !== 401;
+  const answer = await fetch(`${url}/api/v1/emails`, { method: 'POST', headers: { 'x-api-key': token } });
+  expect([401, 422]).toContain(answer.status);
+  return answer.status === 422;
 };
 
 describe('on an embedded database', () => {
