@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { Agent, createServer, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { runProcess, runToEnd } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -29,6 +31,9 @@ describe('on an embedded database', () => {
     expect(printed.out).toMatch(/A mock mailbox is linked: acc_\w{26}/);
     expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ status: 'ok' });
     expect((await fetch(`${url}/docs`)).status).toBe(200);
+    const [send = ''] = printed.out.replaceAll('\\\n', ' ').match(/^ *curl .*\/api\/v1\/emails$/m) ?? [];
+    const sent = await promisify(execFile)('sh', ['-c', send.replace('curl', 'curl --silent --show-error')]);
+    expect(JSON.parse(sent.stdout)).toMatchObject({ object: expect.stringMatching(/^Email/) });
     child.kill('SIGTERM');
     expect(await exit).toBe(0);
     expect(readdirSync(DATA_DIR).sort()).toEqual(['database', 'master.key']);
