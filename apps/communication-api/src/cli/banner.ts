@@ -2,7 +2,7 @@ import type { Demonstration } from './demonstration.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** What the banner tells about a start. */
+/** What the banner says about a start. */
 export interface BannerFacts {
   /** Origin that the process listens on. */
   readonly url: string;

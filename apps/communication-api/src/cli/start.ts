@@ -9,6 +9,8 @@ import type { Terminal } from './command-line.ts';
 import { createDemonstration } from './demonstration.ts';
 import { openStore, type Store } from './open-store.ts';
 
+const IDLE_CHECK_MS = 50;
+
 /** A service that listens. */
 export interface RunningService {
   /** Origin that it listens on. */
@@ -55,12 +57,16 @@ function running(service: Service, store: Store, config: Config, log: Logger, ur
       error === undefined ? log.info({ path }, 'backup written') : log.error({ err: error }, 'backup failed'),
     );
   const stop = async (): Promise<void> => {
+    const { server } = service.app;
     const cut = setTimeout(() => {
       log.warn('DRAIN_MS is over: the remaining requests are cut off');
-      service.app.server.closeAllConnections();
+      server.closeAllConnections();
     }, config.DRAIN_MS);
+    // A connection whose last answer has ended would stay open for its next request.
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
     await service.close();
     clearTimeout(cut);
+    clearInterval(idle);
     await backups?.stop();
     await store.close();
   };
