@@ -33,8 +33,18 @@ export function parseUrlEncoded(text: string): FormFields {
 }
 
 /** The schema of a request as JSON Schema, which tells how to read its form fields. */
-export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
-  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+export function formSchemaOf(schema: z.ZodType): JsonSchema {
+  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+  // A schema with an id is written once, and referred to.
+  const inline = (node: unknown): unknown => {
+    if (typeof node !== 'object' || node === null) return node;
+    if (Array.isArray(node)) return node.map(inline);
+    const name = '$ref' in node && typeof node.$ref === 'string' ? node.$ref.replace('#/$defs/', '') : undefined;
+    if (name !== undefined && Object.hasOwn($defs, name)) return inline($defs[name]);
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]));
+  };
+  return inline(root) as JsonSchema;
+}
 
 /**
  * Makes the value of a request from form fields. A form has only text, so the schema decides: objects and arrays may be

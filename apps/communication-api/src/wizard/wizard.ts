@@ -178,7 +178,7 @@ class WizardRoutes {
   }
 
   async #submit(visit: SessionVisit, entered: Entered, request: FastifyRequest, reply: FastifyReply) {
-    const { row, data, cookie: before } = visit.session;
+    const { row, data } = visit.session;
     const here = linkPath(visit.token);
     // The session may be further: the page was old, or another tab was faster.
     if (row.step === 'linked') return this.#leave(visit, request, reply);
@@ -188,14 +188,15 @@ class WizardRoutes {
     const submitted = await this.#flow.submit(visit, current, entered);
     if (submitted.kind === 'critical') return seeOther(request, reply, errorUrl(visit, submitted.result));
     if (submitted.kind === 'stay') return seeOther(request, reply, here);
-    const { wizardSessions } = this.rooms;
-    const changed = await wizardSessions.changeCookie(row, before);
-    this.#setCookie(reply, visit, changed, wizardSessions.endAfterLink(row));
     return this.#leave(visit, request, reply);
   }
 
   /** The account is linked: the user waits for the sync, or returns to the application. */
   async #leave(visit: SessionVisit, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { wizardSessions } = this.rooms;
+    const { row, cookie: before } = visit.session;
+    const changed = await wizardSessions.changeCookie(row, before);
+    this.#setCookie(reply, visit, changed, wizardSessions.endAfterLink(row));
     if (visit.config.global?.wait_initial_sync === true) return seeOther(request, reply, linkPath(visit.token, 'sync'));
     const { id, provider } = await this.#linkedAccount(visit);
     return seeOther(request, reply, successUrl(visit, id, provider));
