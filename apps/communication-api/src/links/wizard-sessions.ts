@@ -45,7 +45,7 @@ export interface WizardData {
   readonly faults?: readonly EnteredFault[] | undefined;
   readonly proxy?: CustomProxy | undefined;
   readonly country?: string | undefined;
-  /** The account that was identified, if another one was to be reconnected. */
+  /** The account that was identified, if it is not the one to reconnect. */
   readonly otherAccount?: string | undefined;
 }
 

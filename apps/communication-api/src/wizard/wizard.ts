@@ -21,7 +21,7 @@ import { errorResult, errorUrl, type SessionVisit, successUrl, WizardFlow } from
 const YEAR_SECONDS = 31_536_000;
 /** Says that the entry page has just set the cookie: if it is missing then, the browser refuses cookies. */
 const COOKIE_SET = 'c';
-/** The pages are no part of the API's document. */
+/** The API's document does not contain the pages. */
 const HIDDEN = { schema: { hide: true } };
 
 /** The hosted wizard, under `/auth`. */
@@ -146,7 +146,7 @@ class WizardRoutes {
     });
   }
 
-  /** A form of a session, of which is checked where it came from. */
+  /** A form of a session. It must come from one of the session's own pages. */
   #form(app: FastifyInstance, below: string, handler: FormHandler): void {
     app.post(`/l/:token/${below}`, HIDDEN, async (request, reply) => {
       const visit = await openVisit(this.rooms, request);
@@ -252,7 +252,7 @@ const cancelUrl = (visit: Visit): string =>
 /** The path without its query and without a slash at its end. */
 const pathOnly = ({ url }: FastifyRequest): string => (url.split('?')[0] ?? '').replace(/\/$/, '');
 
-/** What a form has sent. Of a repeated field the first value counts. */
+/** What a form has sent. If a field is repeated, its first value counts. */
 function enteredIn({ body }: FastifyRequest): Entered {
   if (!(body instanceof FormFields))
     throw new ServiceError(422, 'errors/unprocessable_entity', 'Send a form: application/x-www-form-urlencoded.');

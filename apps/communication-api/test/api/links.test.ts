@@ -125,7 +125,7 @@ test.each([
     /port/,
   ],
   [
-    'an automatic proxy where there is none',
+    'an automatic proxy for a provider without one',
     { providers: 'mock', config: { mock: { auto_proxy_config: { country: 'FR' } } } },
     /auto_proxy_config/,
   ],

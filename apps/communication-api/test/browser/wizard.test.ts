@@ -89,10 +89,17 @@ async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
 const go = (page: Page) => page.click('main .card button[type=submit]');
 let mailboxes = 0;
 
-async function logIn(page: Page, { address = `b${++mailboxes}@mock.test`, password = 'secret', ...rest } = {}) {
+interface Login {
+  readonly address?: string;
+  readonly password?: string;
+  readonly behaviour?: string;
+  readonly sync?: string;
+}
+
+async function logIn(page: Page, login: Login = {}): Promise<void> {
+  const { address = `b${++mailboxes}@mock.test`, password = 'secret', behaviour, sync } = login;
   await page.fill('[name=address]', address);
   await page.fill('[name=password]', password);
-  const { behaviour, sync } = rest as { behaviour?: string; sync?: string };
   if (behaviour !== undefined) await page.check(`[value=${behaviour}]`);
   if (sync !== undefined) await page.fill('[name=sync]', sync);
   await go(page);
@@ -116,7 +123,7 @@ describe.each([
     await expectText(page, '.summary', 'The address or the password is wrong.');
     expect(await page.evaluate(() => document.activeElement?.className)).toBe('summary');
     expect(await page.inputValue('[name=password]')).toBe('');
-    await logIn(page, { behaviour: 'code', sync: '3' });
+    await logIn(page, { behaviour: 'code', sync: '2' });
     await page.fill('[name=code]', '1');
     await go(page);
     await expectText(page, '.summary', 'The code is not correct.');
@@ -164,7 +171,7 @@ test('the back button leads to the current step, and another provider can be cho
   expect(await returned(page)).toEqual(SUCCESS);
   await page.goBack();
   await expectText(page, 'h1', 'Your account is linked');
-  await page.click('text=Return to Test');
+  await page.click('a.button');
   expect(await returned(page)).toEqual(SUCCESS);
 });
 
@@ -257,9 +264,7 @@ test('no page needs anything from elsewhere, and the browser blocks nothing of o
 
 describe.each([
   ['en', 'light', 1280],
-  ['de', 'dark', 1280],
-  ['de', 'light', 320],
-  ['en', 'dark', 320],
+  ['de', 'dark', 320],
 ] as const)('in %s, %s, %i pixels wide', (language, colorScheme, width) => {
   test('axe finds nothing on any page, and none scrolls sideways', async () => {
     const page = await newPage({

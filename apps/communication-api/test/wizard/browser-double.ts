@@ -95,5 +95,10 @@ function initialValues(html: string): Record<string, string> {
     const isChosen = !/type="(checkbox|radio)"/.test(input) || / checked/.test(input);
     if (isChosen) values[name] = attribute('value') ?? '';
   }
+  for (const [, name = '', options = ''] of html.matchAll(/<select [^>]*name="([^"]*)"[^>]*>(.*?)<\/select>/gs)) {
+    const all = [...options.matchAll(/<option ([^>]*)>/g)].map(([, attributes = '']) => attributes);
+    const chosen = all.find((attributes) => /\bselected\b/.test(attributes)) ?? all[0] ?? '';
+    values[name] = /value="([^"]*)"/.exec(chosen)?.[1] ?? '';
+  }
   return values;
 }

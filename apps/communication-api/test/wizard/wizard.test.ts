@@ -282,7 +282,10 @@ describe('proxies', () => {
     expect(client.page.html).toMatch(/<details open><summary>/);
     expect(client.text).toContain('Port: Enter a port from 1 to 65535.');
     expect(client.page.html).not.toContain('canary-4');
-    const accountId = accountIn(await client.submit('/step/login', login({ ...proxy, _proxy_port: '1080' })));
+    await client.submit('/step/login', login({ ...proxy, _proxy_port: '1080', password: 'wrong' }));
+    expect(client.text).toContain('Leave this empty to keep the password that you entered.');
+    expect(client.page.html).not.toContain('canary-4');
+    const accountId = accountIn(await client.submit('/step/login', login()));
     const account = await rooms.accounts.find(applicationId, accountId);
     expect(account?.proxy).toEqual({ protocol: 'socks5', host: 'p.example', port: 1080, username: 'u' });
     expect(account && rooms.accounts.secretOf(account).proxy?.password).toBe('canary-4');
@@ -557,7 +560,7 @@ describe('sessions', () => {
     expect((await rooms.links.resolve(path.split('/').at(-1) ?? ''))?.status).toBe('open');
   });
 
-  test('a browser without cookies is told so, and does not run in a circle', async () => {
+  test('a browser without cookies gets a page that asks for them, and no endless redirects', async () => {
     const client = browser();
     const { location } = await client.request(await createLink());
     client.cookies.clear();
@@ -608,7 +611,7 @@ describe('forms', () => {
     expect((await stranger.request(action, { method: 'POST', body })).status).toBe(403);
   });
 
-  test('a body that is no form is refused with a page', async () => {
+  test('a body that is not a form is refused with a page', async () => {
     const { client, path } = await opened();
     const headers = { 'content-type': 'application/json' };
     const { status, html } = await client.request(`${path}/step/login`, { method: 'POST', body: '{}', headers });

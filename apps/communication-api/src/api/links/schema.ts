@@ -95,7 +95,7 @@ export const linkRequest = z
       .string()
       .max(2_000)
       .refine(isStorable, 'has characters that cannot be stored')
-      .describe('Where the user returns.'),
+      .describe('The address to which the user returns.'),
     state: z
       .string()
       .max(2_000)
