@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, RawBuilder } from 'kysely';
+import type { InitialSync } from '../domain/initial-sync.ts';
 
 /** A JSON column: written with `json()`, read as its value. */
 type Json<Value> = ColumnType<Value, RawBuilder<Value>, RawBuilder<Value>>;
@@ -55,7 +56,7 @@ export interface AccountRow {
   secret: Optional<Uint8Array>;
   /** The proxy without its password. */
   proxy: OptionalJson<Record<string, unknown>>;
-  sync: Json<Record<string, unknown>>;
+  sync: Json<InitialSync>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
   removed_at: Optional<Date>;
@@ -85,8 +86,16 @@ export interface AuthLinkRow {
 export interface WizardSessionRow {
   id: string;
   link_id: string;
+  /** SHA-256 of the cookie, in hexadecimal. */
   cookie_hash: string;
-  step: string;
+  /** The cookie before the last change, for a request that was already on its way. */
+  previous_cookie_hash: Optional<string>;
+  cookie_changed_at: Optional<Date>;
+  step: 'choose' | 'flow' | 'wrong-account' | 'linked' | 'cancelled';
+  /** Submitted passwords and codes that were wrong or are not judged yet. */
+  attempts: Generated<number>;
+  /** Until then no password and no code is taken. */
+  paused_until: Optional<Date>;
   /** What the user has entered, sealed. */
   data: Optional<Uint8Array>;
   expires_at: Date;

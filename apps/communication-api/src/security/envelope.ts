@@ -9,7 +9,7 @@ export interface MasterKey {
 }
 
 /** What a derived key is for. Two purposes never share a key. */
-export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf';
+export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-cookie';
 
 const NONCE = 12;
 const TAG = 16;

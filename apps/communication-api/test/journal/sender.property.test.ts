@@ -172,10 +172,10 @@ const received = async ({ db }: World, key: string): Promise<number> =>
 
 const faultLists = fc.array(fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2), { minLength: 10, maxLength: 120 });
 
-describe.each(DATABASES)('on %s', (kind) => {
-  let opened: OpenTestDatabase;
+describe.each(DATABASES)('on %s', (_, open) => {
+  let opened: OpenDatabase;
   beforeAll(async () => {
-    opened = await openTestDatabase(kind);
+    opened = await open();
   });
   afterAll(() => opened.close());
 

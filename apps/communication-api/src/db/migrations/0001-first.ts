@@ -74,7 +74,11 @@ const STATEMENTS = [
     id text primary key,
     link_id text not null references auth_links on delete cascade,
     cookie_hash text not null unique,
-    step text not null,
+    previous_cookie_hash text unique,
+    cookie_changed_at timestamptz,
+    step text not null check (step in ('choose', 'flow', 'wrong-account', 'linked', 'cancelled')),
+    attempts integer not null default 0,
+    paused_until timestamptz,
     data bytea,
     expires_at timestamptz not null,
     created_at timestamptz not null
