@@ -1,5 +1,6 @@
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
+import { readAddressList } from '../domain/addresses.ts';
 import { bodyTypeOf, type CustomHeader } from '../domain/custom-headers.ts';
 import type { ComposedMail, Mailbox } from './mail.ts';
 import type { SpooledFile } from './spool.ts';
@@ -36,7 +37,18 @@ export interface Draft {
 
 /** References beyond the last ones only make the header long. */
 const MAX_REFERENCES = 20;
-const toText = compile({ wordwrap: 78 });
+/** Most of an HTML body that becomes its text alternative, in characters: to convert it blocks the process. */
+const MAX_TEXT_SOURCE = 1_048_576;
+/** Without a bound, elements that are nested very deeply would overflow the stack. */
+const MAX_DEPTH = 100;
+const htmlToText = compile({ wordwrap: 78, limits: { maxDepth: MAX_DEPTH } });
+const toText = (html: string): string => htmlToText(html.slice(0, MAX_TEXT_SOURCE));
+
+/**
+ * Types that a MIME message is built of. A file of such a type is sent as a plain file, since it would otherwise become
+ * part of the message's own structure, or go out without an encoding.
+ */
+const STRUCTURAL = /^(?:multipart|message)\//i;
 
 /** The subject of an answer: that of its parent, with one `Re:`. */
 export const answerSubject = (subject: string | undefined): string | undefined =>
@@ -76,7 +88,7 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     cc: draft.cc.map(boxOf),
     bcc: draft.bcc.map(boxOf),
     ...(subject === undefined ? {} : { subject }),
-    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(replyTo === undefined ? {} : { replyTo: (readAddressList(replyTo) ?? []).map(boxOf) }),
     ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
     ...(isHtml === 'text/html' ? { html: body, text: toText(body) } : { text: body }),
     headers: customHeaders
@@ -84,7 +96,7 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
       .map(({ name, value }) => ({ key: name, value })),
     attachments: draft.attachments.map(({ filename, contentType: type, file }) => ({
       filename,
-      contentType: type,
+      contentType: STRUCTURAL.test(type) ? 'application/octet-stream' : type,
       content: file.open(),
     })),
     disableFileAccess: true,
