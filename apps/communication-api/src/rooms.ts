@@ -10,6 +10,7 @@ import type { Keys } from './keys/keys.ts';
 import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Envelope } from './security/envelope.ts';
+import type { Tracking } from './tracking/tracking.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -26,4 +27,5 @@ export interface Rooms {
   readonly sends: Sends;
   readonly sender: Sender;
   readonly spool: Spool;
+  readonly tracking: Tracking;
 }

@@ -21,6 +21,8 @@ import { createMock } from './providers/mock/mock.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
+import { Tracking } from './tracking/tracking.ts';
+import { TrackingTokens } from './tracking/tracking-tokens.ts';
 
 /** What a service is made of. */
 export interface ServiceParts {
@@ -69,6 +71,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
   };
   const app = await createServer(rooms);
   const { accounts, providers } = rooms;
@@ -77,6 +80,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
+    await rooms.tracking.close();
     await sweeper.close();
     await instances.close();
   };

@@ -13,8 +13,11 @@ export interface SendRequest {
   readonly account: Account;
   readonly mailAccount: MailAccount;
   readonly mail: MailProvider;
-  /** Makes the email. Nothing has happened yet if it fails. */
-  compose(): ComposedMail;
+  /**
+   * Makes the email. Nothing has happened yet if it fails.
+   * @param id the id of the send: an earlier attempt with the same key may have chosen it
+   */
+  compose(id: string): ComposedMail;
 }
 
 /** What became of a send. */
@@ -90,7 +93,7 @@ export class Sender {
     if (taken === undefined) return this.#resume(request, attempt);
     publish('taken', owner);
     return this.#attempt(send, taken.id, owner, async () => {
-      const composed = request.compose();
+      const composed = request.compose(taken.id);
       if (!mail.isFenced(mailAccount)) {
         await this.#dispatch(send, taken.id, owner, null);
         return this.#timed((signal) => mail.send(composed, mailAccount, signal));
