@@ -16,6 +16,7 @@ import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Envelope } from './security/envelope.ts';
+import type { Tracking } from './tracking/tracking.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -39,4 +40,5 @@ export interface Rooms {
   readonly sends: Sends;
   readonly sender: Sender;
   readonly spool: Spool;
+  readonly tracking: Tracking;
 }

@@ -28,6 +28,8 @@ import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
+import { Tracking } from './tracking/tracking.ts';
+import { TrackingTokens } from './tracking/tracking-tokens.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -87,6 +89,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
   };
   await book.start();
   const app = await createServer(rooms);
@@ -95,6 +98,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
+    await rooms.tracking.close();
     await sweeper.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     redis?.disconnect();

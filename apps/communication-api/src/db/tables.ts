@@ -123,6 +123,9 @@ export interface SendRow {
   /** Addresses and subject, sealed. */
   envelope: Optional<Uint8Array>;
   label: Optional<string>;
+  /** What `tracking_options` asked for. */
+  tracks_opens: Generated<boolean>;
+  tracks_links: Generated<boolean>;
   /** Why the send failed. */
   error: OptionalJson<{ status: number; type: string; detail: string }>;
   /** Recipients that the provider refused. */
@@ -130,6 +133,18 @@ export interface SendRow {
   created_at: Date;
   dispatched_at: Optional<Date>;
   settled_at: Optional<Date>;
+}
+
+/** One request for the pixel of an email, or for one of its links. Neither an address nor a user agent is stored. */
+export interface TrackingHitRow {
+  id: Generated<string>;
+  application_id: string;
+  send_id: string;
+  kind: 'open' | 'link';
+  /** The number of the link in the email, from 1; null for an open. */
+  link_no: number | null;
+  class: 'person' | 'mail_proxy' | 'scanner';
+  at: Date;
 }
 
 export interface LimitOverrideRow {
@@ -189,6 +204,7 @@ export interface Tables {
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
   sends: SendRow;
+  tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;
   limits_version: LimitsVersionRow;
   instances: InstanceRow;

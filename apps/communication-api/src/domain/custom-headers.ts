@@ -40,3 +40,7 @@ export function bodyTypeOf(value: string): BodyType | undefined {
   const essence = value.split(';', 1)[0]?.trim().toLowerCase();
   return BODY_TYPES.find((type) => type === essence);
 }
+
+/** The value of a header, by its name in lower case. */
+export const headerOf = (headers: readonly CustomHeader[], wanted: string): string | undefined =>
+  headers.find(({ name }) => name.toLowerCase() === wanted)?.value;

@@ -1,7 +1,7 @@
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
-import { bodyTypeOf, type CustomHeader } from '../domain/custom-headers.ts';
+import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-headers.ts';
 import type { ComposedMail, Mailbox } from './mail.ts';
 import type { SpooledFile } from './spool.ts';
 
@@ -22,6 +22,8 @@ export interface Draft {
   readonly bcc: readonly Mailbox[];
   readonly subject: string | undefined;
   readonly body: string;
+  /** The HTML body with tracked links and the pixel. The text alternative is always made from `body`. */
+  readonly trackedBody?: string | undefined;
   readonly customHeaders: readonly CustomHeader[];
   readonly attachments: readonly Attachment[];
   /** The email that this one answers. */
@@ -72,13 +74,15 @@ export function compose(draft: Draft): ComposedMail {
   };
 }
 
+/** Whether the body is sent as HTML. */
+export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHeaders'>): boolean {
+  const contentType = headerOf(customHeaders, 'content-type');
+  const type = contentType === undefined ? undefined : bodyTypeOf(contentType);
+  return type === undefined ? hasTag(body) : type === 'text/html';
+}
+
 function messageOf({ body, customHeaders, parent, ...draft }: Draft): ConstructorParameters<typeof MailComposer>[0] {
-  const named = (wanted: string): string | undefined =>
-    customHeaders.find(({ name }) => name.toLowerCase() === wanted)?.value;
-  const contentType = named('content-type');
-  const isHtml =
-    (contentType === undefined ? undefined : bodyTypeOf(contentType)) ?? (hasTag(body) ? 'text/html' : 'text/plain');
-  const replyTo = named('reply-to');
+  const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
   return {
     messageId: draft.messageId,
@@ -90,7 +94,7 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     ...(subject === undefined ? {} : { subject }),
     ...(replyTo === undefined ? {} : { replyTo: (readAddressList(replyTo) ?? []).map(boxOf) }),
     ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
-    ...(isHtml === 'text/html' ? { html: body, text: toText(body) } : { text: body }),
+    ...(isHtml({ body, customHeaders }) ? { html: draft.trackedBody ?? body, text: toText(body) } : { text: body }),
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),

@@ -14,7 +14,7 @@ import { compose } from '../../src/mail/compose.ts';
 import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { Envelope } from '../../src/security/envelope.ts';
-import { DATABASES, type OpenTestDatabase, openTestDatabase } from '../support/databases.ts';
+import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const RUNS = 60;
 const CLIENTS = 3;

@@ -10,6 +10,7 @@ import type { Send } from '../../journal/sends.ts';
 import type { Attachment } from '../../mail/compose.ts';
 import { ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
+import type { HitCounts } from '../../tracking/tracking.ts';
 import { accessibleAccount } from '../accounts/accessible-account.ts';
 import { callerOf } from '../authenticate.ts';
 import { FormFields } from '../form.ts';
@@ -133,12 +134,13 @@ const disconnected = (): ServiceError =>
   new ServiceError(400, 'errors/malformed_request', 'The client has ended the connection.');
 
 /** What the client may see of its emails. */
-const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends } }) => {
+const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends, tracking } }) => {
   const response = { 200: email, ...problems(401, 403, 404, 422, 429, 500, 503) };
-  const found = (send: Send | undefined) => {
+  const found = async (send: Send | undefined) => {
     if (send === undefined)
       throw new ServiceError(404, 'errors/resource_not_found', 'You have no email with this id or Idempotency-Key.');
-    return emailOf(send);
+    const isTracked = send.tracks_opens || send.tracks_links;
+    return emailOf(send, isTracked ? await tracking.countsOf(send.application_id, send.id) : undefined);
   };
 
   app.get(
@@ -225,7 +227,7 @@ function accountIdOf(fields: unknown): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined;
 }
 
-function emailOf(send: Send): z.output<typeof email> {
+function emailOf(send: Send, counts: HitCounts | undefined): z.output<typeof email> {
   const { state, error } = send;
   return {
     object: 'Email',
@@ -237,6 +239,13 @@ function emailOf(send: Send): z.output<typeof email> {
     message_id: send.message_id,
     rejected: send.rejected,
     error,
+    tracking: counts
+      ? {
+          label: send.label,
+          opens: send.tracks_opens ? counts.opens : null,
+          clicks: send.tracks_links ? counts.clicks : null,
+        }
+      : null,
     created_at: send.created_at.toISOString(),
     sent_at: state === 'sent' ? (send.settled_at?.toISOString() ?? null) : null,
   };

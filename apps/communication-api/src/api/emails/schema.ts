@@ -111,12 +111,21 @@ export const emailRequest = z
     custom_headers: customHeaders.optional(),
     tracking_options: z
       .strictObject({
-        opens: z.boolean().optional(),
-        links: z.boolean().optional(),
+        opens: z.boolean().optional().describe('Counts how often the email is opened. Default: false.'),
+        links: z
+          .boolean()
+          .optional()
+          .describe(
+            'Counts how often the http and https links of the email are followed. Default: false. ' +
+              'A link with the attribute data-disable-tracking, and the links of List-Unsubscribe, stay as they are.',
+          ),
         label: headerText(255).optional(),
-        custom_domain: headerText(253).optional(),
+        custom_domain: headerText(253)
+          .optional()
+          .describe('Host of the tracked links: a verified tracking domain of the application.'),
       })
-      .optional(),
+      .optional()
+      .describe('HTML bodies are tracked. A plain text body is sent as it is.'),
     attachments: z.array(attachment).max(MAX_ATTACHMENTS).optional(),
   })
   .superRefine(({ to, cc = [], bcc = [] }, context) => {
@@ -152,6 +161,17 @@ export const email = z
     message_id: z.string(),
     rejected: z.array(z.string()).describe('Recipients that the provider refused.'),
     error: z.object({ status: z.number(), type: z.string(), detail: z.string() }).nullable(),
+    tracking: z
+      .object({
+        label: z.string().nullable(),
+        opens: z.number().int().nullable().describe('How often persons have opened the email. Null: not tracked.'),
+        clicks: z.number().int().nullable().describe('How often persons have followed its links. Null: not tracked.'),
+      })
+      .nullable()
+      .describe(
+        'Null if neither opens nor links are tracked. Programs that check emails, and image proxies of mail services, ' +
+          'are not counted. At most 10,000 hits are stored per email.',
+      ),
     created_at: z.iso.datetime(),
     sent_at: z.iso.datetime().nullable(),
   })

@@ -10,6 +10,7 @@ import { type Attachment, answerSubject, compose, type Draft, referencesOf } fro
 import { type MailAccount, type MailProvider, type Parent, ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
 import type { EmailRequest } from './schema.ts';
+import { trackingOf } from './tracking.ts';
 
 /** One valid request to send, for an account that its caller may use. */
 export interface EmailJob {
@@ -58,6 +59,7 @@ function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprin
     fingerprint,
     messageId,
     label: body.tracking_options?.label ?? null,
+    tracks: { opens: body.tracking_options?.opens ?? false, links: body.tracking_options?.links ?? false },
     content: { to: body.to.map(({ identifier }) => identifier), subject: body.subject ?? null, references: [] },
   };
   return { send, messageId };
@@ -104,12 +106,13 @@ async function prepare(
     attachments,
     parent,
   };
+  const track = await trackingOf(rooms, account, body, draft);
   return {
     send: { ...send, content: { ...send.content, subject: subject ?? null, references } },
     account,
     mailAccount,
     mail,
-    compose: () => compose(draft),
+    compose: (id) => compose({ ...draft, trackedBody: track?.(id) }),
   };
 }
 
