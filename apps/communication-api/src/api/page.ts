@@ -38,7 +38,10 @@ export const listOf = <Name extends string, Entry extends z.ZodType>(object: Nam
       has_more: z.boolean(),
       next_cursor: z.string().nullable(),
     })
-    .meta({ id: object });
+    .meta({
+      id: object,
+      examples: [{ object, data: entry.meta()?.examples ?? [], has_more: false, next_cursor: null }] as never,
+    });
 
 /**
  * The answer of a list.

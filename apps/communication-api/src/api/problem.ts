@@ -2,6 +2,7 @@ import { createProblem, type Problem } from 'headgate/http';
 import { z } from 'zod';
 import { type ErrorStatus, type ErrorTypesByStatus, errorTypesOf } from '../domain/error-types.ts';
 import type { ConnectionParams, ServiceError } from '../domain/service-error.ts';
+import { STATUS_TEXT } from './document-text.ts';
 
 export type ServiceProblem = Problem<ErrorTypesByStatus> & { readonly connectionParams?: ConnectionParams };
 
@@ -36,11 +37,28 @@ const problemSchema = (status: ErrorStatus) =>
       req_id: z.string().optional(),
       ...(status === 401 ? { connectionParams: connectionParams.optional() } : {}),
     })
-    .meta({ id: `Problem${status}`, description: `An error with status ${status}.` });
+    .meta({ id: `Problem${status}`, description: STATUS_TEXT[status], examples: [exampleOf(status)] });
+
+function exampleOf(status: ErrorStatus): object {
+  const types = errorTypesOf(status);
+  const type = types.find((each) => EXAMPLES.has(each)) ?? types[0] ?? '';
+  const detail = 'What is wrong, and what would be right.';
+  return createProblem<Record<ErrorStatus, string>>(status, type, detail, '0b6f3f0e-8a3c-4a55-9d5e-3f0c1a525f0c');
+}
+
+/** The types that a client of this service sees most often. */
+const EXAMPLES = new Set<string>([
+  'errors/missing_credentials',
+  'errors/insufficient_permissions',
+  'errors/invalid_resource_identifier',
+  'errors/already_used',
+  'errors/unprocessable_entity',
+  'errors/service_unavailable',
+]);
 
 const SCHEMAS = new Map<ErrorStatus, ReturnType<typeof problemSchema>>();
 
-/** The schemas of the error answers that an operation declares. */
+/** The schemas of error answers. A route declares only those that are not common: see `describeRoute` in openapi.ts. */
 export function problems(...statuses: readonly ErrorStatus[]): Record<number, ReturnType<typeof problemSchema>> {
   return Object.fromEntries(
     statuses.map((status) => {

@@ -10,6 +10,7 @@ import fastify, {
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
+import { isUnavailable } from '../db/unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
 import { trackingRoutes } from '../tracking/routes.ts';
@@ -28,6 +29,8 @@ import { validatorCompiler } from './validate.ts';
 
 /** Largest body of a request that is not an email. */
 const MAX_SMALL_BODY = 262_144;
+/** When to try again while the database is not available. */
+const RETRY_SECONDS = 5;
 
 /** Makes the HTTP server with every surface of the service. It does not listen yet. */
 export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
@@ -99,6 +102,8 @@ function answerError(error: FastifyError | Error, request: FastifyRequest, reply
   const { status, headers, body } = problemReply(problemOf(known, request.id));
   // The rest of a body that was not read would be taken for the next request, or read forever.
   if (status === 408 || status === 413) reply.header('connection', 'close');
+  // The hooks have not run if the path cannot be read.
+  reply.header('x-request-id', request.id);
   if (known.retryAfter !== undefined) reply.header('retry-after', known.retryAfter);
   // The serializer of the route expects the schema of its answer; this text is final.
   void reply
@@ -125,6 +130,13 @@ function knownError(error: FastifyError): ServiceError {
       'errors/malformed_request',
       'The request cannot be read: check its path, Content-Length and JSON.',
       extras,
+    );
+  if (isUnavailable(error))
+    return new ServiceError(
+      503,
+      'errors/service_unavailable',
+      'The service cannot reach its database now. Try again later.',
+      { ...extras, retryAfter: RETRY_SECONDS },
     );
   return new ServiceError(
     500,

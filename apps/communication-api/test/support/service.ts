@@ -1,13 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { afterAll } from 'vitest';
+import { afterAll, inject } from 'vitest';
+import type { ApiDocument } from '../../src/api/document.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import { createService, type Service, type ServiceParts } from '../../src/service.ts';
+import { Contract } from './contract.ts';
+import { noteDeclared, noteSeen } from './contract-coverage.ts';
 import { type DatabaseKind, type OpenDatabase, openTestDatabase } from './databases.ts';
+import { watchExchanges } from './exchanges.ts';
 
 const YEAR_MS = 31_536_000_000;
 
@@ -53,10 +57,12 @@ export async function startService(
     ...parts,
   });
   await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
+  const checkContract = watchContract(service);
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
     await close();
+    checkContract();
   });
   const { applications, keys } = service.rooms;
   return {
@@ -83,4 +89,26 @@ async function openGiven(url: string): Promise<OpenDatabase> {
   const db = openServer(url, () => undefined);
   await migrate(db);
   return { db, url, close: () => db.destroy() };
+}
+
+/**
+ * Checks each exchange with the service by its own OpenAPI document.
+ * @returns throws if an exchange differed from the document
+ */
+function watchContract({ app }: Service): () => void {
+  const contract = new Contract(app.swagger() as unknown as ApiDocument);
+  const folder = inject('contractFolder');
+  noteDeclared(folder, contract);
+  const seen = new Set<string>();
+  const faults: string[] = [];
+  watchExchanges(app.server, (exchange) => {
+    const verdict = contract.check(exchange);
+    faults.push(...verdict.faults);
+    if (verdict.pair === undefined || seen.has(verdict.pair)) return;
+    seen.add(verdict.pair);
+    noteSeen(folder, verdict.pair);
+  });
+  return () => {
+    if (faults.length > 0) throw new Error(`Not as in the OpenAPI document:\n  ${faults.join('\n  ')}`);
+  };
 }

@@ -38,9 +38,29 @@ const accountAnswer = z
     metadata: json.describe('What your application stores with the account.'),
     proxy: json.nullable().describe('The proxy of the account, without its password.'),
   })
-  .meta({ id: 'Account' });
+  .meta({
+    id: 'Account',
+    examples: [
+      {
+        object: 'Account',
+        id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        application_id: 'app_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        user_id: '108453',
+        provider: 'google',
+        name: 'ann@example.com',
+        status: 'running',
+        scope_id: null,
+        created_at: '2026-11-21T12:00:00.000Z',
+        initial_sync: { status: 'completed' },
+        metadata: { customer: 42 },
+        proxy: null,
+      },
+    ],
+  });
 
-const removedAccount = z.object({ object: z.literal('AccountRemoved'), id: z.string() }).meta({ id: 'AccountRemoved' });
+const removedAccount = z
+  .object({ object: z.literal('AccountRemoved'), id: z.string() })
+  .meta({ id: 'AccountRemoved', examples: [{ object: 'AccountRemoved', id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4' }] });
 
 const metadata = json
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MAX_METADATA, {
@@ -50,6 +70,14 @@ const metadata = json
   .describe(
     `What your application stores with the account: at most ${MAX_METADATA} bytes of JSON. Replaced as a whole.`,
   );
+
+const accountChanges = z
+  .strictObject({
+    metadata: metadata.optional(),
+    scope_id: z.string().optional().describe('An active scope.'),
+    paused: z.boolean().optional().describe('A paused account sends nothing.'),
+  })
+  .meta({ id: 'AccountChanges', examples: [{ metadata: { customer: 42 }, paused: true }] });
 
 const listQuery = z.strictObject({
   ...pageQuery,
@@ -73,7 +101,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
         summary: 'Get an account',
         tags,
         params,
-        response: { 200: accountAnswer, ...problems(401, 403, 404, 429, 500) },
+        response: { 200: accountAnswer, ...problems(404) },
       },
     },
     async (request) =>
@@ -88,7 +116,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
         summary: 'List accounts',
         tags,
         querystring: listQuery,
-        response: { 200: listOf('AccountList', accountAnswer), ...problems(401, 403, 422, 429, 500) },
+        response: { 200: listOf('AccountList', accountAnswer) },
       },
     },
     async (request) => {
@@ -112,12 +140,8 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
         description: 'Only a service key assigns a scope, and only to an account that has none.',
         tags,
         params,
-        body: z.strictObject({
-          metadata: metadata.optional(),
-          scope_id: z.string().optional().describe('An active scope.'),
-          paused: z.boolean().optional().describe('A paused account sends nothing.'),
-        }),
-        response: { 200: accountAnswer, ...problems(400, 401, 403, 404, 409, 413, 422, 429, 500) },
+        body: accountChanges,
+        response: { 200: accountAnswer, ...problems(404, 409) },
       },
     },
     async (request) => {
@@ -140,7 +164,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
         description: 'Its credentials are erased. The mailbox at the provider is not changed.',
         tags,
         params,
-        response: { 200: removedAccount, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+        response: { 200: removedAccount, ...problems(404) },
       },
     },
     async (request) => {

@@ -76,7 +76,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
         body: emailRequest,
         response: {
           201: emailSent,
-          ...problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503, 504),
+          ...problems(404, 408, 409, 504),
         },
       },
       preValidation: async (request) => {
@@ -135,7 +135,7 @@ const disconnected = (): ServiceError =>
 
 /** What the client may see of its emails. */
 const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends, tracking } }) => {
-  const response = { 200: email, ...problems(401, 403, 404, 422, 429, 500, 503) };
+  const response = { 200: email, ...problems(404) };
   const found = async (send: Send | undefined) => {
     if (send === undefined)
       throw new ServiceError(404, 'errors/resource_not_found', 'You have no email with this id or Idempotency-Key.');

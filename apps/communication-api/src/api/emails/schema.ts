@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { readAddress } from '../../domain/addresses.ts';
 import { customHeaderFault } from '../../domain/custom-headers.ts';
 import { headerTextFault, isWellFormed } from '../../domain/header-text.ts';
-import { listOf } from '../page.ts';
 import { typedIssue } from '../validate.ts';
 
 const MAX_RECIPIENTS = 500;
@@ -137,7 +136,19 @@ export const emailRequest = z
         message: `${count} recipients in to, cc and bcc; the maximum is ${MAX_RECIPIENTS}`,
       });
   })
-  .meta({ id: 'EmailRequest' });
+  .meta({
+    id: 'EmailRequest',
+    // Zod drops `examples` of a schema that transforms.
+    requestExamples: [
+      {
+        account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        to: [{ identifier: 'ann@example.com', display_name: 'Ann' }],
+        subject: 'Hello',
+        body: '<p>Hi <a href="https://example.com">there</a></p>',
+        attachments: [{ filename: 'a.txt', content_type: 'text/plain', content: 'aGVsbG8=' }],
+      },
+    ],
+  });
 
 export type EmailRequest = z.output<typeof emailRequest>;
 
@@ -148,7 +159,17 @@ export const emailSent = z
     provider_id: z.string().nullable(),
     provider_immutable_id: z.string().nullable().describe('Set for outlook only.'),
   })
-  .meta({ id: 'EmailSent' });
+  .meta({
+    id: 'EmailSent',
+    examples: [
+      {
+        object: 'EmailSent',
+        tracking_id: 'eml_01kaj6r5t0e7r8s9t0v1w2x3y4',
+        provider_id: 'mock-1',
+        provider_immutable_id: null,
+      },
+    ],
+  });
 
 export const email = z
   .object({
@@ -175,6 +196,21 @@ export const email = z
     created_at: z.iso.datetime(),
     sent_at: z.iso.datetime().nullable(),
   })
-  .meta({ id: 'Email' });
-
-export const emailList = listOf('EmailList', email);
+  .meta({
+    id: 'Email',
+    examples: [
+      {
+        object: 'Email',
+        id: 'eml_01kaj6r5t0e7r8s9t0v1w2x3y4',
+        account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        state: 'sent',
+        provider_id: 'mock-1',
+        provider_immutable_id: null,
+        message_id: '<5f0c1a52@mock.test>',
+        rejected: [],
+        error: null,
+        created_at: '2026-11-21T12:00:00.000Z',
+        sent_at: '2026-11-21T12:00:00.120Z',
+      },
+    ],
+  });

@@ -11,18 +11,23 @@ import { line } from '../text.ts';
 /** Longest time that a key may be valid. */
 const MAX_YEARS = 5;
 
-const newKeyBody = z.strictObject({
-  name: line(200).describe('What people call the key.'),
-  expires_at: z.iso
-    .datetime({ offset: true })
-    .describe(`When the key expires: in the future, at most ${MAX_YEARS} years from now.`),
-  access: z
-    .discriminatedUnion('type', [
-      z.strictObject({ type: z.literal('global') }),
-      z.strictObject({ type: z.literal('scope'), scope_id: z.string().describe('An active scope.') }),
-    ])
-    .describe('`global`: every account of the application. `scope`: the accounts of one scope.'),
-});
+const newKeyBody = z
+  .strictObject({
+    name: line(200).describe('What people call the key.'),
+    expires_at: z.iso
+      .datetime({ offset: true })
+      .describe(`When the key expires: in the future, at most ${MAX_YEARS} years from now.`),
+    access: z
+      .discriminatedUnion('type', [
+        z.strictObject({ type: z.literal('global') }),
+        z.strictObject({ type: z.literal('scope'), scope_id: z.string().describe('An active scope.') }),
+      ])
+      .describe('`global`: every account of the application. `scope`: the accounts of one scope.'),
+  })
+  .meta({
+    id: 'ApiKeyRequest',
+    examples: [{ name: 'Mailer', expires_at: '2027-01-31T12:00:00.000Z', access: { type: 'global' } }],
+  });
 
 const createdKey = z
   .object({
@@ -30,7 +35,10 @@ const createdKey = z
     id: z.string(),
     api_key: z.string().describe('The token. It is shown here and never again.'),
   })
-  .meta({ id: 'ApiKeyCreated' });
+  .meta({
+    id: 'ApiKeyCreated',
+    examples: [{ object: 'ApiKey', id: 'key_01kaj6q2m0e7r8s9t0v1w2x3y4', api_key: 'ck_acc_dev_…' }],
+  });
 
 const listedKey = z
   .object({
@@ -45,7 +53,23 @@ const listedKey = z
     expires_at: z.iso.datetime(),
     last_used_at: z.iso.datetime().nullable().describe('Accurate to a minute.'),
   })
-  .meta({ id: 'ApiKey' });
+  .meta({
+    id: 'ApiKey',
+    examples: [
+      {
+        object: 'ApiKey',
+        id: 'key_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        application_id: 'app_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        name: 'Mailer',
+        prefix: 'ck_acc_dev_4fGh',
+        role: 'account',
+        account_scope_id: null,
+        issued_at: '2026-11-21T12:00:00.000Z',
+        expires_at: '2027-01-31T12:00:00.000Z',
+        last_used_at: null,
+      },
+    ],
+  });
 
 const listQuery = z.strictObject({
   ...pageQuery,
@@ -53,7 +77,9 @@ const listQuery = z.strictObject({
   account_scope_id: z.string().max(200).optional().describe('Only keys of this scope.'),
 });
 
-const deletedKey = z.object({ object: z.literal('ApiKeyDeleted'), id: z.string() }).meta({ id: 'ApiKeyDeleted' });
+const deletedKey = z
+  .object({ object: z.literal('ApiKeyDeleted'), id: z.string() })
+  .meta({ id: 'ApiKeyDeleted', examples: [{ object: 'ApiKeyDeleted', id: 'key_01kaj6q2m0e7r8s9t0v1w2x3y4' }] });
 
 /** Account keys: global keys and keys of one scope. Service keys are not made, listed or deleted here. */
 export const keyRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { keys, clock } }) => {
@@ -68,7 +94,7 @@ export const keyRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { 
         summary: 'Create an account API key',
         tags,
         body: newKeyBody,
-        response: { 200: createdKey, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+        response: { 200: createdKey, ...problems(404) },
       },
     },
     async (request) => {
@@ -92,7 +118,7 @@ export const keyRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { 
         description: 'Expired keys are listed, revoked keys are not.',
         tags,
         querystring: listQuery,
-        response: { 200: listOf('ApiKeyList', listedKey), ...problems(401, 403, 422, 429, 500) },
+        response: { 200: listOf('ApiKeyList', listedKey) },
       },
     },
     async (request) => {
@@ -114,7 +140,7 @@ export const keyRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { 
         description: 'The key stops working at once. Its accounts stay.',
         tags,
         params: z.strictObject({ api_key_id: z.string() }),
-        response: { 200: deletedKey, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+        response: { 200: deletedKey, ...problems(404) },
       },
     },
     async (request) => {

@@ -31,19 +31,52 @@ const limitAnswer = z
       .enum(['recommended', 'application', 'account'])
       .describe('`application`: adjusted for the provider. `account`: adjusted for the account.'),
   })
-  .meta({ id: 'Limit' });
+  .meta({
+    id: 'Limit',
+    examples: [
+      {
+        object: 'Limit',
+        provider: 'google',
+        account_id: null,
+        route: 'POST /api/v1/emails',
+        windows: ['120/1m', '20000/1d'],
+        source: 'application',
+      },
+    ],
+  });
 
-const limitList = z.object({ object: z.literal('LimitList'), data: z.array(limitAnswer) }).meta({ id: 'LimitList' });
+const limitList = z
+  .object({ object: z.literal('LimitList'), data: z.array(limitAnswer) })
+  .meta({ id: 'LimitList', examples: [{ object: 'LimitList', data: limitAnswer.meta()?.examples ?? [] }] });
 
 const resetAnswer = z
   .object({ object: z.literal('LimitCountersReset'), account_id: z.string(), route: route.nullable() })
-  .meta({ id: 'LimitCountersReset' });
+  .meta({
+    id: 'LimitCountersReset',
+    examples: [{ object: 'LimitCountersReset', account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4', route: null }],
+  });
 
 const windows = z
   .array(z.string().max(40))
   .min(1, 'give at least one window; DELETE restores the recommendation')
   .max(2, 'a limit has up to two windows')
   .describe('One or two windows with distinct durations, such as `["120/1m","20000/1d"]`. Units: ms, s, m, h, d.');
+
+const newLimit = z
+  .strictObject({
+    provider,
+    account_id: accountId,
+    route: route.nullish().describe('The limit of this route. Default: the limit that every route has.'),
+    windows,
+  })
+  .meta({ id: 'LimitRequest', examples: [{ provider: 'google', windows: ['120/1m', '20000/1d'] }] });
+
+const countersToReset = z
+  .strictObject({
+    account_id: z.string(),
+    route: route.nullish().describe('Only the counters of this route. Default: all counters of the account.'),
+  })
+  .meta({ id: 'LimitCountersResetRequest', examples: [{ account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4' }] });
 
 /** Whose limits a request names, and what they are at present. */
 interface Target {
@@ -90,7 +123,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         description: 'Without a provider and an account: the limits of every provider.',
         tags,
         querystring: z.strictObject({ provider, account_id: accountId }),
-        response: { 200: limitList, ...problems(401, 403, 404, 422, 429, 500) },
+        response: { 200: limitList, ...problems(404) },
       },
     },
     async (request) => {
@@ -114,13 +147,8 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         description:
           'Requests that were counted stay counted if the length of their window stays. Values above the recommendation risk `provider/too_many_requests`.',
         tags,
-        body: z.strictObject({
-          provider,
-          account_id: accountId,
-          route: route.nullish().describe('The limit of this route. Default: the limit that every route has.'),
-          windows,
-        }),
-        response: { 200: limitAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+        body: newLimit,
+        response: { 200: limitAnswer, ...problems(404) },
       },
     },
     async (request) => {
@@ -147,7 +175,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
           account_id: accountId,
           route: route.optional().describe('The limit of this route. Default: the limit that every route has.'),
         }),
-        response: { 200: limitAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+        response: { 200: limitAnswer, ...problems(404) },
       },
     },
     async (request) => {
@@ -166,11 +194,8 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         operationId: 'resetLimitCounters',
         summary: 'Forget what an account has used of its limits',
         tags,
-        body: z.strictObject({
-          account_id: z.string(),
-          route: route.nullish().describe('Only the counters of this route. Default: all counters of the account.'),
-        }),
-        response: { 200: resetAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500, 503) },
+        body: countersToReset,
+        response: { 200: resetAnswer, ...problems(404) },
       },
     },
     async (request) => {

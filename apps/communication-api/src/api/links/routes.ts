@@ -27,7 +27,7 @@ export const linkRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, {
           'Send the user to the link. The wizard links a new account, or reconnects an existing one, and sends the user back to redirect_uri.',
         tags: ['Links'],
         body: linkRequest,
-        response: { 200: authLink, ...problems(400, 401, 403, 404, 408, 413, 422, 500) },
+        response: { 200: authLink, ...problems(404) },
       },
     },
     async (request) => createLink(rooms, callerOf(request), request.body),

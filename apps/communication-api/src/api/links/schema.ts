@@ -106,7 +106,17 @@ export const linkRequest = z
     scope_id: z.string().min(1).max(100).optional().describe('The scope of the new account. Service keys only.'),
     config: linkConfig.optional(),
   })
-  .meta({ id: 'AuthLinkRequest' });
+  .meta({
+    id: 'AuthLinkRequest',
+    examples: [
+      {
+        providers: ['google', 'imap'],
+        expires_on: '2026-11-21T12:10:00.000Z',
+        redirect_uri: 'https://app.example/callback',
+        state: 'u42',
+      },
+    ],
+  });
 
 /** A created link. */
 export const authLink = z
@@ -116,4 +126,14 @@ export const authLink = z
     link: z.url().describe('Send the user there. It is shown once.'),
     expires_on: z.iso.datetime(),
   })
-  .meta({ id: 'AuthLink' });
+  .meta({
+    id: 'AuthLink',
+    examples: [
+      {
+        object: 'AuthLink',
+        id: 'lnk_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        link: 'https://connect.app.example/auth/l/4c1f',
+        expires_on: '2026-11-21T12:10:00.000Z',
+      },
+    ],
+  });

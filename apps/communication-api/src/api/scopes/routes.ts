@@ -21,11 +21,33 @@ const scopeAnswer = z
     status: z.enum(['active', 'disabled']),
     created_at: z.iso.datetime(),
   })
-  .meta({ id: 'AccountScope' });
+  .meta({
+    id: 'AccountScope',
+    examples: [
+      {
+        object: 'AccountScope',
+        id: 'scp_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        application_id: 'app_01kaj6q2m0e7r8s9t0v1w2x3y4',
+        name: 'Customer 42',
+        reference: '42',
+        status: 'active',
+        created_at: '2026-11-21T12:00:00.000Z',
+      },
+    ],
+  });
 
-const deletedScope = z
-  .object({ object: z.literal('AccountScopeDeleted'), id: z.string() })
-  .meta({ id: 'AccountScopeDeleted' });
+const deletedScope = z.object({ object: z.literal('AccountScopeDeleted'), id: z.string() }).meta({
+  id: 'AccountScopeDeleted',
+  examples: [{ object: 'AccountScopeDeleted', id: 'scp_01kaj6q2m0e7r8s9t0v1w2x3y4' }],
+});
+
+const newScope = z
+  .strictObject({ name, reference: reference.default(null) })
+  .meta({ id: 'AccountScopeRequest', examples: [{ name: 'Customer 42', reference: '42' }] });
+
+const scopeChanges = z
+  .strictObject({ name: name.optional(), reference: reference.optional() })
+  .meta({ id: 'AccountScopeChanges', examples: [{ name: 'Customer 42 GmbH' }] });
 
 const params = z.strictObject({ scope_id: z.string() });
 
@@ -41,8 +63,8 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         operationId: 'createScope',
         summary: 'Create a scope',
         tags,
-        body: z.strictObject({ name, reference: reference.default(null) }),
-        response: { 200: scopeAnswer, ...problems(400, 401, 403, 413, 422, 429, 500) },
+        body: newScope,
+        response: { 200: scopeAnswer },
       },
     },
     async (request) => shownScope(await scopes.create(callerOf(request).applicationId, request.body)),
@@ -56,7 +78,7 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         summary: 'List scopes',
         tags,
         querystring: z.strictObject(pageQuery),
-        response: { 200: listOf('AccountScopeList', scopeAnswer), ...problems(401, 403, 422, 429, 500) },
+        response: { 200: listOf('AccountScopeList', scopeAnswer) },
       },
     },
     async (request) => {
@@ -74,7 +96,7 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         summary: 'Get a scope',
         tags,
         params,
-        response: { 200: scopeAnswer, ...problems(401, 403, 404, 429, 500) },
+        response: { 200: scopeAnswer, ...problems(404) },
       },
     },
     async (request) => shownScope(await scopes.find(callerOf(request).applicationId, request.params.scope_id)),
@@ -88,8 +110,8 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         summary: 'Rename a scope, or change its reference',
         tags,
         params,
-        body: z.strictObject({ name: name.optional(), reference: reference.optional() }),
-        response: { 200: scopeAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+        body: scopeChanges,
+        response: { 200: scopeAnswer, ...problems(404) },
       },
     },
     async (request) =>
@@ -109,7 +131,7 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
           description: effect,
           tags,
           params,
-          response: { 200: scopeAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+          response: { 200: scopeAnswer, ...problems(404) },
         },
       },
       async (request) =>
@@ -125,7 +147,7 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         description: 'The keys of the scope are revoked.',
         tags,
         params,
-        response: { 200: deletedScope, ...problems(400, 401, 403, 404, 409, 413, 422, 429, 500) },
+        response: { 200: deletedScope, ...problems(404, 409) },
       },
     },
     async (request) => {

@@ -1,0 +1,54 @@
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import type { Contract } from './contract.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The folder in which the test files note what they have seen. */
+    contractFolder: string;
+  }
+}
+
+const SEEN = 'seen.txt';
+const DECLARED = 'declared.txt';
+
+/** Notes an `operationId status` that a test has seen. */
+export const noteSeen = (folder: string, pair: string): void => appendFileSync(join(folder, SEEN), `${pair}\n`);
+
+export const noteDeclared = (folder: string, contract: Contract): void =>
+  writeFileSync(join(folder, DECLARED), contract.declaredPairs().join('\n'));
+
+/**
+ * After all test files: fails if the document declares a status of an operation that no test has seen. Does nothing if
+ * only some of the tests were run.
+ */
+export function setup(project: TestProject): () => Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'communication-api-contract-'));
+  project.provide('contractFolder', folder);
+  return async () => {
+    try {
+      if (project.name === 'service' && (await isWholeRun(project))) checkCoverage(folder);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  };
+}
+
+async function isWholeRun(project: TestProject): Promise<boolean> {
+  const { testFiles } = await project.globTestFiles();
+  const run = new Set(project.vitest.state.getFiles().map(({ filepath }) => filepath));
+  return project.config.testNamePattern === undefined && testFiles.every((file) => run.has(file));
+}
+
+function checkCoverage(folder: string): void {
+  const linesOf = (name: string): readonly string[] =>
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8').split('\n').filter(Boolean) : [];
+  const seen = new Set(linesOf(SEEN));
+  const missing = linesOf(DECLARED).filter((pair) => !seen.has(pair));
+  if (missing.length === 0) return;
+  // Vitest prints an error of a teardown, but does not fail for it.
+  process.exitCode = 1;
+  throw new Error(`No test has seen these answers, which the OpenAPI document declares:\n  ${missing.join('\n  ')}`);
+}
