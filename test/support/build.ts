@@ -1,8 +1,5 @@
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { runBuild } from './run-build.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -16,24 +13,7 @@ declare module 'vitest' {
  * projects run in the meantime; those that need the build wait for it in `built.ts`.
  */
 export function setup(project: TestProject): () => Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-build-'));
-  const result = join(folder, 'result');
+  const { result, stop } = runBuild('dist/', 'scripts/build.mjs', '--if-changed');
   project.provide('build', { result });
-  process.stdout.write('Building dist/ …\n');
-  const startedAt = performance.now();
-  const root = new URL('../..', import.meta.url);
-  const build = spawn(process.execPath, ['scripts/build.mjs', '--if-changed'], { cwd: root, stdio: 'inherit' });
-  const ended = new Promise<void>((resolve) => {
-    build.on('close', (code) => {
-      const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-      process.stdout.write(code === 0 ? `dist/ is built (${seconds} s).\n` : 'The build failed.\n');
-      writeFileSync(result, code === 0 ? 'built' : 'failed');
-      resolve();
-    });
-  });
-  return async () => {
-    build.kill();
-    await ended;
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return stop;
 }

@@ -16,6 +16,7 @@ import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Envelope } from './security/envelope.ts';
+import type { Tracking } from './tracking/tracking.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -27,16 +28,17 @@ export interface Rooms {
   readonly keys: Keys;
   readonly scopes: Scopes;
   readonly accounts: Accounts;
-  readonly links: Links;
-  readonly wizardSessions: WizardSessions;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;
+  readonly limiter: Limiter;
   /** What the processes share beside the database, if they share it. */
   readonly redis: Redis | undefined;
+  readonly links: Links;
+  readonly wizardSessions: WizardSessions;
   readonly providers: Registry;
-  readonly limiter: Limiter;
   readonly idempotency: Idempotency;
   readonly sends: Sends;
   readonly sender: Sender;
   readonly spool: Spool;
+  readonly tracking: Tracking;
 }

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { createIdempotency } from 'headgate';
-import { createMemoryClaimStore } from 'headgate/memory';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
+import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
@@ -29,6 +28,8 @@ import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
+import { Tracking } from './tracking/tracking.ts';
+import { TrackingTokens } from './tracking/tracking-tokens.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -54,18 +55,20 @@ export interface Service {
 
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
-  const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now, providers = [] } = parts;
+  const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = new Envelope(masterKeys);
   const keys = new Keys(db, clock, log);
+  const accounts = new Accounts(db, envelope, clock);
+  const wizardSessions = new WizardSessions(db, envelope, clock);
+  const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
   const overrides = new LimitOverrides(db, clock);
   const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
   const book = new LimitBook(overrides, { pollMs, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
+  const idempotency = createServiceIdempotency(redis);
   const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
-  const accounts = new Accounts(db, envelope, clock);
-  const wizardSessions = new WizardSessions(db, envelope, clock);
   const rooms: Rooms = {
     config,
     clock,
@@ -81,35 +84,23 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     book,
     limiter,
     redis,
-    providers: new Registry([createMock(new MockMailbox(db, clock)), ...providers]),
-    // A retry runs the handler again, and the journal answers it. So a lost or unreachable store never sends twice.
-    idempotency: createIdempotency({
-      store: createMemoryClaimStore(),
-      onOrphan: 'reexecute',
-      onStoreFailure: 'bypass',
-      waitMs: 20_000,
-      maxRunMs: 600_000,
-    }),
+    idempotency,
+    providers,
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
   };
   await book.start();
   const app = await createServer(rooms);
-  const sweeper = new Sweeper({
-    sends,
-    instances,
-    accounts,
-    providers: rooms.providers,
-    log,
-    timeoutMs: config.SEND_TIMEOUT_MS,
-  });
+  const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
   await instances.start();
   sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
+    await rooms.tracking.close();
     await sweeper.close();
-    await Promise.all([book.close(), keys.close(), limiter.close(), instances.close()]);
+    await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     redis?.disconnect();
   };
   return { app, rooms, close };

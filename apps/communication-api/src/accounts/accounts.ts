@@ -254,7 +254,6 @@ export class Accounts {
           removed_at: new Date(this.clock()),
           secret: null,
           proxy: json(null),
-          sync: json({}),
           metadata: json({}),
           name: '',
           provider_user_id: '',

@@ -13,6 +13,7 @@ import { problemReply } from 'headgate/http';
 import { isUnavailable } from '../db/unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
+import { trackingRoutes } from '../tracking/routes.ts';
 import { wizard } from '../wizard/wizard.ts';
 import { accountRoutes } from './accounts/routes.ts';
 import { authenticator } from './authenticate.ts';
@@ -57,6 +58,12 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
       reply,
     ),
   );
+  // Many clients send this type with every request, also with those that have no body.
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body.length === 0) done(null, undefined);
+    else parseJson(request, body.toString(), done);
+  });
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) => {
     try {
       done(null, parseUrlEncoded(body.toString()));
@@ -83,6 +90,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     await api.register(linkRoutes, { rooms });
     await api.register(emailRoutes, { rooms });
   });
+  await app.register(trackingRoutes, { rooms });
   await app.register(wizard, { rooms });
   return app;
 }

@@ -28,6 +28,13 @@ export class Applications {
     return this.db.selectFrom('applications').selectAll().where('id', '=', id).executeTakeFirst();
   }
 
+  /** The oldest application of a name, or the oldest of all. */
+  async findOldest(name?: string): Promise<Application | undefined> {
+    let query = this.db.selectFrom('applications').selectAll();
+    if (name !== undefined) query = query.where('name', '=', name);
+    return query.orderBy('id').limit(1).executeTakeFirst();
+  }
+
   async isEmpty(): Promise<boolean> {
     return (await this.db.selectFrom('applications').select('id').limit(1).executeTakeFirst()) === undefined;
   }

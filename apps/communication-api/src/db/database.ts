@@ -1,7 +1,5 @@
-import { PGlite } from '@electric-sql/pglite';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { pgliteDialect } from './pglite.ts';
 import type { Tables } from './tables.ts';
 
 export type Database = Kysely<Tables>;
@@ -23,10 +21,7 @@ export function openServer(url: string, onConnectionError: (error: Error) => voi
     keepAlive: true,
   });
   pool.on('error', onConnectionError);
+  // Without a listener, a connection that is lost during a query would end the process. The query itself fails, too.
+  pool.on('connect', (client) => void client.on('error', onConnectionError));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
-}
-
-/** Opens the embedded database in a folder; `memory://` has no folder. */
-export async function openEmbedded(folder: string): Promise<Database> {
-  return new Kysely<Tables>({ dialect: pgliteDialect(await PGlite.create(folder)) });
 }

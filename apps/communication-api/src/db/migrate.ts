@@ -1,22 +1,54 @@
 import { type Migration, Migrator } from 'kysely';
+import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import * as first from './migrations/0001-first.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-first': first };
+const TABLE = 'migrations';
 
 /**
  * Brings the schema up to date. Processes that start at the same time wait for each other.
  * @returns the names of the migrations that ran
+ * @throws UserError if a newer version of the service has migrated the schema already
  */
 export async function migrate(db: Database): Promise<readonly string[]> {
-  const migrator = new Migrator({
-    db,
-    provider: { getMigrations: async () => ({ ...MIGRATIONS }) },
-    migrationTableName: 'migrations',
-    migrationLockTableName: 'migrations_lock',
-  });
-  const { error, results = [] } = await migrator.migrateToLatest();
+  await refuseNewerSchema(db);
+  const { error, results = [] } = await migratorOf(db).migrateToLatest();
   if (error !== undefined) throw error;
   return results.map(({ migrationName }) => migrationName);
+}
+
+/**
+ * Checks that no migration is missing.
+ * @throws UserError if one is, or if the schema is newer than this version of the service
+ */
+export async function checkSchema(db: Database): Promise<void> {
+  await refuseNewerSchema(db);
+  const missing = (await migratorOf(db).getMigrations()).filter(({ executedAt }) => executedAt === undefined);
+  if (missing.length > 0)
+    throw new UserError(
+      `DATABASE_URL: the schema lacks ${missing.length} of ${Object.keys(MIGRATIONS).length} migrations. Run the command "migrate", or set AUTO_MIGRATE=true.`,
+      2,
+    );
+}
+
+const migratorOf = (db: Database): Migrator =>
+  new Migrator({
+    db,
+    provider: { getMigrations: async () => ({ ...MIGRATIONS }) },
+    migrationTableName: TABLE,
+    migrationLockTableName: 'migrations_lock',
+  });
+
+async function refuseNewerSchema(db: Database): Promise<void> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === TABLE)) return;
+  const rows = await db.withTables<{ [TABLE]: { name: string } }>().selectFrom(TABLE).select('name').execute();
+  const unknown = rows.map(({ name }) => name).filter((name) => !Object.hasOwn(MIGRATIONS, name));
+  if (unknown.length > 0)
+    throw new UserError(
+      `The database was migrated by a newer version of the service: this version does not know ${unknown.sort().join(', ')}. Start the newer version.`,
+      2,
+    );
 }

@@ -56,8 +56,7 @@ export interface AccountRow {
   secret: Optional<Uint8Array>;
   /** The proxy without its password. */
   proxy: OptionalJson<Record<string, unknown>>;
-  /** Empty after the account was removed. */
-  sync: ColumnType<InitialSync, RawBuilder<InitialSync>, RawBuilder<InitialSync | Record<string, never>>>;
+  sync: Json<InitialSync>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
   removed_at: Optional<Date>;
@@ -124,6 +123,9 @@ export interface SendRow {
   /** Addresses and subject, sealed. */
   envelope: Optional<Uint8Array>;
   label: Optional<string>;
+  /** What `tracking_options` asked for. */
+  tracks_opens: Generated<boolean>;
+  tracks_links: Generated<boolean>;
   /** Why the send failed. */
   error: OptionalJson<{ status: number; type: string; detail: string }>;
   /** Recipients that the provider refused. */
@@ -131,6 +133,18 @@ export interface SendRow {
   created_at: Date;
   dispatched_at: Optional<Date>;
   settled_at: Optional<Date>;
+}
+
+/** One request for the pixel of an email, or for one of its links. Neither an address nor a user agent is stored. */
+export interface TrackingHitRow {
+  id: Generated<string>;
+  application_id: string;
+  send_id: string;
+  kind: 'open' | 'link';
+  /** The number of the link in the email, from 1; null for an open. */
+  link_no: number | null;
+  class: 'person' | 'mail_proxy' | 'scanner';
+  at: Date;
 }
 
 export interface LimitOverrideRow {
@@ -190,6 +204,7 @@ export interface Tables {
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
   sends: SendRow;
+  tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;
   limits_version: LimitsVersionRow;
   instances: InstanceRow;

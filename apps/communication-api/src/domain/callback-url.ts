@@ -1,4 +1,4 @@
-/** What the client application is told about the end of a link, as query parameters. */
+/** The result of a link, as query parameters for the client application. */
 export type CallbackResult =
   | { readonly account_id: string; readonly provider: string }
   | { readonly error_type: string; readonly error_title: string; readonly error_detail: string };

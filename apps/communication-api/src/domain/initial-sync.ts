@@ -5,7 +5,7 @@ export interface InitialSync {
   readonly started_at: string;
   /** Parts of the whole that are done, 0 to 1. */
   readonly progress?: number | undefined;
-  /** Present if the sync is over after a known time: then the time decides, and nobody has to update the row. */
+  /** Present if the sync takes a known time: then the time decides, and no process has to update the row. */
   readonly duration_ms?: number | undefined;
 }
 

@@ -9,7 +9,7 @@ export interface CustomProxy {
   readonly password?: string | undefined;
 }
 
-/** Where the automatic proxy of an account is: in a country, or near an address. */
+/** The place of an account's automatic proxy: a country, or the region of an address. */
 export interface AutoProxy {
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | undefined;

@@ -1,6 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Account } from '../accounts/accounts.ts';
-import type { ErrorStatus } from '../domain/error-types.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
@@ -13,8 +12,11 @@ export interface SendRequest {
   readonly account: Account;
   readonly mailAccount: MailAccount;
   readonly mail: MailProvider;
-  /** Makes the email. Nothing has happened yet if it fails. */
-  compose(): ComposedMail;
+  /**
+   * Makes the email. Nothing has happened yet if it fails.
+   * @param id the id of the send: an earlier attempt with the same key may have chosen it
+   */
+  compose(id: string): ComposedMail;
 }
 
 /** What became of a send. */
@@ -56,6 +58,19 @@ const unknownOutcome = (id: string): ServiceError =>
 const timedOut = (): ServiceError =>
   new ProviderError('unknown', 504, 'errors/request_timeout', 'The provider did not answer in time.');
 
+/** The call that a recipient can see, and the draft that it sends. */
+interface Effect {
+  readonly draft: string | null;
+  call(): Promise<SentIds>;
+}
+
+/** A draft is gone, and so it was sent or deleted, but its email cannot be found. */
+class NoTrace extends ProviderError {
+  constructor() {
+    super('unknown', 504, 'errors/request_timeout', 'The provider does not show the email yet. Try again.');
+  }
+}
+
 /**
  * Sends each email at most once, across retries, processes and crashes. The journal's row is the fence: it is marked
  * before the provider is called. After a crash, a draft is sent again (a provider sends a draft once); an email without
@@ -83,60 +98,68 @@ export class Sender {
    * @throws ServiceError. A ProviderError is the provider's; `sent` tells whether the email may have been sent
    */
   async send(request: SendRequest, owner: string): Promise<SendResult> {
-    const { send, mail, mailAccount } = request;
     const attempt: Attempt = { owner, instanceId: this.instances.id };
     publish('asked', owner);
-    const taken = await this.sends.take(send, attempt);
+    const taken = await this.sends.take(request.send, attempt);
     if (taken === undefined) return this.#resume(request, attempt);
     publish('taken', owner);
-    return this.#attempt(send, taken.id, owner, async () => {
-      const composed = request.compose();
-      if (!mail.isFenced(mailAccount)) {
-        await this.#dispatch(send, taken.id, owner, null);
-        return this.#timed((signal) => mail.send(composed, mailAccount, signal));
-      }
-      const draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
-      publish('drafted', owner);
-      try {
-        await this.#dispatch(send, taken.id, owner, draft);
-      } catch (error) {
-        await this.#timed((signal) => mail.discard(draft, mailAccount, signal));
-        throw error;
-      }
-      return this.#sendDraft(request, draft);
-    });
+    const effect = await this.#prepare(request, taken.id, owner);
+    return this.#finish(request, taken.id, owner, effect);
   }
 
-  /** @throws ServiceError 409 if another attempt has taken the row over */
-  async #dispatch({ applicationId }: NewSend, id: string, owner: string, draft: string | null): Promise<void> {
-    if (!(await this.sends.dispatch(applicationId, id, owner, draft))) throw inFlight();
-    publish('dispatched', owner);
+  /** Everything before the call that a recipient can see. Returns that call. */
+  async #prepare(request: SendRequest, id: string, owner: string): Promise<Effect> {
+    const { send, mail, mailAccount } = request;
+    let draft: string | null = null;
+    let isMarked: boolean | undefined;
+    try {
+      const composed = request.compose(id);
+      if (mail.isFenced(mailAccount)) {
+        draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
+        publish('drafted', owner);
+      }
+      isMarked = await this.sends.dispatch(send.applicationId, id, owner, draft);
+      if (!isMarked) throw inFlight();
+      publish('dispatched', owner);
+      return draft === null
+        ? { draft, call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)) }
+        : this.#draftEffect(request, draft);
+    } catch (error) {
+      const isOurs = await this.#writeUnsent(send, id, owner, error).catch(() => false);
+      // If the answer to the mark was lost, another attempt may have the row by now, and with it the draft.
+      if (draft !== null && (isOurs || isMarked === false)) await this.#discard(request, draft);
+      throw error;
+    }
   }
 
   /** Sends a draft. If the draft is gone, it was sent, and its email is looked for. */
-  async #sendDraft({ send, mail, mailAccount }: SendRequest, draft: string): Promise<SentIds> {
-    let sent: SentIds | undefined;
-    try {
-      sent = await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal));
-    } catch (error) {
-      const isUnsent = error instanceof ProviderError && error.sent === 'no';
-      // A draft that stays behind is untidy. It must not hide the error.
-      if (isUnsent) await this.#timed((signal) => mail.discard(draft, mailAccount, signal)).catch(() => undefined);
-      throw error;
-    }
-    if (sent !== undefined) return sent;
-    const found = await this.#timed((signal) => mail.find(send.messageId, mailAccount, signal));
-    if (found !== undefined) return found;
-    throw new ProviderError('unknown', 504, 'errors/request_timeout', 'The provider has no trace of the draft yet.');
+  #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string): Effect {
+    const call = async (): Promise<SentIds> => {
+      const sent =
+        (await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal))) ??
+        (await this.#timed((signal) => mail.find(send.messageId, mailAccount, signal)));
+      if (sent === undefined) throw new NoTrace();
+      return sent;
+    };
+    return { draft, call };
   }
 
-  /** Everything from the row on to the call that a recipient can see, and what is written about it. */
-  async #attempt(send: NewSend, id: string, owner: string, effect: () => Promise<SentIds>): Promise<SendResult> {
+  /** A draft that stays behind is untidy. It must not hide the error that it stays behind for. */
+  async #discard({ mail, mailAccount }: SendRequest, draft: string): Promise<void> {
+    await this.#timed((signal) => mail.discard(draft, mailAccount, signal)).catch(() => undefined);
+  }
+
+  /** The call that a recipient can see, and what is written about it. */
+  async #finish(request: SendRequest, id: string, owner: string, { call, draft }: Effect): Promise<SendResult> {
+    const { send } = request;
     let ids: SentIds;
     try {
-      ids = await effect();
+      ids = await call();
     } catch (error) {
-      await this.#writeError(send, id, owner, error);
+      const isUnsent = error instanceof ProviderError && error.sent === 'no';
+      if (!isUnsent) await this.sends.leave(send.applicationId, id, owner);
+      // First the row: it must not point to a draft that is gone.
+      else if ((await this.#writeUnsent(send, id, owner, error)) && draft !== null) await this.#discard(request, draft);
       throw error;
     }
     publish('sent', owner);
@@ -158,19 +181,18 @@ export class Sender {
     }
   }
 
-  async #writeError(
+  /** The email was certainly not sent by this attempt. False if another attempt has the row. */
+  async #writeUnsent(
     { applicationId, idempotencyKey }: NewSend,
     id: string,
     owner: string,
     error: unknown,
-  ): Promise<void> {
-    if (!(error instanceof ProviderError) || error.sent === 'unknown')
-      return this.sends.leave(applicationId, id, owner);
-    const { status, type, message } = error;
+  ): Promise<boolean> {
+    const { status, type, message } = error instanceof ServiceError ? error : INTERNAL;
     // Without a key there is no other attempt.
-    if (isVerdict(status) || idempotencyKey === null)
-      await this.sends.failed(applicationId, id, owner, { status, type, detail: message });
-    else await this.sends.undo(applicationId, id, owner);
+    return isVerdict(error) || idempotencyKey === null
+      ? this.sends.failed(applicationId, id, owner, { status, type, detail: message })
+      : this.sends.undo(applicationId, id, owner);
   }
 
   /** Another attempt has the row of this key: answers with its outcome, or finishes what it began. */
@@ -184,7 +206,13 @@ export class Sender {
     if (await this.#isWorkedOn(row)) throw inFlight();
     if (!(await this.sends.adopt(send.applicationId, row, attempt))) throw inFlight();
     const { id, draft_ref: draft } = row;
-    if (draft !== null) return this.#attempt(send, id, attempt.owner, () => this.#sendDraft(request, draft));
+    if (draft !== null) {
+      return this.#finish(request, id, attempt.owner, this.#draftEffect(request, draft)).catch(async (error) => {
+        const isLost = error instanceof NoTrace && this.#isOver(row);
+        if (!isLost || !(await this.sends.unknown(send.applicationId, id, null))) throw error;
+        throw unknownOutcome(id);
+      });
+    }
     const found = await this.#timed((signal) => mail.find(row.message_id, mailAccount, signal)).catch(async (error) => {
       await this.sends.leave(send.applicationId, id, attempt.owner);
       throw error;
@@ -211,9 +239,14 @@ export class Sender {
   }
 
   /** Whether the attempt that has the row may still be working: it is within its time, and its process is alive. */
-  async #isWorkedOn({ owner, instance_id: instance, dispatched_at: since }: Send): Promise<boolean> {
-    if (owner === null || since === null || instance === null) return false;
-    return !this.sends.isOlder(since, this.timeoutMs + GRACE_MS) && (await this.instances.isAlive(instance));
+  async #isWorkedOn(row: Send): Promise<boolean> {
+    if (row.owner === null || row.instance_id === null || this.#isOver(row)) return false;
+    return this.instances.isAlive(row.instance_id);
+  }
+
+  /** Whether the time of the attempt that dispatched the row is over. */
+  #isOver({ dispatched_at: since }: Send): boolean {
+    return since === null || this.sends.isOlder(since, this.timeoutMs + GRACE_MS);
   }
 
   /** A provider call with a deadline, also if the provider ignores the signal. */
@@ -235,7 +268,9 @@ export class Sender {
 }
 
 /** The provider has judged the email itself: the same email would be refused again. */
-const isVerdict = (status: ErrorStatus): boolean => status === 403 || status === 409 || status === 422;
+const isVerdict = (error: unknown): boolean => error instanceof ProviderError && [403, 409, 422].includes(error.status);
+
+const INTERNAL = new ServiceError(500, 'errors/unexpected_error', 'Internal error. The email was not sent.');
 
 /**
  * The stored outcome of a row.

@@ -19,7 +19,7 @@ export class KeyUses {
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
-    private readonly log: Pick<Logger, 'warn'>,
+    private readonly log: Pick<Logger, 'warn'> | undefined,
   ) {}
 
   note(keyId: string): void {
@@ -64,7 +64,7 @@ export class KeyUses {
         )
         .execute();
     } catch (error) {
-      this.log.warn({ err: error }, 'the last use of keys was not written');
+      this.log?.warn({ err: error }, 'the last use of keys was not written');
     }
   }
 }

@@ -74,10 +74,11 @@ export class Keys {
   #changes = 0;
   readonly #uses: KeyUses;
 
+  /** @param log receives what goes wrong after a request was answered */
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
-    log: Pick<Logger, 'warn'>,
+    log?: Pick<Logger, 'warn'>,
   ) {
     this.#uses = new KeyUses(db, clock, log);
   }

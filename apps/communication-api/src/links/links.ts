@@ -1,19 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Selectable } from 'kysely';
-import type { AccountSecret, Accounts } from '../accounts/accounts.ts';
+import type { Accounts, NewAccount } from '../accounts/accounts.ts';
 import type { Database } from '../db/database.ts';
 import type { AuthLinkRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
 import type { ProviderName } from '../domain/providers.ts';
-import type { IdentifiedAccount } from '../providers/link-flow.ts';
 import type { Envelope } from '../security/envelope.ts';
 import type { WizardSessions } from './wizard-sessions.ts';
 
 export type Link = Selectable<AuthLinkRow>;
 
-/** A link that is to be created. */
+/** What a new link needs. */
 export interface NewLink {
   readonly keyId: string;
   /** The scope of the account that will be linked. */
@@ -35,9 +34,7 @@ export interface Linking {
   readonly link: Link;
   /** The session that links. */
   readonly sessionId: string;
-  readonly provider: ProviderName;
-  readonly account: IdentifiedAccount;
-  readonly secret: AccountSecret;
+  readonly account: Omit<NewAccount, 'scopeId'>;
 }
 
 /** How an attempt to link ended. */
@@ -143,17 +140,15 @@ export class Links {
     }
   }
 
-  async #store(applicationId: string, { link, provider, account, secret }: Linking, trx: Database): Promise<string> {
-    const { providerUserId, name, initialSyncMs } = account;
+  async #store(applicationId: string, { link, account }: Linking, trx: Database): Promise<string> {
     if (link.account_id !== null) {
-      const found = await this.accounts.reconnect(applicationId, link.account_id, { name, secret, initialSyncMs }, trx);
+      const found = await this.accounts.reconnect(applicationId, link.account_id, account, trx);
       if (!found) throw new Undo({ kind: 'removed' });
       return link.account_id;
     }
-    const row = { provider, providerUserId, name, scopeId: link.scope_id, secret, initialSyncMs };
-    const inserted = await this.accounts.insert(applicationId, row, trx);
+    const inserted = await this.accounts.insert(applicationId, { ...account, scopeId: link.scope_id }, trx);
     if (inserted !== undefined) return inserted.id;
-    const existing = await this.accounts.findLinked(applicationId, provider, providerUserId, trx);
+    const existing = await this.accounts.findLinked(applicationId, account.provider, account.providerUserId, trx);
     throw existing === undefined
       ? new Error('An account was removed while a link tried to link it.')
       : new Undo({ kind: 'exists', accountId: existing });

@@ -45,7 +45,7 @@ export interface WizardData {
   readonly faults?: readonly EnteredFault[] | undefined;
   readonly proxy?: CustomProxy | undefined;
   readonly country?: string | undefined;
-  /** The account that was identified, if another one was to be reconnected. */
+  /** The account that was identified, if it is not the one to reconnect. */
   readonly otherAccount?: string | undefined;
 }
 
@@ -156,11 +156,12 @@ export class WizardSessions {
   }
 
   /**
-   * Changes the cookie of a session, so that a cookie that became known before is worth nothing. The old one works for
-   * a few seconds more: a browser that submits twice drops the first answer, and the new cookie with it. Both requests
-   * get the same new cookie, which only the service can compute.
+   * Changes the cookie of a session once, so that a cookie that became known before is worth nothing. The old one works
+   * for a few seconds more: a browser that submits twice drops the first answer, and the new cookie with it. Both
+   * requests get the same new cookie, which only the service can compute.
    */
-  async changeCookie({ id }: WizardSession, cookie: string): Promise<string> {
+  async changeCookie({ id, cookie_hash, previous_cookie_hash }: WizardSession, cookie: string): Promise<string> {
+    if (previous_cookie_hash !== null && cookie_hash === hashOf(cookie)) return cookie;
     const changed = createHmac('sha256', this.#changeKey).update(cookie).digest('base64url');
     await this.db
       .updateTable('wizard_sessions')

@@ -77,7 +77,7 @@ export interface IdentifiedAccount {
   readonly name: string;
   /** What the provider needs to use the account. Stored sealed. */
   readonly credentials: unknown;
-  /** How long the initial sync takes, in milliseconds. Default: there is none. */
+  /** How long the initial sync takes, in milliseconds. Default: 0. */
   readonly initialSyncMs?: number | undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Link } from '../links/links.ts';
 
-/** Enough of the link's hash to tell the links of one browser apart. */
+/** Characters of the link's hash: enough to distinguish the links of one browser. */
 const SUFFIX = 8;
 
 /**

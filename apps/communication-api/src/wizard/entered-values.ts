@@ -75,8 +75,14 @@ function readValue(field: Field, text: string): string | number | boolean | unde
   return number >= field.min && number <= field.max ? number : { fault: 'number' };
 }
 
-/** The proxy that the user has entered. Undefined: none. */
-export function checkProxy(entered: Entered): {
+/**
+ * The proxy that the user has entered. Undefined: none.
+ * @param before the proxy that was entered before: its password is kept if the page comes back without one
+ */
+export function checkProxy(
+  entered: Entered,
+  before: CustomProxy | undefined,
+): {
   readonly proxy: CustomProxy | undefined;
   readonly faults: readonly EnteredFault[];
   readonly shown: Readonly<Record<string, string>>;
@@ -84,7 +90,8 @@ export function checkProxy(entered: Entered): {
   const textOf = (key: keyof typeof PROXY_FIELDS): string => (entered.get(PROXY_FIELDS[key]) ?? '').trim();
   const [host, port, username] = [textOf('host'), textOf('port'), textOf('username')];
   const protocol = PROXY_PROTOCOLS.find((each) => each === textOf('protocol')) ?? PROXY_PROTOCOLS[0];
-  const password = entered.get(PROXY_FIELDS.password) ?? '';
+  const isSame = before?.host === host && String(before.port) === port && (before.username ?? '') === username;
+  const password = (entered.get(PROXY_FIELDS.password) || (isSame ? before.password : undefined)) ?? '';
   const shown = {
     [PROXY_FIELDS.protocol]: protocol,
     [PROXY_FIELDS.host]: host.slice(0, MAX_LENGTH),

@@ -45,6 +45,7 @@ export class Views {
         faults={data.faults ?? []}
         pausedSeconds={pauseMs > 0 ? Math.ceil(pauseMs / 1_000) : undefined}
         withProxy={questions.proxy}
+        hasProxyPassword={data.proxy?.password !== undefined}
         withCountry={questions.country}
         aside={this.#aside(visit)}
       />

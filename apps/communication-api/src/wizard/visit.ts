@@ -39,7 +39,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What an error page needs to know. Set as soon as the link is known. */
     visitFrame: Frame | null;
-    /** Where the link returns to. */
+    /** Origin of the link's redirect address. */
     visitOrigin: string | null;
   }
 }

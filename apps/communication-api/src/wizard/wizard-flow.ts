@@ -16,7 +16,7 @@ const PROVIDER_TIMEOUT_MS = 60_000;
 /** A visit with a session. */
 export type SessionVisit = Visit & { readonly session: OpenSession };
 
-/** Where a session is, and what its pages need. */
+/** The page of a session, and what it needs. */
 export interface Position {
   readonly step: WizardSession['step'];
   readonly data: WizardData;
@@ -95,7 +95,7 @@ export class WizardFlow {
     const { provider, step } = current;
     const questions = this.questionsOf(visit, provider, data);
     const checked = checkValues(step, entered);
-    const proxy = questions.proxy ? checkProxy(entered) : { proxy: data.proxy, faults: [], shown: {} };
+    const proxy = questions.proxy ? checkProxy(entered, data.proxy) : { proxy: data.proxy, faults: [], shown: {} };
     const country = questions.country ? countryOf(entered) : data.country;
     const remembered: WizardData = {
       ...data,
@@ -155,9 +155,13 @@ export class WizardFlow {
     const outcome = await links.complete(link.application_id, {
       link,
       sessionId: session.row.id,
-      provider: provider.name,
-      account,
-      secret: { credentials: account.credentials, ...proxiesOf(visit, provider, data, before) },
+      account: {
+        provider: provider.name,
+        providerUserId: account.providerUserId,
+        name: account.name,
+        initialSyncMs: account.initialSyncMs,
+        secret: { credentials: account.credentials, ...proxiesOf(visit, provider, data, before) },
+      },
     });
     if (outcome.kind === 'linked') return outcome;
     if (outcome.kind === 'exists') {

@@ -21,7 +21,7 @@ import { errorResult, errorUrl, type SessionVisit, successUrl, WizardFlow } from
 const YEAR_SECONDS = 31_536_000;
 /** Says that the entry page has just set the cookie: if it is missing then, the browser refuses cookies. */
 const COOKIE_SET = 'c';
-/** The pages are no part of the API's document. */
+/** The API's document does not contain the pages. */
 const HIDDEN = { schema: { hide: true } };
 
 /** The hosted wizard, under `/auth`. */
@@ -146,7 +146,7 @@ class WizardRoutes {
     });
   }
 
-  /** A form of a session, of which is checked where it came from. */
+  /** A form of a session. It must come from one of the session's own pages. */
   #form(app: FastifyInstance, below: string, handler: FormHandler): void {
     app.post(`/l/:token/${below}`, HIDDEN, async (request, reply) => {
       const visit = await openVisit(this.rooms, request);
@@ -178,7 +178,7 @@ class WizardRoutes {
   }
 
   async #submit(visit: SessionVisit, entered: Entered, request: FastifyRequest, reply: FastifyReply) {
-    const { row, data, cookie: before } = visit.session;
+    const { row, data } = visit.session;
     const here = linkPath(visit.token);
     // The session may be further: the page was old, or another tab was faster.
     if (row.step === 'linked') return this.#leave(visit, request, reply);
@@ -188,14 +188,15 @@ class WizardRoutes {
     const submitted = await this.#flow.submit(visit, current, entered);
     if (submitted.kind === 'critical') return seeOther(request, reply, errorUrl(visit, submitted.result));
     if (submitted.kind === 'stay') return seeOther(request, reply, here);
-    const { wizardSessions } = this.rooms;
-    const changed = await wizardSessions.changeCookie(row, before);
-    this.#setCookie(reply, visit, changed, wizardSessions.endAfterLink(row));
     return this.#leave(visit, request, reply);
   }
 
   /** The account is linked: the user waits for the sync, or returns to the application. */
   async #leave(visit: SessionVisit, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { wizardSessions } = this.rooms;
+    const { row, cookie: before } = visit.session;
+    const changed = await wizardSessions.changeCookie(row, before);
+    this.#setCookie(reply, visit, changed, wizardSessions.endAfterLink(row));
     if (visit.config.global?.wait_initial_sync === true) return seeOther(request, reply, linkPath(visit.token, 'sync'));
     const { id, provider } = await this.#linkedAccount(visit);
     return seeOther(request, reply, successUrl(visit, id, provider));
@@ -251,7 +252,7 @@ const cancelUrl = (visit: Visit): string =>
 /** The path without its query and without a slash at its end. */
 const pathOnly = ({ url }: FastifyRequest): string => (url.split('?')[0] ?? '').replace(/\/$/, '');
 
-/** What a form has sent. Of a repeated field the first value counts. */
+/** What a form has sent. If a field is repeated, its first value counts. */
 function enteredIn({ body }: FastifyRequest): Entered {
   if (!(body instanceof FormFields))
     throw new ServiceError(422, 'errors/unprocessable_entity', 'Send a form: application/x-www-form-urlencoded.');

@@ -161,3 +161,17 @@ test('an adjustment applies to the next request, and resetting the counters give
   expect((await call('POST', '/v2/limits/counters/reset', { account_id })).body.route).toBeNull();
   expect(await consume()).toBe(true);
 });
+
+test('an adjusted limit rejects the next email of the account, and no email of another account', async () => {
+  const [limited, free] = [await newAccount(), await newAccount()];
+  const send = (account_id: string) =>
+    call('POST', '/api/v1/emails', { account_id, to: [{ identifier: 'ann@mock.test' }], body: 'Hello' });
+  expect((await send(limited)).headers.get('x-ratelimit-limit')).toBe('5000');
+  await call('PUT', '/v2/limits', { account_id: limited, route, windows: ['1/1m'] });
+  const rejected = await send(limited);
+  expect(rejected).toMatchObject({ status: 429, body: { type: 'api/too_many_requests' } });
+  expect(rejected.headers.get('x-ratelimit-limit')).toBe('1');
+  expect((await send(free)).status).toBe(201);
+  await call('DELETE', `/v2/limits?account_id=${limited}&route=${encodeURIComponent(route)}`);
+  expect((await send(limited)).status).toBe(201);
+});

@@ -25,6 +25,18 @@ test('an unknown path is a 404 with the form of every error', async () => {
   });
 });
 
+test('an empty body with the type of JSON is no body', async () => {
+  const { token } = await application();
+  const headers = { 'x-api-key': token, 'content-type': 'application/json' };
+  const request = async (method: string, path: string, body?: string) =>
+    (await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) })).status;
+  expect(await request('POST', '/v2/scopes/scp_1/disable')).toBe(404);
+  expect(await request('DELETE', '/v2/scopes/scp_1')).toBe(404);
+  expect(await request('POST', '/v2/scopes')).toBe(422);
+  expect(await request('POST', '/v2/scopes', '{')).toBe(400);
+  expect(await request('POST', '/v2/scopes', '{"name":"a","__proto__":{}}')).toBe(400);
+});
+
 test('the reference page and its document are served', async () => {
   const document = await (await fetch(`${url}/openapi.json`)).json();
   expect(document).toMatchObject({ openapi: '3.1.0' });

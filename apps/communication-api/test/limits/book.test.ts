@@ -2,13 +2,16 @@ import { createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import { recommendedLimits } from 'headgate/recommended';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
+import { openServer } from '../../src/db/database.ts';
 import { LimitBook, limitProvider } from '../../src/limits/book.ts';
+import { LimitOverrides } from '../../src/limits/overrides.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { startService } from '../support/service.ts';
 
-const { application, rooms } = await startService();
+const { application, rooms, db } = await startService();
 const { overrides, book } = rooms;
+const postgres = inject('postgres');
 const route = 'POST /api/v1/emails';
 const otherRoute = 'GET /other';
 
@@ -95,6 +98,35 @@ test('a book that has not read the adjustments refuses to answer', async () => {
   await unread.start();
   expect(unread.of(account, provider)).toEqual(recommendedLimits.mock);
   await unread.close();
+});
+
+test('while changes cannot be read, the limits of before apply, and the log says so once', async () => {
+  const { applicationId, account, provider } = await subject();
+  await overrides.set(applicationId, { provider: 'mock' }, null, ['3/1m'], 'key_1');
+  const lines: string[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) });
+  const away = openServer(postgres.url, () => undefined);
+  let isAway = false;
+  /** Asks a server without these tables while `isAway`. */
+  class UnsteadyOverrides extends LimitOverrides {
+    override versions() {
+      return isAway ? new LimitOverrides(away, Date.now).versions() : super.versions();
+    }
+  }
+  const polling = new LimitBook(new UnsteadyOverrides(db, Date.now), { pollMs: 10, log });
+  await polling.start();
+  isAway = true;
+  await expect.poll(() => lines.length).toBe(1);
+  await overrides.set(applicationId, { provider: 'mock' }, null, ['4/1m'], 'key_1');
+  expect(polling.of(account, provider).allMethods).toEqual(['3/1m']);
+  isAway = false;
+  await expect.poll(() => polling.of(account, provider).allMethods).toEqual(['4/1m']);
+  await polling.close();
+  await away.destroy();
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
+    'changes of limits cannot be read',
+    'changes of limits are read again',
+  ]);
 });
 
 test('a provider without a recommendation has no limits to give', async () => {

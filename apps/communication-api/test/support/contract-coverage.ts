@@ -20,26 +20,34 @@ export const noteSeen = (folder: string, pair: string): void => appendFileSync(j
 export const noteDeclared = (folder: string, contract: Contract): void =>
   writeFileSync(join(folder, DECLARED), contract.declaredPairs().join('\n'));
 
+/** Each project loads this module for itself; they share the folder through the one process that sets them up. */
+const shared = globalThis as { communicationApiContract?: { readonly folder: string; users: number } };
+
 /**
- * After all test files: fails if the document declares a status of an operation that no test has seen. Does nothing if
- * only some of the tests were run.
+ * After all test files of all projects: fails if the document declares a status of an operation that no test has seen.
+ * Does nothing if only some of the API's tests were run.
  */
 export function setup(project: TestProject): () => Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'communication-api-contract-'));
-  project.provide('contractFolder', folder);
+  shared.communicationApiContract ??= { folder: mkdtempSync(join(tmpdir(), 'communication-api-contract-')), users: 0 };
+  const contract = shared.communicationApiContract;
+  contract.users += 1;
+  project.provide('contractFolder', contract.folder);
   return async () => {
     try {
-      if (await isWholeRun(project)) checkCoverage(folder);
+      if (await hasRunTheApi(project)) checkCoverage(contract.folder);
     } finally {
-      rmSync(folder, { recursive: true });
+      contract.users -= 1;
+      if (contract.users === 0) rmSync(contract.folder, { recursive: true });
     }
   };
 }
 
-async function isWholeRun(project: TestProject): Promise<boolean> {
+/** Whether the project has the tests of the API, and has run all of its files. */
+async function hasRunTheApi(project: TestProject): Promise<boolean> {
   const { testFiles } = await project.globTestFiles();
   const run = new Set(project.vitest.state.getFiles().map(({ filepath }) => filepath));
-  return project.config.testNamePattern === undefined && testFiles.every((file) => run.has(file));
+  const hasApi = testFiles.some((file) => file.endsWith('/test/api/contract-coverage.test.ts'));
+  return hasApi && project.config.testNamePattern === undefined && testFiles.every((file) => run.has(file));
 }
 
 function checkCoverage(folder: string): void {

@@ -4,12 +4,13 @@ import { pino } from 'pino';
 import { afterAll, inject } from 'vitest';
 import type { ApiDocument } from '../../src/api/document.ts';
 import { readConfig } from '../../src/config.ts';
-import { type Database, openEmbedded, openServer } from '../../src/db/database.ts';
+import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import { createService, type Service, type ServiceParts } from '../../src/service.ts';
 import { Contract } from './contract.ts';
 import { noteDeclared, noteSeen } from './contract-coverage.ts';
+import { type DatabaseKind, type OpenDatabase, openTestDatabase } from './databases.ts';
 import { watchExchanges } from './exchanges.ts';
 
 const YEAR_MS = 31_536_000_000;
@@ -32,20 +33,24 @@ export interface TestApplication {
 }
 
 /**
- * Starts a service on PostgreSQL embedded in memory, or on the server of DATABASE_URL. It ends after the test file.
- * @param parts replace those of the running service
+ * Starts a service. It ends after the test file.
+ * @param parts replace those of the running service. `kind` is the database: by default the one of DATABASE_URL if it is
+ * given, else of the variable `DB`, else PGlite in memory
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
-  parts: Pick<ServiceParts, 'clock' | 'providers'> = {},
+  { kind, ...parts }: Pick<ServiceParts, 'clock' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
-  const config = readConfig({ SECRET_KEYS: `k1:${masterKey}`, LOG_LEVEL: 'silent', PORT: '0', ...environment });
-  const db =
-    config.DATABASE_URL === undefined
-      ? await openEmbedded('memory://')
-      : openServer(config.DATABASE_URL, () => undefined);
-  await migrate(db);
+  const given = environment.DATABASE_URL;
+  const { db, url: databaseUrl, close } = given === undefined ? await openTestDatabase(kind) : await openGiven(given);
+  const config = readConfig({
+    SECRET_KEYS: `k1:${masterKey}`,
+    LOG_LEVEL: 'silent',
+    PORT: '0',
+    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+    ...environment,
+  });
   const service = await createService({
     config,
     db,
@@ -58,7 +63,7 @@ export async function startService(
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
-    await db.destroy();
+    await close();
     const faults = contractFaults();
     if (faults.length > 0) throw new Error(`Not as in the OpenAPI document:\n  ${faults.join('\n  ')}`);
   });
@@ -82,6 +87,12 @@ export async function startService(
       return { id, token: await key('service'), key };
     },
   };
+}
+
+async function openGiven(url: string): Promise<OpenDatabase> {
+  const db = openServer(url, () => undefined);
+  await migrate(db);
+  return { db, url, close: () => db.destroy() };
 }
 
 /**

@@ -85,14 +85,17 @@ export const linkRequest = z
     expires_on: z.iso
       .datetime({
         offset: true,
-        error: 'must be an ISO 8601 timestamp with a time zone, such as 2030-01-31T12:00:00.000Z',
+        error: ({ input }) =>
+          input === undefined
+            ? undefined
+            : 'must be an ISO 8601 timestamp with a time zone, such as 2030-01-31T12:00:00.000Z',
       })
       .describe('When the link ends: in the future, and at most 7 days away.'),
     redirect_uri: z
       .string()
       .max(2_000)
       .refine(isStorable, 'has characters that cannot be stored')
-      .describe('Where the user returns.'),
+      .describe('The address to which the user returns.'),
     state: z
       .string()
       .max(2_000)

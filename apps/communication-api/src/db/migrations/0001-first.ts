@@ -108,6 +108,8 @@ const STATEMENTS = [
     thread_ref text,
     envelope bytea,
     label text,
+    tracks_opens boolean not null default false,
+    tracks_links boolean not null default false,
     error jsonb,
     rejected jsonb not null,
     created_at timestamptz not null,
@@ -119,6 +121,17 @@ const STATEMENTS = [
   `create index sends_by_message_id on sends (account_id, message_id)`,
   `create index sends_by_provider_id on sends (account_id, provider_id)`,
   `create index sends_in_flight on sends (state, dispatched_at) where state in ('prepared', 'dispatched', 'unknown')`,
+  `create table tracking_hits (
+    id bigint generated always as identity primary key,
+    application_id text not null references applications on delete cascade,
+    send_id text not null references sends on delete cascade,
+    kind text not null check (kind in ('open', 'link')),
+    link_no integer,
+    class text not null check (class in ('person', 'mail_proxy', 'scanner')),
+    at timestamptz not null,
+    check ((kind = 'link') = (link_no is not null))
+  )`,
+  `create index tracking_hits_of_send on tracking_hits (send_id, at)`,
   `create table limit_overrides (
     application_id text not null references applications on delete cascade,
     provider text,

@@ -8,6 +8,6 @@ export const createMock = (mailbox: MockMailbox): Provider => ({
   name: 'mock',
   title: 'Mock',
   supports: new Set(['emails', 'calendar', 'messaging', 'social']),
-  mail: new MockMailProvider(mailbox),
   link: mockLinkFlow,
+  mail: new MockMailProvider(mailbox),
 });

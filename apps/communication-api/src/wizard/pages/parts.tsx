@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import type { EnteredFault } from '../../links/wizard-sessions.ts';
 import type { Frame } from './layout.tsx';
 
-/** The name of the form field with the token that proves where a form came from. */
+/** The name of the form field with the token that proves that the service made the form. */
 export const CSRF_FIELD = '_csrf';
 
 interface PostFormProps {

@@ -18,6 +18,8 @@ interface StepPageProps {
   readonly pausedSeconds: number | undefined;
   /** Whether the user may enter a proxy. */
   readonly withProxy: boolean;
+  /** Whether the user has entered the password of a proxy before. */
+  readonly hasProxyPassword: boolean;
   /** Whether the user may choose the country of the automatic proxy. */
   readonly withCountry: boolean;
   readonly aside: JSX.Element;
@@ -25,11 +27,12 @@ interface StepPageProps {
 
 /** One page of a provider's flow. */
 export function StepPage(props: StepPageProps): JSX.Element {
-  const { frame, action, csrf, step, values, faults, pausedSeconds, withProxy, withCountry, aside } = props;
+  const { frame, action, csrf, step, values, faults, pausedSeconds, withProxy, hasProxyPassword, withCountry, aside } =
+    props;
   const { text, language } = frame;
   const faultOf = (name: string): EnteredFault | undefined => faults.find(({ field }) => field === name);
   const labelOf = (name: string): string | undefined =>
-    [...fieldsOf(step), ...proxyFieldsOf(frame)].find((field) => field.name === name)?.label[language];
+    [...fieldsOf(step), ...proxyFieldsOf(frame, false)].find((field) => field.name === name)?.label[language];
   return (
     <Layout frame={frame} title={step.title[language]} faulty={faults.length > 0} aside={aside}>
       <FaultSummary frame={frame} faults={faults} pausedSeconds={pausedSeconds} labelOf={labelOf} />
@@ -50,7 +53,9 @@ export function StepPage(props: StepPageProps): JSX.Element {
             ))
           : null}
         {withCountry ? <CountryList frame={frame} chosen={values?.[COUNTRY_FIELD]} /> : null}
-        {withProxy ? <ProxyForm frame={frame} values={values} faultOf={faultOf} /> : null}
+        {withProxy ? (
+          <ProxyForm frame={frame} values={values} faultOf={faultOf} hasPassword={hasProxyPassword} />
+        ) : null}
         <SubmitButton frame={frame} label={step.kind === 'wait' ? text.waitSubmit : text.submit} />
       </PostForm>
     </Layout>
@@ -92,25 +97,27 @@ function CountryList({ frame, chosen }: { readonly frame: Frame; readonly chosen
   );
 }
 
-const proxyFieldsOf = ({ text: { proxy } }: Frame): readonly Field[] =>
+const proxyFieldsOf = ({ text: { proxy } }: Frame, hasPassword: boolean): readonly Field[] =>
   (['host', 'port', 'username', 'password'] as const).map((key) => ({
     kind: key === 'password' ? 'password' : 'text',
     name: PROXY_FIELDS[key],
     // The frame has chosen the language already.
     label: { en: proxy[key], de: proxy[key] },
+    ...(key === 'password' && hasPassword ? { hint: { en: proxy.passwordKept, de: proxy.passwordKept } } : {}),
   }));
 
 interface ProxyFormProps {
   readonly frame: Frame;
   readonly values: Readonly<Record<string, string>> | undefined;
   readonly faultOf: (name: string) => EnteredFault | undefined;
+  readonly hasPassword: boolean;
 }
 
-function ProxyForm({ frame, values, faultOf }: ProxyFormProps): JSX.Element {
+function ProxyForm({ frame, values, faultOf, hasPassword }: ProxyFormProps): JSX.Element {
   const { text } = frame;
   const names = Object.values(PROXY_FIELDS);
   const open = names.some((name) => faultOf(name) !== undefined) || (values?.[PROXY_FIELDS.host] ?? '') !== '';
-  const [host, port, username, password] = proxyFieldsOf(frame).map((field) => (
+  const [host, port, username, password] = proxyFieldsOf(frame, hasPassword).map((field) => (
     <FieldInput
       key={field.name}
       frame={frame}

@@ -32,11 +32,11 @@ interface SyncPageProps {
   readonly application: string;
   readonly account: string;
   readonly sync: SyncView;
-  /** Where the script asks for the progress. */
+  /** The address from which the script reads the progress. */
   readonly progressPath: string;
   /** This page, which leads on when the sync is completed. */
   readonly path: string;
-  /** Where the user returns. */
+  /** The address of the application to which the user returns. */
   readonly returnUrl: string;
 }
 

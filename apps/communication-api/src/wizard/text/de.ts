@@ -52,6 +52,7 @@ export const de: Text = {
     port: 'Port',
     username: 'Benutzername',
     password: 'Passwort',
+    passwordKept: 'Lassen Sie das leer, um das eingegebene Passwort zu behalten.',
   },
   country: {
     label: 'Land der Verbindung',

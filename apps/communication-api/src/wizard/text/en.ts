@@ -48,6 +48,7 @@ export const en = {
     port: 'Port',
     username: 'User name',
     password: 'Password',
+    passwordKept: 'Leave this empty to keep the password that you entered.',
   },
   country: {
     label: 'Country of the connection',

@@ -1,0 +1,55 @@
+import type { Demonstration } from './demonstration.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** What the banner says about a start. */
+export interface BannerFacts {
+  /** Origin that the process listens on. */
+  readonly url: string;
+  /** Directory of the embedded database; undefined with DATABASE_URL. */
+  readonly directory: string | undefined;
+  /** Whether `master.key` is in that directory. */
+  readonly hasKeyFile: boolean;
+  /** Only on the first start. */
+  readonly demonstration: Demonstration | undefined;
+  /** Whether any application exists. */
+  readonly hasApplication: boolean;
+  readonly nowMs: number;
+}
+
+/** What the start prints. */
+export function banner({ url, directory, hasKeyFile, demonstration, hasApplication, nowMs }: BannerFacts): string {
+  const head = [
+    `communication-api  ${url}     docs ${url}/docs`,
+    directory === undefined
+      ? 'data on the server of DATABASE_URL'
+      : `data in ${directory} (embedded PostgreSQL, for one small host: see docs/service/README.md)`,
+    ...(demonstration !== undefined && hasKeyFile
+      ? [`Back up ${directory}/master.key: without it, the credentials in the database cannot be read.`]
+      : []),
+  ];
+  const rest =
+    demonstration === undefined ? [keyAdvice(hasApplication)] : tryIt(url, demonstration, new Date(nowMs + HOUR_MS));
+  return `\n${head.join('\n')}\n\n${rest.join('\n')}\n\n`;
+}
+
+const keyAdvice = (hasApplication: boolean): string =>
+  hasApplication
+    ? 'Another API key: stop the service, then npm start -- create-key (with DATABASE_URL, it may keep running).'
+    : 'There is no application yet: npm start -- create-key --application NAME makes one with its first API key.';
+
+function tryIt(url: string, { token, accountId }: Demonstration, linkEnds: Date): readonly string[] {
+  const link = { providers: 'mock', redirect_uri: `${url}/docs`, expires_on: linkEnds.toISOString() };
+  return [
+    `  API key of the demonstration application (shown once)   ${token}`,
+    `  A mock mailbox is linked: ${accountId}`,
+    '',
+    'Try: send an email',
+    `  curl -F account_id=${accountId} -F 'to=[{"identifier":"ann@mock.test"}]' -F subject=Hi -F body='<p>Hello</p>' \\`,
+    `    -H 'X-API-KEY: ${token}' -H 'Idempotency-Key: first' ${url}/api/v1/emails`,
+    '  Twice: sent once.   11 times in a minute: 429.',
+    'Try: link a mailbox, then open the link',
+    `  curl -H 'X-API-KEY: ${token}' -H 'content-type: application/json' \\`,
+    `    -d '${JSON.stringify(link)}' ${url}/v2/auth/link`,
+  ];
+}

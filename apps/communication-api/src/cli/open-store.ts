@@ -1,0 +1,80 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { type Database, openServer } from '../db/database.ts';
+import { type EmbeddedDatabase, openDatabase, openDataDirectory, readTemplate } from '../db/embedded.ts';
+import { masterKeyIn } from '../db/master-key.ts';
+import { checkSchema, migrate } from '../db/migrate.ts';
+import { checkServer } from '../db/server-version.ts';
+import type { MasterKey } from '../security/envelope.ts';
+
+/** An open database with its master keys. */
+export interface Store {
+  readonly db: Database;
+  readonly masterKeys: readonly MasterKey[];
+  /** What the embedded database adds; undefined with DATABASE_URL. */
+  readonly embedded: EmbeddedStore | undefined;
+  /** The migrations that ran. */
+  readonly migrated: readonly string[];
+  close(): Promise<void>;
+}
+
+export interface EmbeddedStore {
+  /** The data directory, absolute. */
+  readonly directory: string;
+  readonly isNew: boolean;
+  readonly database: EmbeddedDatabase;
+}
+
+/**
+ * Opens the database that the settings name, with an up-to-date schema.
+ * @param mayMigrate whether the schema of a server is changed; the embedded one always is
+ * @throws UserError
+ */
+export async function openStore(config: Config, log: Logger, mayMigrate = config.AUTO_MIGRATE): Promise<Store> {
+  return config.DATABASE_URL === undefined
+    ? openEmbeddedStore(config)
+    : openServerStore(config, config.DATABASE_URL, log, mayMigrate);
+}
+
+async function openServerStore(config: Config, url: string, log: Logger, mayMigrate: boolean): Promise<Store> {
+  const db = openServer(url, (error) => log.warn({ err: error }, 'connection to the database lost'));
+  try {
+    await checkServer(db, url);
+    if (!mayMigrate) await checkSchema(db);
+    const migrated = mayMigrate ? await migrate(db) : [];
+    return {
+      db,
+      masterKeys: config.SECRET_KEYS ?? [],
+      embedded: undefined,
+      migrated,
+      close: () => db.destroy(),
+    };
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+async function openEmbeddedStore(config: Config): Promise<Store> {
+  const directory = await openDataDirectory(config.DATA_DIR);
+  let database: EmbeddedDatabase | undefined;
+  const close = async (): Promise<void> => {
+    await database?.db.destroy();
+    await directory.close();
+  };
+  try {
+    const masterKeys = config.SECRET_KEYS ?? [masterKeyIn(directory.path, directory.isNew)];
+    database = await openDatabase(directory, readTemplate());
+    const migrated = await migrate(database.db);
+    return {
+      db: database.db,
+      masterKeys,
+      embedded: { directory: directory.path, isNew: directory.isNew, database },
+      migrated,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,14 @@
+import { describeVariables } from '../config.ts';
+
+/** Every variable with its value: what is given, else the default. Values that can contain a secret are masked. */
+export function variablesTable(environment: Readonly<Record<string, string | undefined>>): string {
+  const rows = describeVariables().map(({ name, defaultValue, description, isSecret }) => {
+    const given = environment[name] === '' ? undefined : environment[name];
+    const value = given === undefined ? (defaultValue ?? '-') : isSecret ? '****' : given;
+    return [name, `${value}${given === undefined ? '' : ' (set)'}`, description] as const;
+  });
+  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column as 0 | 1].length)));
+  return rows
+    .map(([name, value, text]) => `${name.padEnd(widths[0] ?? 0)}  ${value.padEnd(widths[1] ?? 0)}  ${text}\n`)
+    .join('');
+}

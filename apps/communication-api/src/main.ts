@@ -1,0 +1,35 @@
+import { runCli } from './cli/cli.ts';
+import type { RunningService } from './cli/start.ts';
+
+/** A terminal and npm both pass on one Ctrl+C, so a second signal within this time is the same one. */
+const SAME_SIGNAL_MS = 1_000;
+
+const terminal = {
+  out: (text: string) => void process.stdout.write(text),
+  error: (text: string) => void process.stderr.write(text),
+};
+
+// Before the service has started, a signal ends the process at once. A half-made database is made again.
+const result = await runCli(process.argv.slice(2), process.env, terminal);
+if (typeof result === 'number') process.exitCode = result;
+else stopOnSignals(result);
+
+function stopOnSignals(service: RunningService): void {
+  let stoppingSince: number | undefined;
+  const onSignal = (): void => {
+    if (stoppingSince !== undefined) {
+      // The operator does not want to wait.
+      if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
+      return;
+    }
+    stoppingSince = performance.now();
+    service.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        terminal.error(`${error instanceof Error ? error.stack : String(error)}\n`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+}

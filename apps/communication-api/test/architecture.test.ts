@@ -1,0 +1,173 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+
+const SRC = resolve(import.meta.dirname, '../src');
+
+/** Who else may be imported by each room: a folder of src, or a file of src that is in no folder. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  domain: [],
+  config: ['domain', 'security'],
+  security: ['domain'],
+  db: ['domain', 'security'],
+  mail: ['domain', 'security'],
+  providers: ['domain', 'db', 'mail', 'security'],
+  applications: ['domain', 'db'],
+  keys: ['domain', 'db'],
+  scopes: ['domain', 'db'],
+  accounts: ['domain', 'db', 'security'],
+  links: ['domain', 'db', 'security', 'accounts', 'keys'],
+  limits: ['domain', 'db', 'accounts'],
+  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts'],
+  rooms: [
+    ...['domain', 'config', 'security', 'mail', 'providers'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
+  ],
+  wizard: [
+    ...['domain', 'security', 'mail', 'providers', 'rooms', 'api', 'config'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits'],
+  ],
+  api: [
+    ...['domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal'],
+  ],
+};
+
+/** They put everything together, so they may import every room. */
+const EVERYTHING = ['service', 'cli', 'main', 'build-template'];
+
+/** The rooms that work with headgate. */
+const HEADGATE = ['api', 'limits', 'wizard', 'service', 'rooms'];
+
+/** The files with SQL: the stores, and the database itself. */
+const SQL = [
+  ...['applications/', 'keys/', 'scopes/', 'accounts/', 'links/', 'limits/', 'journal/', 'db/'],
+  // What the mock provider has sent and drafted is its own.
+  'providers/mock/mailbox.ts',
+];
+
+/** Methods of stores with a query that does not name `application_id`, each with its reason. */
+const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
+  'applications/applications.ts create': 'an application is not part of another one',
+  'applications/applications.ts find': 'the id is the one of the application',
+  'applications/applications.ts findOldest': 'for the operator, at the command line',
+  'applications/applications.ts isEmpty': 'for the first start',
+  'journal/instances.ts #beat': 'a process serves every application',
+  'journal/instances.ts close': 'a process serves every application',
+  'journal/instances.ts isAlive': 'a process serves every application',
+  'journal/instances.ts start': 'a process serves every application',
+  'journal/sends.ts cancelAbandoned': 'the sweeper works for every application',
+  'journal/sends.ts forgetKeys': 'the sweeper works for every application',
+  'journal/sends.ts unsettled': 'the sweeper works for every application',
+  'providers/mock/mailbox.ts byId': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts byMessageId': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts deleteDraft': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts deliver': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
+};
+
+interface Import {
+  readonly file: string;
+  readonly specifier: string;
+}
+
+const files = readdirSync(SRC, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+  .map((entry) => join(entry.parentPath, entry.name));
+const read = (file: string): string => readFileSync(file, 'utf8');
+const nameOf = (file: string): string => relative(SRC, file).replaceAll('\\', '/');
+/** The first folder of the path, or the file if it is in no folder. */
+const roomOf = (file: string): string => (nameOf(file).split('/')[0] ?? '').replace(/\.tsx?$/, '');
+
+const imports: readonly Import[] = files.flatMap((file) =>
+  ts.preProcessFile(read(file)).importedFiles.map(({ fileName }) => ({ file, specifier: fileName })),
+);
+const show = ({ file, specifier }: Import): string => `${nameOf(file)} imports ${specifier}`;
+const isSqlFile = (file: string): boolean => SQL.some((place) => nameOf(file).startsWith(place));
+
+describe('the sources of the service', () => {
+  test('are read, and each room has a rule', () => {
+    expect(imports.length).toBeGreaterThan(files.length);
+    const known = [...Object.keys(MAY_IMPORT), ...EVERYTHING];
+    expect([...new Set(files.map(roomOf))].filter((room) => !known.includes(room))).toEqual([]);
+  });
+
+  test('import only from rooms that they may import from', () => {
+    const wrong = imports
+      .filter(({ file, specifier }) => specifier.startsWith('.') && !EVERYTHING.includes(roomOf(file)))
+      .filter(({ file, specifier }) => {
+        const [from, to] = [roomOf(file), roomOf(resolve(dirname(file), specifier))];
+        return from !== to && !MAY_IMPORT[from]?.includes(to);
+      });
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test('never leave the workspace: the library is used as its users have it', () => {
+    const wrong = imports.filter(
+      ({ file, specifier }) => specifier.startsWith('.') && nameOf(resolve(dirname(file), specifier)).startsWith('..'),
+    );
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test('import headgate only in the rooms that work with it, and only by published subpaths', () => {
+    const { exports } = JSON.parse(read(resolve(SRC, '../../../package.json'))) as { exports: Record<string, unknown> };
+    const published = Object.keys(exports).map((subpath) => subpath.replace('.', 'headgate'));
+    const ours = imports.filter(({ specifier }) => /^headgate(\/|$)/.test(specifier));
+    expect(ours.length).toBeGreaterThan(0);
+    expect(ours.filter(({ specifier }) => !published.includes(specifier)).map(show)).toEqual([]);
+    expect(ours.filter(({ file }) => !HEADGATE.includes(roomOf(file))).map(show)).toEqual([]);
+  });
+
+  test('have SQL only in stores', () => {
+    const wrong = imports.filter(
+      ({ file, specifier }) => /^(kysely|pg|@electric-sql\/pglite)(\/|$)/.test(specifier) && !isSqlFile(file),
+    );
+    expect(wrong.map(show)).toEqual([]);
+    const builders = files.filter(
+      (file) => !isSqlFile(file) && /\.(selectFrom|insertInto|updateTable|deleteFrom)\(/.test(read(file)),
+    );
+    expect(builders.map(nameOf)).toEqual([]);
+  });
+
+  test('domain uses nothing but Node: no clock, no input or output', () => {
+    const domain = files.filter((file) => roomOf(file) === 'domain');
+    expect(domain.filter((file) => /Date\.now\(|new Date\(\)|performance\.now\(|fetch\(/.test(read(file)))).toEqual([]);
+    const wrong = imports.filter(
+      ({ file, specifier }) =>
+        roomOf(file) === 'domain' && /^node:(fs|net|http|https|dns|child_process|timers)/.test(specifier),
+    );
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test('name the application in every query of a store, except in the methods listed here', () => {
+    const without = files
+      .filter((file) => isSqlFile(file) && roomOf(file) !== 'db')
+      .flatMap(methodsWithQueries)
+      .filter(({ text }) => !/application_id/.test(text))
+      .map(({ name }) => name);
+    expect([...without].sort()).toEqual(Object.keys(ACROSS_APPLICATIONS).sort());
+  });
+
+  test('have kebab-case names and no default exports', () => {
+    expect(files.map(nameOf).filter((file) => !/^[a-z0-9/-]+\.tsx?$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^export default/m.test(read(file))).map(nameOf)).toEqual([]);
+  });
+});
+
+/** The methods and functions of a file that contain a query. */
+function methodsWithQueries(file: string): readonly { readonly name: string; readonly text: string }[] {
+  const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2023, true);
+  const found: { name: string; text: string }[] = [];
+  const visit = (node: ts.Node): void => {
+    const isNamed = ts.isMethodDeclaration(node) || ts.isFunctionDeclaration(node);
+    const text = isNamed ? node.getText() : '';
+    if (isNamed && /\.(selectFrom|insertInto|updateTable|deleteFrom)\(/.test(text))
+      found.push({ name: `${nameOf(file)} ${node.name?.getText()}`, text });
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}

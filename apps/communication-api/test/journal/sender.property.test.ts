@@ -1,0 +1,209 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Account, Accounts } from '../../src/accounts/accounts.ts';
+import { Applications } from '../../src/applications/applications.ts';
+import type { Database } from '../../src/db/database.ts';
+import type { ServiceError } from '../../src/domain/service-error.ts';
+import type { Instances } from '../../src/journal/instances.ts';
+import { mailAccountOf } from '../../src/journal/mail-account.ts';
+import { Sender, type SendRequest } from '../../src/journal/sender.ts';
+import { Sends } from '../../src/journal/sends.ts';
+import { compose } from '../../src/mail/compose.ts';
+import { MockMailProvider } from '../../src/providers/mock/mail.ts';
+import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
+import { Envelope } from '../../src/security/envelope.ts';
+import { DATABASES, type OpenDatabase } from '../support/databases.ts';
+
+const RUNS = 60;
+const CLIENTS = 3;
+const ATTEMPTS = 4;
+
+const ASYNCHRONOUS = new Set([
+  ...['take', 'byKey', 'dispatch', 'adopt', 'sent', 'failed', 'undo', 'leave', 'unknown'],
+  ...['draft', 'discard', 'sendDraft', 'send', 'find'],
+]);
+
+class Death extends Error {}
+
+/** One attempt in a process of its own, which dies or stalls before or after any of its calls. */
+class Process {
+  readonly id = randomUUID();
+  isDead = false;
+  /** Others take a process that stalls for dead; it wakes up again. */
+  isStalled = false;
+
+  constructor(private readonly fault: () => 'none' | 'die' | 'stall') {}
+
+  /** The same object, as this process sees it. */
+  within<Thing extends object>(thing: Thing): Thing {
+    return new Proxy(thing, {
+      get: (target, name) => {
+        const member = Reflect.get(target, name) as unknown;
+        if (typeof member !== 'function') return member;
+        // Only these calls leave the process.
+        if (!ASYNCHRONOUS.has(String(name))) return member.bind(target) as unknown;
+        return (...values: unknown[]) => this.#call(() => member.apply(target, values) as Promise<unknown>);
+      },
+    });
+  }
+
+  async #call(call: () => Promise<unknown>): Promise<unknown> {
+    await this.#moment();
+    const result = await call();
+    await this.#moment();
+    return result;
+  }
+
+  async #moment(): Promise<void> {
+    const fault = this.isDead ? 'die' : this.fault();
+    if (fault === 'die') {
+      this.isDead = true;
+      throw new Death();
+    }
+    if (fault === 'stall') {
+      this.isStalled = true;
+      await pause(5);
+    }
+  }
+}
+
+interface World {
+  readonly db: Database;
+  readonly account: Account;
+  readonly accounts: Accounts;
+  readonly sends: Sends;
+  readonly mail: MockMailProvider;
+}
+
+async function createWorld(db: Database, drafts: boolean): Promise<World> {
+  const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
+  const accounts = new Accounts(db, envelope, Date.now);
+  const { id } = await new Applications(db, Date.now).create('Test', 'development');
+  const account = await accounts.insert(id, {
+    provider: 'mock',
+    providerUserId: 'me@mock.test',
+    name: 'me@mock.test',
+    scopeId: null,
+    secret: { credentials: { drafts } },
+  });
+  if (account === undefined) throw new Error('The account was not stored.');
+  const mail = new MockMailProvider(new MockMailbox(db, Date.now));
+  return { db, account, accounts, sends: new Sends(db, envelope, Date.now), mail };
+}
+
+/** The answer of the provider is lost if the key says so. */
+function requestOf({ account, accounts }: World, mail: MockMailProvider, key: string): SendRequest {
+  const messageId = `<${key}@mock.test>`;
+  const to = [{ address: key.startsWith('drop') ? 'drop@mock.test' : 'ann@example.com' }];
+  return {
+    send: {
+      applicationId: account.application_id,
+      accountId: account.id,
+      idempotencyKey: key,
+      fingerprint: 'f1',
+      messageId,
+      label: null,
+      content: { to: ['ann@example.com'], subject: null, references: [] },
+    },
+    account,
+    mailAccount: mailAccountOf(accounts, account),
+    mail,
+    compose: () =>
+      compose({
+        ...{ messageId, date: new Date(0), from: { address: account.name }, to, cc: [], bcc: [] },
+        ...{ subject: 'Hello', body: 'Hello', customHeaders: [], attachments: [] },
+      }),
+  };
+}
+
+/** Several clients retry one key at once, without a claim store in front, in processes that die and stall. */
+async function sendWithFaults(world: World, key: string, faults: readonly number[]): Promise<void> {
+  const processes = new Map<string, Process>();
+  let next = 0;
+  // About one moment in eight is a fault, until the list is used up.
+  const fault = (): 'none' | 'die' | 'stall' => {
+    const value = faults[next++] ?? 0;
+    return value === 1 ? 'die' : value === 2 ? 'stall' : 'none';
+  };
+  const client = async (): Promise<void> => {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const process = new Process(fault);
+      processes.set(process.id, process);
+      const instances = {
+        id: process.id,
+        isAlive: async (id: string) => {
+          const other = processes.get(id);
+          return other !== undefined && !other.isDead && !other.isStalled;
+        },
+      } as Instances;
+      const sender = new Sender(process.within(world.sends), instances, 5_000);
+      try {
+        await sender.send(requestOf(world, process.within(world.mail), key), process.id);
+        return;
+      } catch (error) {
+        if (!(error instanceof Death) && (error as ServiceError).status === undefined) throw error;
+      } finally {
+        // A stalled process may work on: it must not change the outcome any more.
+        process.isStalled = true;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, client));
+}
+
+/** The last retry, in a healthy process. */
+async function lastRetry(world: World, key: string): Promise<'sent' | 'unknown'> {
+  const sender = new Sender(world.sends, { id: 'last', isAlive: async () => false } as unknown as Instances, 5_000);
+  for (let attempt = 0; attempt < 3; attempt++) {
+    try {
+      await sender.send(requestOf(world, world.mail, key), randomUUID());
+      return 'sent';
+    } catch (error) {
+      if (![409, 504].includes((error as ServiceError).status)) throw error;
+    }
+  }
+  return 'unknown';
+}
+
+const received = async ({ db }: World, key: string): Promise<number> =>
+  (await db.selectFrom('mock_messages').select('id').where('message_id', '=', `<${key}@mock.test>`).execute()).length;
+
+const faultLists = fc.array(fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2), { minLength: 10, maxLength: 120 });
+
+describe.each(DATABASES)('on %s', (_, open) => {
+  let opened: OpenDatabase;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterAll(() => opened.close());
+
+  test('an email that is sent as a draft is received exactly once, whoever dies or stalls', async () => {
+    const world = await createWorld(opened.db, true);
+    await fc.assert(
+      fc.asyncProperty(faultLists, fc.constantFrom('drop', 'keep'), async (faults, kind) => {
+        const key = `${kind}-${randomUUID()}`;
+        await sendWithFaults(world, key, faults);
+        expect(await lastRetry(world, key)).toBe('sent');
+        expect(await received(world, key)).toBe(1);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('an email that is sent directly is received at most once, and exactly once if the client is told so', async () => {
+    const world = await createWorld(opened.db, false);
+    await fc.assert(
+      fc.asyncProperty(faultLists, fc.constantFrom('drop', 'keep'), async (faults, kind) => {
+        const key = `${kind}-${randomUUID()}`;
+        await sendWithFaults(world, key, faults);
+        const told = await lastRetry(world, key);
+        const count = await received(world, key);
+        expect(count).toBeLessThanOrEqual(1);
+        if (told === 'sent') expect(count).toBe(1);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});

@@ -1,0 +1,7 @@
+/** Before each test file: waits until the library and the service are built. */
+import { inject } from 'vitest';
+import type {} from '../../../../test/support/build.ts';
+import { buildHasEnded } from '../../../../test/support/build-result.ts';
+
+await buildHasEnded(inject('build').result);
+await buildHasEnded(inject('serviceBuild').result);

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { cleanUpLater } from './clean-up.ts';
+
+const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const PRELOAD = new URL('at-step.mjs', import.meta.url).href;
+
+/** A process of the built service. */
+export interface RunningProcess {
+  readonly child: ChildProcess;
+  /** What it has printed. */
+  readonly printed: { out: string; error: string };
+  /** Its exit code; null if a signal has ended it. */
+  readonly exit: Promise<number | null>;
+  /** Waits until the banner was printed. @returns the origin that it listens on */
+  ready(): Promise<string>;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+/**
+ * Starts a command of the built service. It is killed after the test file.
+ * @param options of Node
+ */
+export function runProcess(
+  args: readonly string[],
+  environment: Environment = {},
+  options: readonly string[] = ['--enable-source-maps'],
+): RunningProcess {
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [...options, MAIN, ...args], {
+    env: { PATH, PORT: '0', LOG_LEVEL: 'warn', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const printed = { out: '', error: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed.out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    printed.error += text;
+  });
+  const exit = new Promise<number | null>((resolve) => child.on('close', resolve));
+  cleanUpLater(() => {
+    child.kill('SIGKILL');
+    return exit;
+  });
+  const ready = (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        // The banner ends with an empty line.
+        const [, url] = /^communication-api {2}(\S+)[\s\S]*\n\n/m.exec(printed.out) ?? [];
+        if (url !== undefined) resolve(url);
+      };
+      look();
+      child.stdout.on('data', look);
+      child.on('close', (code) => reject(new Error(`The service has ended with ${code}: ${printed.error}`)));
+    });
+  return { child, printed, exit, ready };
+}
+
+/** Runs a command to its end. */
+export async function runToEnd(
+  args: readonly string[],
+  environment: Environment = {},
+): Promise<{ readonly code: number | null; readonly out: string; readonly error: string }> {
+  const { exit, printed } = runProcess(args, environment);
+  return { code: await exit, ...printed };
+}
+
+/** The built service, which listens and can be killed at a step of a send. */
+export interface ServiceProcess {
+  readonly url: string;
+  readonly child: ChildProcess;
+  /** Everything that it has written. */
+  output(): string;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<unknown>;
+}
+
+/** Starts the built service on a free port, and waits until it listens. It is killed after the test file. */
+export async function startProcess(environment: Environment): Promise<ServiceProcess> {
+  const { child, printed, exit, ready } = runProcess(['start'], environment, ['--import', PRELOAD]);
+  return { url: await ready(), child, output: () => printed.out + printed.error, ended: exit };
+}
