@@ -10,7 +10,7 @@ import fastify, {
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
-import { isUnavailable } from '../db/unavailable.ts';
+
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
 import { trackingRoutes } from '../tracking/routes.ts';
@@ -25,6 +25,7 @@ import { linkRoutes } from './links/routes.ts';
 import { describeApi } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { scopeRoutes } from './scopes/routes.ts';
+import { isUnavailable } from './unavailable.ts';
 import { validatorCompiler } from './validate.ts';
 
 /** Largest body of a request that is not an email. */
