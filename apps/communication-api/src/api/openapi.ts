@@ -11,7 +11,7 @@ type Transform = typeof jsonSchemaTransform;
 /**
  * Makes the OpenAPI document from the schemas that validate: `/openapi.json`, and a page to read it, `/docs`. Routes
  * that are registered afterwards are in it.
- * @param baseUrl origin of the API. Port 0 stands for the port that the server has got
+ * @param baseUrl origin of the API. Port 0 is replaced by the port that the server listens on
  */
 export async function describeApi(app: FastifyInstance, baseUrl: string): Promise<void> {
   await app.register(swagger, {
