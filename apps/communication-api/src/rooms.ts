@@ -1,4 +1,5 @@
 import type { Idempotency, Limiter } from 'headgate';
+import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
@@ -7,8 +8,11 @@ import type { Clock } from './domain/clock.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
 import type { Keys } from './keys/keys.ts';
+import type { LimitBook } from './limits/book.ts';
+import type { LimitOverrides } from './limits/overrides.ts';
 import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
+import type { Scopes } from './scopes/scopes.ts';
 import type { Envelope } from './security/envelope.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
@@ -19,9 +23,14 @@ export interface Rooms {
   readonly envelope: Envelope;
   readonly applications: Applications;
   readonly keys: Keys;
+  readonly scopes: Scopes;
   readonly accounts: Accounts;
-  readonly providers: Registry;
+  readonly overrides: LimitOverrides;
+  readonly book: LimitBook;
   readonly limiter: Limiter;
+  /** What the processes share beside the database, if they share it. */
+  readonly redis: Redis | undefined;
+  readonly providers: Registry;
   readonly idempotency: Idempotency;
   readonly sends: Sends;
   readonly sender: Sender;

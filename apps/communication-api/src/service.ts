@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { createIdempotency, createLimiter } from 'headgate';
-import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
-import { recommendedLimits } from 'headgate/recommended';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
+import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
@@ -15,12 +13,21 @@ import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
+import { LimitBook } from './limits/book.ts';
+import { createServiceLimiter } from './limits/limiter.ts';
+import { LimitOverrides } from './limits/overrides.ts';
+import { connectRedis } from './limits/redis.ts';
 import { Spool } from './mail/spool.ts';
+import { createLog } from './observability/log.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
+import { Scopes } from './scopes/scopes.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
+
+/** A change of limits in another process applies here this much later at most, and one query later. */
+const LIMITS_POLL_MS = 500;
 
 /** What a service is made of. */
 export interface ServiceParts {
@@ -41,44 +48,46 @@ export interface Service {
 
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
-  const { config, db, masterKeys, log = pino({ level: config.LOG_LEVEL }), clock = Date.now } = parts;
+  const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = new Envelope(masterKeys);
   const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
+  const keys = new Keys(db, clock, log);
+  const overrides = new LimitOverrides(db, clock);
+  const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
+  const book = new LimitBook(overrides, { pollMs, log });
+  const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
+  const limiter = createServiceLimiter({ book, redis, log });
   const rooms: Rooms = {
     config,
     clock,
     log,
     envelope,
     applications: new Applications(db, clock),
-    keys: new Keys(db, clock),
+    keys,
+    scopes: new Scopes(db, clock, () => keys.forgetResolved()),
     accounts: new Accounts(db, envelope, clock),
+    overrides,
+    book,
+    limiter,
+    redis,
+    idempotency: createServiceIdempotency(redis),
     providers: new Registry([createMock(new MockMailbox(db, clock))]),
-    limiter: createLimiter({
-      store: createMemoryStore(),
-      limits: ({ provider = '' }) => recommendedLimits[provider.split('/')[1] as 'mock'],
-    }),
-    // A retry runs the handler again, and the journal answers it. So a lost or unreachable store never sends twice.
-    idempotency: createIdempotency({
-      store: createMemoryClaimStore(),
-      onOrphan: 'reexecute',
-      onStoreFailure: 'bypass',
-      waitMs: 20_000,
-      maxRunMs: 600_000,
-    }),
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
   };
+  await book.start();
   const app = await createServer(rooms);
-  const { accounts, providers } = rooms;
+  const { accounts, idempotency, providers } = rooms;
   const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
   await instances.start();
   sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
     await sweeper.close();
-    await instances.close();
+    await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
+    redis?.disconnect();
   };
   return { app, rooms, close };
 }

@@ -2,8 +2,12 @@ import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { AccountRow } from '../db/tables.ts';
+import type { AccountStatus } from '../domain/account-status.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
+import type { Page } from '../domain/page.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import { lockActiveScope } from '../scopes/active-scope.ts';
 import type { Envelope } from '../security/envelope.ts';
 
 export type Account = Selectable<AccountRow>;
@@ -31,6 +35,23 @@ export interface NewAccount {
   readonly name: string;
   readonly scopeId: string | null;
   readonly secret: AccountSecret;
+}
+
+/** Which accounts are listed. */
+export interface AccountFilter {
+  readonly status?: AccountStatus | undefined;
+  readonly provider?: string | undefined;
+  /** Only accounts that are in each of these scopes: one that is asked for, one that the caller is confined to. */
+  readonly scopeIds?: readonly string[] | undefined;
+  /** A part of the name or of the provider's own id, in any case. */
+  readonly search?: string | undefined;
+}
+
+/** What a client may change. */
+export interface AccountChanges {
+  readonly metadata?: Record<string, unknown> | undefined;
+  readonly scopeId?: string | undefined;
+  readonly paused?: boolean | undefined;
 }
 
 const place = (id: string): string => `accounts/${id}/secret`;
@@ -88,6 +109,121 @@ export class Accounts {
       .where('id', '=', id)
       .where('removed_at', 'is', null)
       .executeTakeFirst();
+  }
+
+  /** One page, and the first entry of the next page if there is one. */
+  async list(
+    applicationId: string,
+    { status, provider, scopeIds = [], search }: AccountFilter,
+    { limit, offset, before }: Page,
+  ): Promise<readonly Account[]> {
+    let query = this.db
+      .selectFrom('accounts')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('removed_at', 'is', null);
+    if (status === 'paused') query = query.where('paused_at', 'is not', null);
+    else if (status !== undefined) query = query.where('status', '=', status).where('paused_at', 'is', null);
+    if (provider !== undefined) query = query.where('provider', '=', provider);
+    for (const scopeId of scopeIds) query = query.where('scope_id', '=', scopeId);
+    if (search !== undefined) {
+      const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`;
+      query = query.where((account) =>
+        account.or([account('name', 'ilike', pattern), account('provider_user_id', 'ilike', pattern)]),
+      );
+    }
+    if (before !== undefined) query = query.where('id', '<', before);
+    return query
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .offset(offset)
+      .execute();
+  }
+
+  /**
+   * Changes what is given. Undefined if there is no such account.
+   * @throws ServiceError 409 if the account is in another scope, 404 if the scope does not exist, 422 if it is disabled
+   */
+  async update(
+    applicationId: string,
+    id: string,
+    { metadata, scopeId, paused }: AccountChanges,
+  ): Promise<Account | undefined> {
+    if (!isId(id, 'acc')) return undefined;
+    return this.db.transaction().execute(async (transaction) => {
+      const account = await transaction
+        .selectFrom('accounts')
+        .selectAll()
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .forUpdate()
+        .executeTakeFirst();
+      if (account === undefined) return undefined;
+      const movesTo = scopeId === account.scope_id ? undefined : scopeId;
+      if (movesTo !== undefined) {
+        if (account.scope_id !== null)
+          throw new ServiceError(
+            409,
+            'errors/conflict',
+            'The account has a scope, and the scope of an account is permanent.',
+          );
+        await lockActiveScope(applicationId, movesTo, transaction);
+      }
+      const changes = {
+        ...(metadata === undefined ? {} : { metadata: json(metadata) }),
+        ...(movesTo === undefined ? {} : { scope_id: movesTo }),
+        ...this.#pauseOf(account, paused),
+      };
+      if (Object.keys(changes).length === 0) return account;
+      return transaction
+        .updateTable('accounts')
+        .set(changes)
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst();
+    });
+  }
+
+  /** An account that is paused again keeps the time of its first pause. */
+  #pauseOf({ paused_at }: Account, paused: boolean | undefined): { readonly paused_at?: Date | null } {
+    if (paused === undefined || paused === (paused_at !== null)) return {};
+    return { paused_at: paused ? new Date(this.clock()) : null };
+  }
+
+  /**
+   * Removes an account. Its credentials, and everything else that a client or a provider said about it, are erased: only
+   * its id, provider and scope stay. False if there is no such account.
+   */
+  async remove(applicationId: string, id: string): Promise<boolean> {
+    if (!isId(id, 'acc')) return false;
+    return this.db.transaction().execute(async (transaction) => {
+      const removed = await transaction
+        .updateTable('accounts')
+        .set({
+          removed_at: new Date(this.clock()),
+          secret: null,
+          proxy: json(null),
+          sync: json({}),
+          metadata: json({}),
+          name: '',
+          provider_user_id: '',
+          status_reason: null,
+        })
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .returning('id')
+        .executeTakeFirst();
+      if (removed === undefined) return false;
+      await transaction
+        .deleteFrom('limit_overrides')
+        .where('application_id', '=', applicationId)
+        .where('account_id', '=', id)
+        .execute();
+      return true;
+    });
   }
 
   /** Credentials and proxy of an account. */

@@ -3,6 +3,7 @@ import { isToken } from '../domain/key-token.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Caller } from '../keys/keys.ts';
 import type { Rooms } from '../rooms.ts';
+import { wrongKeyLimit } from './wrong-keys.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -13,25 +14,36 @@ declare module 'fastify' {
 
 /**
  * A hook that finds the caller by the key in `X-API-KEY`.
- * @throws ServiceError 401
+ * @throws ServiceError 401, 403 if the scope of the key is disabled, 429 after too many wrong keys of one address
  */
-export function authenticator({ keys, clock }: Pick<Rooms, 'keys' | 'clock'>) {
+export function authenticator({ keys, clock, config }: Pick<Rooms, 'keys' | 'clock' | 'config'>) {
+  const secondsToWait = wrongKeyLimit(config.TRUSTED_PROXIES);
   return async (request: FastifyRequest): Promise<void> => {
     const token = request.headers['x-api-key'];
     if (token === undefined || token === '')
       throw new ServiceError(401, 'errors/missing_credentials', 'Send your API key in the header X-API-KEY.');
     // Node joins a repeated field with a comma, which no token contains.
     const caller = typeof token === 'string' && isToken(token) ? await keys.resolve(token) : undefined;
-    if (caller === undefined)
+    if (caller === undefined) {
+      const retryAfter = secondsToWait(request);
+      if (retryAfter !== undefined)
+        throw new ServiceError(
+          429,
+          'api/too_many_requests',
+          'Too many requests with a wrong API key came from your address.',
+          { retryAfter },
+        );
       throw new ServiceError(
         401,
         'errors/invalid_credentials',
         'The API key is unknown or was revoked. Use a key that exists.',
       );
+    }
     if (caller.expiresAt <= clock())
       throw new ServiceError(401, 'api/expired_authorization', 'The API key has expired. Create a new key.');
     if (!caller.scopeIsActive)
       throw new ServiceError(403, 'errors/resource_access_restricted', 'The scope of this API key is disabled.');
+    keys.noteUse(caller.keyId);
     request.caller = caller;
   };
 }
@@ -51,4 +63,12 @@ export function serviceCallerOf(request: FastifyRequest): Caller {
   if (caller.role !== 'service')
     throw new ServiceError(403, 'errors/insufficient_permissions', 'Only a service API key may do this.');
   return caller;
+}
+
+/**
+ * A hook of a route for service keys only. It runs before the fields are checked.
+ * @throws ServiceError 403
+ */
+export async function requireServiceKey(request: FastifyRequest): Promise<void> {
+  serviceCallerOf(request);
 }

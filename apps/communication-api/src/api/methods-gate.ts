@@ -3,6 +3,7 @@ import { createGate, type Gate } from 'headgate';
 import { routeOf } from 'headgate/fastify';
 import { readIdempotencyKey } from 'headgate/http';
 import type { Account } from '../accounts/accounts.ts';
+import { limitProvider } from '../limits/book.ts';
 import type { Rooms } from '../rooms.ts';
 import { callerOf } from './authenticate.ts';
 import type { Intake } from './emails/intake.ts';
@@ -17,9 +18,6 @@ declare module 'fastify' {
   }
 }
 
-/** The provider of an account, as limits name it: two applications may have different limits for one provider. */
-export const limitsProvider = ({ application_id, provider }: Account): string => `${application_id}/${provider}`;
-
 /** The one gate in front of all routes of the Methods API: idempotency keys first, then the limits of the account. */
 export function createMethodsGate({ limiter, idempotency }: Rooms): Gate<FastifyRequest> {
   return createGate<FastifyRequest>({
@@ -27,7 +25,7 @@ export function createMethodsGate({ limiter, idempotency }: Rooms): Gate<Fastify
     idempotency,
     route: routeOf,
     account: ({ account }) => account?.id,
-    provider: ({ account }) => (account === null ? undefined : limitsProvider(account)),
+    provider: ({ account }) => (account === null ? undefined : limitProvider(account.application_id, account.provider)),
     idempotent: (request) => {
       const key = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'] ?? []);
       if (typeof key !== 'string') return key;

@@ -1,5 +1,8 @@
 import { z } from 'zod';
+import type { Page } from '../domain/page.ts';
 import { ServiceError } from '../domain/service-error.ts';
+
+export type { Page };
 
 const MAX = 100;
 const DEFAULT = 20;
@@ -10,14 +13,6 @@ export const pageQuery = {
   offset: z.coerce.number().int().min(0).max(1_000_000).optional().describe('Entries to skip.'),
   cursor: z.string().max(200).optional().describe('The next_cursor of the page before. Not together with offset.'),
 };
-
-/** Which page of a list is asked for. */
-export interface Page {
-  readonly limit: number;
-  readonly offset: number;
-  /** Only entries whose id is smaller. */
-  readonly before: string | undefined;
-}
 
 /** @throws ServiceError 422 */
 export function pageOf(query: {

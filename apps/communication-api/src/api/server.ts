@@ -54,6 +54,12 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
       reply,
     ),
   );
+  // Many clients send this type with every request, also with those that have no body.
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body.length === 0) done(null, undefined);
+    else parseJson(request, body.toString(), done);
+  });
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) => {
     try {
       done(null, parseUrlEncoded(body.toString()));

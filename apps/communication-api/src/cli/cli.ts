@@ -1,8 +1,9 @@
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { restoreBackup, writeBackup } from '../db/backups.ts';
 import { openDataDirectory } from '../db/embedded.ts';
 import { UserError } from '../domain/user-error.ts';
+import { createLog } from '../observability/log.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
 import { createKey } from './create-key.ts';
 import { openStore } from './open-store.ts';
@@ -40,7 +41,7 @@ async function runCommand(
   environment: Environment,
   terminal: Terminal,
 ): Promise<number | RunningService> {
-  const log = pino({ level: config.LOG_LEVEL });
+  const log = createLog(config.LOG_LEVEL);
   if (command === 'start') return start(config, terminal, log);
   if (command === 'config') terminal.out(variablesTable(environment));
   if (command === 'migrate') await runMigrations(config, terminal, log);

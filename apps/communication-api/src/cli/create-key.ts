@@ -25,7 +25,7 @@ export async function createKey(
     refuseOtherEnvironment(existing, environment);
     const application = existing ?? (await applications.create(name ?? 'Default', environment ?? 'development'));
     const expiresAt = expires ?? new Date(Date.now() + YEAR_MS);
-    const { id, token } = await new Keys(store.db, Date.now).create(application.id, application.environment, {
+    const { id, token } = await new Keys(store.db, Date.now, log).create(application.id, application.environment, {
       name: keyName,
       role: 'service',
       scopeId: null,

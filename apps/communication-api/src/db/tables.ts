@@ -22,6 +22,7 @@ export interface ScopeRow {
   reference: Optional<string>;
   status: 'active' | 'disabled';
   created_at: Date;
+  removed_at: Optional<Date>;
 }
 
 export interface ApiKeyRow {

@@ -3,9 +3,9 @@ import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
 
-const BEAT_MS = 5_000;
+const BEAT_MS = 3_000;
 /** A process whose last sign is older is dead or frozen. */
-const DEAD_AFTER_MS = 15_000;
+const DEAD_AFTER_MS = 10_000;
 const FORGET_AFTER_MS = 3_600_000;
 
 /** The running processes. Each one writes a sign of life, so that the others know which sends nobody works on. */

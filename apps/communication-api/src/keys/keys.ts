@@ -1,7 +1,13 @@
+import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
+import type { ApiKeyRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { newId } from '../domain/ids.ts';
+import { isId, newId } from '../domain/ids.ts';
 import { type Environment, hashOf, newToken, prefixOf, type Role } from '../domain/key-token.ts';
+import type { Page } from '../domain/page.ts';
+import { lockActiveScope } from '../scopes/active-scope.ts';
+import { KeyUses } from './key-uses.ts';
 
 /** Who makes a request: what its key may reach. */
 export interface Caller {
@@ -23,14 +29,64 @@ export interface NewKey {
   readonly expiresAt: Date;
 }
 
+/** What may be shown of a key: everything but its token and the hash of it. */
+const SHOWN = [
+  'id',
+  'application_id',
+  'role',
+  'scope_id',
+  'name',
+  'prefix',
+  'issued_at',
+  'expires_at',
+  'last_used_at',
+] as const satisfies readonly (keyof ApiKeyRow)[];
+
+/** A key as it is listed. */
+export interface ListedKey {
+  readonly id: string;
+  readonly application_id: string;
+  readonly role: Role;
+  readonly scope_id: string | null;
+  readonly name: string;
+  readonly prefix: string;
+  readonly issued_at: Date;
+  readonly expires_at: Date;
+  readonly last_used_at: Date | null;
+}
+
+/** Which keys are listed. */
+export interface KeyFilter {
+  readonly role?: 'account' | 'scoped' | undefined;
+  readonly scopeId?: string | undefined;
+}
+
+const ACCOUNT_ROLES = ['account', 'scoped'] as const;
+const CACHED_KEYS = 10_000;
+/** A revocation in another process is noticed this much later at most, and one query later. */
+const CACHE_MS = 500;
+
 /** API keys. */
 export class Keys {
+  /** Callers by the hash of their token. Tokens that no key has are not cached: they would displace those that matter. */
+  readonly #resolved = new LRUCache<string, Caller>({ max: CACHED_KEYS, ttl: CACHE_MS });
+  /** Counts the changes in this process, so that what was read before a change is not cached after it. */
+  #changes = 0;
+  readonly #uses: KeyUses;
+
+  /** @param log receives what goes wrong after a request was answered */
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
-  ) {}
+    log?: Pick<Logger, 'warn'>,
+  ) {
+    this.#uses = new KeyUses(db, clock, log);
+  }
 
-  /** Creates a key. Its token is returned here and never again. */
+  /**
+   * Creates a key. Its token is returned here and never again.
+   * @throws ServiceError 404 if the application has no such scope, 422 if the scope is disabled
+   */
   async create(
     applicationId: string,
     environment: Environment,
@@ -39,32 +95,103 @@ export class Keys {
     const now = this.clock();
     const token = newToken(role, environment);
     const id = newId('key', now);
-    await this.db
-      .insertInto('api_keys')
-      .values({
-        id,
-        application_id: applicationId,
-        role,
-        scope_id: scopeId,
-        name,
-        prefix: prefixOf(token),
-        token_hash: hashOf(token),
-        issued_at: new Date(now),
-        expires_at: expiresAt,
-      })
-      .execute();
+    const row = {
+      id,
+      application_id: applicationId,
+      role,
+      scope_id: scopeId,
+      name,
+      prefix: prefixOf(token),
+      token_hash: hashOf(token),
+      issued_at: new Date(now),
+      expires_at: expiresAt,
+    };
+    if (scopeId === null) await this.db.insertInto('api_keys').values(row).execute();
+    else
+      await this.db.transaction().execute(async (transaction) => {
+        await lockActiveScope(applicationId, scopeId, transaction);
+        await transaction.insertInto('api_keys').values(row).execute();
+      });
     return { id, token };
   }
 
-  /** Finds the key of a token. Undefined if no key has it, or if the key is revoked; an expired key is found. */
+  /** One page of the account keys that are not revoked, and the first one of the next page. Never a service key. */
+  async list(
+    applicationId: string,
+    { role, scopeId }: KeyFilter,
+    { limit, offset, before }: Page,
+  ): Promise<readonly ListedKey[]> {
+    return this.db
+      .selectFrom('api_keys')
+      .select(SHOWN)
+      .where('application_id', '=', applicationId)
+      .where('role', 'in', role === undefined ? ACCOUNT_ROLES : [role])
+      .where('revoked_at', 'is', null)
+      .$if(scopeId !== undefined, (query) => query.where('scope_id', '=', scopeId ?? ''))
+      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .offset(offset)
+      .execute();
+  }
+
+  /** Revokes an account key. False if the application has no such account key, or if it was revoked before. */
+  async revoke(applicationId: string, id: string): Promise<boolean> {
+    if (!isId(id, 'key')) return false;
+    const row = await this.db
+      .updateTable('api_keys')
+      .set({ revoked_at: new Date(this.clock()) })
+      .where('application_id', '=', applicationId)
+      .where('id', '=', id)
+      .where('role', 'in', ACCOUNT_ROLES)
+      .where('revoked_at', 'is', null)
+      .returning('id')
+      .executeTakeFirst();
+    this.forgetResolved();
+    return row !== undefined;
+  }
+
+  /**
+   * Finds the key of a token. Undefined if no key has it, or if the key is revoked; an expired key is found. What
+   * another process has changed is noticed within a second.
+   */
   async resolve(token: string): Promise<Caller | undefined> {
+    const hash = hashOf(token);
+    const known = this.#resolved.get(hash);
+    if (known !== undefined) return known;
+    const changes = this.#changes;
+    // The age of an entry counts from before the query: the row may have changed since it was read.
+    const start = performance.now();
+    const caller = await this.#read(hash);
+    if (caller !== undefined && changes === this.#changes) this.#resolved.set(hash, caller, { start });
+    return caller;
+  }
+
+  /** Has the next request of each key read it again. For changes of what keys may do. */
+  forgetResolved(): void {
+    this.#changes++;
+    this.#resolved.clear();
+  }
+
+  /** Notes that a key was used. It is written later, at most once a minute for each key. */
+  noteUse(keyId: string): void {
+    this.#uses.note(keyId);
+  }
+
+  /** Writes what is noted. */
+  async close(): Promise<void> {
+    await this.#uses.close();
+  }
+
+  /** The look-up is by a digest, so the time that it takes says nothing about any token. */
+  async #read(hash: string): Promise<Caller | undefined> {
     const row = await this.db
       .selectFrom('api_keys as key')
       .innerJoin('applications as application', 'application.id', 'key.application_id')
       .leftJoin('scopes as scope', 'scope.id', 'key.scope_id')
       .select(['key.id', 'key.application_id', 'key.role', 'key.scope_id', 'key.expires_at'])
       .select(['application.environment', 'scope.status as scope_status'])
-      .where('key.token_hash', '=', hashOf(token))
+      .where('key.token_hash', '=', hash)
       .where('key.revoked_at', 'is', null)
       .executeTakeFirst();
     return (

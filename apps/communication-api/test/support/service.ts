@@ -3,10 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import type { Database } from '../../src/db/database.ts';
+import { type Database, openServer } from '../../src/db/database.ts';
+import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import { createService, type Service } from '../../src/service.ts';
-import { type DatabaseKind, openTestDatabase } from './databases.ts';
+import { type DatabaseKind, type OpenTestDatabase, openTestDatabase } from './databases.ts';
 
 const YEAR_MS = 31_536_000_000;
 
@@ -27,14 +28,16 @@ export interface TestApplication {
 
 /**
  * Starts a service. It ends after the test file.
- * @param kind the database, by default the one of the variable `DB`, else PGlite in memory
+ * @param kind the database, by default the one of DATABASE_URL if it is given, else of the variable `DB`, else PGlite in
+ * memory
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
   kind?: DatabaseKind,
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
-  const { db, url: databaseUrl, close } = await openTestDatabase(kind);
+  const given = environment.DATABASE_URL;
+  const { db, url: databaseUrl, close } = given === undefined ? await openTestDatabase(kind) : await openGiven(given);
   const config = readConfig({
     SECRET_KEYS: `k1:${masterKey}`,
     LOG_LEVEL: 'silent',
@@ -73,4 +76,10 @@ export async function startService(
       return { id, token: await key('service'), key };
     },
   };
+}
+
+async function openGiven(url: string): Promise<OpenTestDatabase> {
+  const db = openServer(url, () => undefined);
+  await migrate(db);
+  return { db, url, close: () => db.destroy() };
 }

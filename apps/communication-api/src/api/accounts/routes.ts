@@ -1,4 +1,172 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Account } from '../../accounts/accounts.ts';
+import { ACCOUNT_STATUSES, shownStatus } from '../../domain/account-status.ts';
+import { PROVIDER_NAMES } from '../../domain/providers.ts';
+import { ServiceError } from '../../domain/service-error.ts';
 import type { Rooms } from '../../rooms.ts';
+import { callerOf, serviceCallerOf } from '../authenticate.ts';
+import { listAnswer, listOf, pageOf, pageQuery } from '../page.ts';
+import { problems } from '../problem.ts';
+import { line } from '../text.ts';
+import { accessibleAccount } from './accessible-account.ts';
 
-export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async () => {};
+/** Largest metadata, in bytes of JSON. */
+const MAX_METADATA = 4_096;
+
+const json = z.record(z.string(), z.unknown());
+
+const accountAnswer = z
+  .object({
+    object: z.literal('Account'),
+    id: z.string(),
+    application_id: z.string(),
+    user_id: z.string().describe("The provider's own id of the account, which never changes."),
+    provider: z.string(),
+    name: z.string().describe('The address, or what the provider calls the account.'),
+    status: z
+      .enum(ACCOUNT_STATUSES)
+      .describe('`disconnected`: its user has to link it again. `error`: the provider is away. `paused`: by a client.'),
+    scope_id: z.string().nullable(),
+    created_at: z.iso.datetime(),
+    initial_sync: json.describe('`status`, `started_at`, and what the provider reports beside them.'),
+    metadata: json.describe('What your application stores with the account.'),
+    proxy: json.nullable().describe('The proxy of the account, without its password.'),
+  })
+  .meta({ id: 'Account' });
+
+const removedAccount = z.object({ object: z.literal('AccountRemoved'), id: z.string() }).meta({ id: 'AccountRemoved' });
+
+const metadata = json
+  .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MAX_METADATA, {
+    error: `must have at most ${MAX_METADATA} bytes as JSON`,
+  })
+  .refine(isStorable, { error: 'must not contain NUL or half of a surrogate pair' })
+  .describe(
+    `What your application stores with the account: at most ${MAX_METADATA} bytes of JSON. Replaced as a whole.`,
+  );
+
+const listQuery = z.strictObject({
+  ...pageQuery,
+  status: z.enum(ACCOUNT_STATUSES).optional(),
+  provider: z.enum(PROVIDER_NAMES).optional(),
+  scope_id: z.string().max(200).optional().describe('Only accounts of this scope.'),
+  search: line(200).optional().describe('A part of `name` or `user_id`, in upper or lower case.'),
+});
+
+const params = z.strictObject({ account_id: z.string() });
+
+/** Linked accounts. A scoped key reaches those of its scope. */
+export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { accounts } }) => {
+  const tags = ['Accounts'];
+
+  app.get(
+    '/v2/accounts/:account_id',
+    {
+      schema: {
+        operationId: 'getAccount',
+        summary: 'Get an account',
+        tags,
+        params,
+        response: { 200: accountAnswer, ...problems(401, 403, 404, 429, 500) },
+      },
+    },
+    async (request) => shownAccount(await accessibleAccount(accounts, callerOf(request), request.params.account_id)),
+  );
+
+  app.get(
+    '/v2/accounts',
+    {
+      schema: {
+        operationId: 'listAccounts',
+        summary: 'List accounts',
+        tags,
+        querystring: listQuery,
+        response: { 200: listOf('AccountList', accountAnswer), ...problems(401, 403, 422, 429, 500) },
+      },
+    },
+    async (request) => {
+      const { applicationId, role, scopeId } = callerOf(request);
+      const { status, provider, scope_id, search } = request.query;
+      const page = pageOf(request.query);
+      const own = role === 'scoped' ? [scopeId ?? ''] : [];
+      const scopeIds = scope_id === undefined ? own : [...own, scope_id];
+      const rows = await accounts.list(applicationId, { status, provider, search, scopeIds }, page);
+      return listAnswer('AccountList', rows, page, shownAccount);
+    },
+  );
+
+  app.patch(
+    '/v2/accounts/:account_id',
+    {
+      schema: {
+        operationId: 'updateAccount',
+        summary: 'Change the metadata of an account, pause it, or assign its scope',
+        description: 'Only a service key assigns a scope, and only to an account that has none.',
+        tags,
+        params,
+        body: z.strictObject({
+          metadata: metadata.optional(),
+          scope_id: z.string().optional().describe('An active scope.'),
+          paused: z.boolean().optional().describe('A paused account sends nothing.'),
+        }),
+        response: { 200: accountAnswer, ...problems(400, 401, 403, 404, 409, 413, 422, 429, 500) },
+      },
+    },
+    async (request) => {
+      const { id } = await accessibleAccount(accounts, callerOf(request), request.params.account_id);
+      const { metadata, scope_id: scopeId, paused } = request.body;
+      if (scopeId !== undefined) serviceCallerOf(request);
+      const account = await accounts.update(callerOf(request).applicationId, id, { metadata, scopeId, paused });
+      // It was removed since.
+      if (account === undefined) throw unknownAccount();
+      return shownAccount(account);
+    },
+  );
+
+  app.delete(
+    '/v2/accounts/:account_id',
+    {
+      schema: {
+        operationId: 'deleteAccount',
+        summary: 'Remove an account',
+        description: 'Its credentials are erased. The mailbox at the provider is not changed.',
+        tags,
+        params,
+        response: { 200: removedAccount, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+      },
+    },
+    async (request) => {
+      const { id, application_id } = await accessibleAccount(accounts, callerOf(request), request.params.account_id);
+      if (!(await accounts.remove(application_id, id))) throw unknownAccount();
+      return { object: 'AccountRemoved' as const, id };
+    },
+  );
+};
+
+const unknownAccount = (): ServiceError =>
+  new ServiceError(404, 'errors/invalid_resource_identifier', 'No account of your application has this account_id.');
+
+/** Whether PostgreSQL can store a value as JSON. `JSON.stringify` writes what it cannot store as these escapes. */
+function isStorable(value: unknown): boolean {
+  const escapes = JSON.stringify(value).replaceAll('\\\\', '');
+  return !/\\u(?:0000|d[89a-f])/.test(escapes);
+}
+
+function shownAccount(account: Account): z.output<typeof accountAnswer> {
+  const { id, application_id, provider_user_id, provider, name, scope_id, created_at, sync, metadata, proxy } = account;
+  return {
+    object: 'Account',
+    id,
+    application_id,
+    user_id: provider_user_id,
+    provider,
+    name,
+    status: shownStatus(account),
+    scope_id,
+    created_at: created_at.toISOString(),
+    initial_sync: sync,
+    metadata,
+    proxy,
+  };
+}

@@ -1,4 +1,202 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { isHeadgateError } from 'headgate';
+import { z } from 'zod';
+import type { EffectiveLimit } from '../../domain/effective-limits.ts';
+import { METHODS } from '../../domain/methods.ts';
+import { PROVIDER_NAMES } from '../../domain/providers.ts';
+import { ServiceError } from '../../domain/service-error.ts';
+import type { Caller } from '../../keys/keys.ts';
+import type { LimitOwner } from '../../limits/overrides.ts';
+import { checkedWindows } from '../../limits/windows.ts';
 import type { Rooms } from '../../rooms.ts';
+import { accessibleAccount } from '../accounts/accessible-account.ts';
+import { callerOf, requireServiceKey } from '../authenticate.ts';
+import { problems } from '../problem.ts';
 
-export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async () => {};
+const provider = z.enum(PROVIDER_NAMES).optional().describe('All accounts of this provider.');
+const accountId = z.string().optional().describe('This account. Not together with provider.');
+const route = z.enum(METHODS);
+const EITHER = 'Give provider or account_id, not both.';
+
+const limitAnswer = z
+  .object({
+    object: z.literal('Limit'),
+    provider: z.string(),
+    account_id: z.string().nullable().describe('Null: the limit of every account of the provider.'),
+    route: route.nullable().describe('Null: the limit that every route has.'),
+    windows: z
+      .array(z.string())
+      .describe('Each is `requests/duration`, such as `120/1m`. Empty: requests are not limited by it.'),
+    source: z
+      .enum(['recommended', 'application', 'account'])
+      .describe('`application`: adjusted for the provider. `account`: adjusted for the account.'),
+  })
+  .meta({ id: 'Limit' });
+
+const limitList = z.object({ object: z.literal('LimitList'), data: z.array(limitAnswer) }).meta({ id: 'LimitList' });
+
+const resetAnswer = z
+  .object({ object: z.literal('LimitCountersReset'), account_id: z.string(), route: route.nullable() })
+  .meta({ id: 'LimitCountersReset' });
+
+const windows = z
+  .array(z.string().max(40))
+  .min(1, 'give at least one window; DELETE restores the recommendation')
+  .max(2, 'a limit has up to two windows')
+  .describe('One or two windows with distinct durations, such as `["120/1m","20000/1d"]`. Units: ms, s, m, h, d.');
+
+/** Whose limits a request names, and what they are at present. */
+interface Target {
+  readonly provider: string;
+  readonly accountId: string | undefined;
+  readonly owner: LimitOwner;
+}
+
+/** Limits of the Methods API. Only service keys reach them. */
+export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
+  const { accounts, overrides, book, limiter } = rooms;
+  const tags = ['Limits'];
+  app.addHook('onRequest', requireServiceKey);
+
+  async function targetOf(
+    caller: Caller,
+    { provider, account_id }: { readonly provider?: string | undefined; readonly account_id?: string | undefined },
+  ): Promise<Target> {
+    if (provider !== undefined && account_id === undefined)
+      return { provider, accountId: undefined, owner: { provider } };
+    if (provider !== undefined || account_id === undefined)
+      throw new ServiceError(422, 'errors/unprocessable_entity', EITHER);
+    const account = await accessibleAccount(accounts, caller, account_id);
+    return { provider: account.provider, accountId: account.id, owner: { accountId: account.id } };
+  }
+
+  const listed = (applicationId: string, { provider, accountId }: Omit<Target, 'owner'>) =>
+    book.list(applicationId, provider, accountId).map((limit) => shownLimit(limit, provider, accountId));
+
+  /** The limit that now applies, after a change. */
+  async function changed(applicationId: string, target: Target, route: string | null) {
+    await book.reload(applicationId);
+    const limit = listed(applicationId, target).find((each) => each.route === route);
+    if (limit === undefined) throw new Error(`The route ${route} has no limit.`);
+    return limit;
+  }
+
+  app.get(
+    '/v2/limits',
+    {
+      schema: {
+        operationId: 'listLimits',
+        summary: 'List the limits of a provider or an account',
+        description: 'Without a provider and an account: the limits of every provider.',
+        tags,
+        querystring: z.strictObject({ provider, account_id: accountId }),
+        response: { 200: limitList, ...problems(401, 403, 404, 422, 429, 500) },
+      },
+    },
+    async (request) => {
+      const caller = callerOf(request);
+      const { provider, account_id } = request.query;
+      const targets =
+        provider === undefined && account_id === undefined
+          ? PROVIDER_NAMES.map((name) => ({ provider: name, accountId: undefined }))
+          : [await targetOf(caller, request.query)];
+      const data = targets.flatMap((target) => listed(caller.applicationId, target));
+      return { object: 'LimitList' as const, data };
+    },
+  );
+
+  app.put(
+    '/v2/limits',
+    {
+      schema: {
+        operationId: 'setLimit',
+        summary: 'Adjust a limit',
+        description:
+          'Requests that were counted stay counted if the length of their window stays. Values above the recommendation risk `provider/too_many_requests`.',
+        tags,
+        body: z.strictObject({
+          provider,
+          account_id: accountId,
+          route: route.nullish().describe('The limit of this route. Default: the limit that every route has.'),
+          windows,
+        }),
+        response: { 200: limitAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+      },
+    },
+    async (request) => {
+      const caller = callerOf(request);
+      const { applicationId, keyId } = caller;
+      const route = request.body.route ?? null;
+      const windows = checkedWindows(request.body.windows);
+      const target = await targetOf(caller, request.body);
+      await overrides.set(applicationId, target.owner, route, windows, keyId);
+      return changed(applicationId, target, route);
+    },
+  );
+
+  app.delete(
+    '/v2/limits',
+    {
+      schema: {
+        operationId: 'resetLimit',
+        summary: 'Reset a limit to the recommendation',
+        description: 'For an account: to the limit of its provider. Does nothing if the limit was not adjusted.',
+        tags,
+        querystring: z.strictObject({
+          provider,
+          account_id: accountId,
+          route: route.optional().describe('The limit of this route. Default: the limit that every route has.'),
+        }),
+        response: { 200: limitAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500) },
+      },
+    },
+    async (request) => {
+      const caller = callerOf(request);
+      const route = request.query.route ?? null;
+      const target = await targetOf(caller, request.query);
+      await overrides.remove(caller.applicationId, target.owner, route);
+      return changed(caller.applicationId, target, route);
+    },
+  );
+
+  app.post(
+    '/v2/limits/counters/reset',
+    {
+      schema: {
+        operationId: 'resetLimitCounters',
+        summary: 'Forget what an account has used of its limits',
+        tags,
+        body: z.strictObject({
+          account_id: z.string(),
+          route: route.nullish().describe('Only the counters of this route. Default: all counters of the account.'),
+        }),
+        response: { 200: resetAnswer, ...problems(400, 401, 403, 404, 413, 422, 429, 500, 503) },
+      },
+    },
+    async (request) => {
+      const { route } = request.body;
+      const { id } = await accessibleAccount(accounts, callerOf(request), request.body.account_id);
+      try {
+        await limiter.reset(route == null ? { account: id } : { account: id, route });
+      } catch (error) {
+        if (isHeadgateError(error, 'store_timeout') || isHeadgateError(error, 'store_unavailable'))
+          throw new ServiceError(503, 'errors/service_unavailable', 'The counters cannot be reached. Try again.', {
+            retryAfter: 1,
+            cause: error,
+          });
+        throw error;
+      }
+      return { object: 'LimitCountersReset' as const, account_id: id, route: route ?? null };
+    },
+  );
+};
+
+function shownLimit(
+  { route, windows, source }: EffectiveLimit,
+  provider: string,
+  accountId: string | undefined,
+): z.output<typeof limitAnswer> {
+  // The book has no other routes than these.
+  const method = route as z.output<typeof limitAnswer>['route'];
+  return { object: 'Limit', provider, account_id: accountId ?? null, route: method, windows: [...windows], source };
+}

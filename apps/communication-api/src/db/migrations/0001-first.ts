@@ -14,7 +14,8 @@ const STATEMENTS = [
     name text not null,
     reference text,
     status text not null check (status in ('active', 'disabled')),
-    created_at timestamptz not null
+    created_at timestamptz not null,
+    removed_at timestamptz
   )`,
   `create index scopes_of_application on scopes (application_id, id desc)`,
   `create table api_keys (

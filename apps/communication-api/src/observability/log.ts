@@ -1,0 +1,10 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+const TOKEN = /\bck_([a-z]{3})_[0-9A-Za-z_]+/g;
+
+/**
+ * The log of a process: JSON lines on standard output. Tokens of API keys are replaced by their first letters, in every field.
+ * @param level lowest level that is logged
+ */
+export const createLog = (level: string, destination?: DestinationStream): Logger =>
+  pino({ level, hooks: { streamWrite: (text) => text.replace(TOKEN, 'ck_$1_…') } }, destination as DestinationStream);

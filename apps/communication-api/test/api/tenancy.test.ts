@@ -1,0 +1,134 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { linkAccount } from '../support/accounts.ts';
+import { clientOf, inDays } from '../support/client.ts';
+import { startService } from '../support/service.ts';
+
+const RUNS = 12;
+const { url, application, rooms, db } = await startService();
+
+type Application = Awaited<ReturnType<typeof makeApplication>>;
+
+/** An application with scopes, accounts and keys. Every name in it contains its mark, which no other one has. */
+async function makeApplication(mark: string) {
+  const { id, token, key } = await application();
+  const service = clientOf(url, token);
+  const scopes: string[] = [];
+  for (const letter of ['a', 'b'])
+    scopes.push((await service('POST', '/v2/scopes', { name: `${mark} ${letter}`, reference: mark })).body.id);
+  const accounts: string[] = [];
+  for (const scopeId of [null, null, ...scopes, ...scopes])
+    accounts.push((await linkAccount(rooms, id, { name: `${mark}-${accounts.length}@mock.test`, scopeId })).id);
+  const [a = '', b = ''] = scopes;
+  const tokens = [
+    { token, scope: undefined },
+    { token: await key('account'), scope: undefined },
+    { token: await key('scoped', a), scope: a },
+    { token: await key('scoped', b), scope: b },
+  ];
+  const { body } = await service('GET', '/v2/api-keys');
+  return { id, mark, scopes, accounts, tokens, keys: body.data.map((each: { id: string }) => each.id) as string[] };
+}
+
+/** Which application a request is made for, with which of its keys, and whose ids it names. */
+const request = fc.record({
+  caller: fc.nat({ max: 1 }),
+  key: fc.nat({ max: 3 }),
+  owner: fc.nat({ max: 1 }),
+  pick: fc.nat({ max: 5 }),
+  operation: fc.nat({ max: 25 }),
+});
+
+type Call = readonly [method: string, path: string, body?: unknown];
+
+/** Every operation of this API that names something, with ids of `owner`. */
+function callOf(owner: Application, pick: number, operation: number, mark: string): Call {
+  const account = owner.accounts[pick % owner.accounts.length];
+  const scope = owner.scopes[pick % owner.scopes.length];
+  const key = owner.keys[pick % owner.keys.length];
+  const expires_at = inDays(1);
+  const calls: readonly Call[] = [
+    ['GET', `/v2/accounts/${account}`],
+    ['GET', '/v2/accounts?limit=100'],
+    ['GET', `/v2/accounts?scope_id=${scope}`],
+    ['GET', `/v2/accounts?search=${owner.mark}`],
+    ['GET', `/v2/accounts?limit=2&cursor=${Buffer.from(account ?? '').toString('base64url')}`],
+    ['GET', '/v2/accounts?provider=mock&offset=1'],
+    ['PATCH', `/v2/accounts/${account}`, { metadata: { note: mark } }],
+    ['PATCH', `/v2/accounts/${account}`, { paused: pick % 2 === 0 }],
+    ['PATCH', `/v2/accounts/${account}`, { scope_id: scope }],
+    ['DELETE', `/v2/accounts/${account}`],
+    ['POST', '/v2/api-keys', { name: mark, expires_at, access: { type: 'global' } }],
+    ['POST', '/v2/api-keys', { name: mark, expires_at, access: { type: 'scope', scope_id: scope } }],
+    ['GET', '/v2/api-keys?limit=100'],
+    ['GET', `/v2/api-keys?account_scope_id=${scope}`],
+    ['DELETE', `/v2/api-keys/${key}`],
+    ['POST', '/v2/scopes', { name: mark }],
+    ['GET', '/v2/scopes?limit=100'],
+    ['GET', `/v2/scopes/${scope}`],
+    ['PATCH', `/v2/scopes/${scope}`, { reference: mark }],
+    ['POST', `/v2/scopes/${scope}/${pick === 0 ? 'disable' : 'enable'}`],
+    ['DELETE', `/v2/scopes/${scope}`],
+    ['GET', `/v2/limits?account_id=${account}`],
+    ['GET', '/v2/limits?provider=mock'],
+    ['PUT', '/v2/limits', { account_id: account, windows: [`${pick}/1m`] }],
+    ['DELETE', `/v2/limits?account_id=${account}`],
+    ['POST', '/v2/limits/counters/reset', { account_id: account }],
+  ];
+  const call = calls[operation % calls.length];
+  if (call === undefined) throw new Error('The operation does not exist.');
+  return call;
+}
+
+/** Everything that names an application or something in it. */
+async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
+  const ids = await Promise.all(
+    (['scopes', 'accounts', 'api_keys'] as const).map((table) =>
+      db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
+    ),
+  );
+  return [id, mark, ...ids.flat().map((row) => row.id)];
+}
+
+/** What belongs to an application, but for the time at which keys were used. */
+const contentOf = async ({ id }: Application): Promise<unknown> => [
+  await db.selectFrom('scopes').selectAll().where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('accounts').selectAll().where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('api_keys').select(['id', 'revoked_at']).where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).orderBy('account_id').execute(),
+];
+
+let marks = 0;
+const statuses = new Map<number, number>();
+
+test('an application never sees or changes anything of another one, and a scoped key no account outside its scope', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(request, { minLength: 10, maxLength: 60 }), async (requests) => {
+      const pair = [await makeApplication(`mark${marks++}x`), await makeApplication(`mark${marks++}x`)] as const;
+      for (const { caller, key, owner, pick, operation } of requests) {
+        const [own, other] = caller === 0 ? pair : [pair[1], pair[0]];
+        const before = await contentOf(other);
+        const used = own.tokens[key];
+        const call = callOf(pair[owner === 0 ? 0 : 1], pick, operation, own.mark);
+        const { status, text } = await clientOf(url, used?.token)(...call);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        const place = `${call[0]} ${call[1]}: ${text}`;
+        expect(status, place).toBeLessThan(500);
+        for (const name of await namesOf(other)) expect(text.includes(name), `${name} in ${place}`).toBe(false);
+        expect(await contentOf(other), place).toEqual(before);
+        if (used?.scope === undefined) continue;
+        for (const [id] of text.matchAll(/acc_[0-9a-z]{26}/g)) {
+          const { scope_id } = await db
+            .selectFrom('accounts')
+            .select('scope_id')
+            .where('id', '=', id)
+            .executeTakeFirstOrThrow();
+          expect(scope_id, place).toBe(used.scope);
+        }
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  // Otherwise the property would hold because nothing was allowed, or because nothing was refused.
+  for (const status of [200, 403, 404]) expect(statuses.get(status) ?? 0).toBeGreaterThan(10);
+});

@@ -1,0 +1,134 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { startRedis } from '../../../../test/support/redis-server.ts';
+import { limitProvider } from '../../src/limits/book.ts';
+import { linkAccount } from '../support/accounts.ts';
+import { clientOf, inDays } from '../support/client.ts';
+import { startService } from '../support/service.ts';
+import { createTestDatabase } from '../support/test-database.ts';
+
+/** How soon a change in one process holds in another one. */
+const NOTICED_MS = 1_000;
+
+const database = await createTestDatabase();
+// Hooks run in the reverse order, so the services close first.
+afterAll(() => database.drop());
+const redis = await startRedis();
+afterAll(() => redis.stop());
+const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${redis.port}` };
+const [one, other] = [await startService(environment), await startService(environment)];
+const { id: applicationId, token } = await one.application();
+const [here, there] = [clientOf(one.url, token), clientOf(other.url, token)];
+const provider = limitProvider(applicationId, 'mock');
+const route = 'POST /api/v1/emails';
+
+const soon = { timeout: NOTICED_MS, interval: 20 };
+
+describe('a change in one process holds in the other one within a second', () => {
+  test('of a limit', async () => {
+    const { id: account_id } = await linkAccount(one.rooms, applicationId);
+    const windows = async () => (await there('GET', `/v2/limits?account_id=${account_id}`)).body.data[0].windows;
+    expect(await windows()).toEqual(['60/1m', '5000/1d']);
+    await here('PUT', '/v2/limits', { account_id, windows: ['1/1m'] });
+    await expect.poll(windows, soon).toEqual(['1/1m']);
+    expect(other.rooms.book.of(account_id, provider).allMethods).toEqual(['1/1m']);
+    await here('DELETE', `/v2/limits?account_id=${account_id}`);
+    await expect.poll(windows, soon).toEqual(['60/1m', '5000/1d']);
+  });
+
+  test('of the first limit of an application that is new', async () => {
+    const { id, token } = await one.application();
+    await clientOf(one.url, token)('PUT', '/v2/limits', { provider: 'imap', windows: ['2/1m'] });
+    await expect.poll(() => other.rooms.book.of('acc', limitProvider(id, 'imap')).allMethods, soon).toEqual(['2/1m']);
+  });
+
+  test('of limits whose transactions are committed in another order than they began', async () => {
+    const [late, early] = [await one.application(), await one.application()];
+    const windowsOf = ({ id }: { id: string }) => other.rooms.book.of('acc', limitProvider(id, 'imap')).allMethods;
+    const set = (application: { id: string }) =>
+      one.rooms.overrides.set(application.id, { provider: 'imap' }, null, ['3/1m'], 'key_1');
+    // The row of the application is locked, so its change has begun, and waits.
+    await set(late);
+    await expect.poll(() => windowsOf(late), soon).toEqual(['3/1m']);
+    let waiting: Promise<void> = Promise.resolve();
+    await one.db.transaction().execute(async (transaction) => {
+      await transaction
+        .selectFrom('limits_version')
+        .selectAll()
+        .where('application_id', '=', late.id)
+        .forUpdate()
+        .execute();
+      waiting = one.rooms.overrides.remove(late.id, { provider: 'imap' }, null);
+      await set(early);
+      await expect.poll(() => windowsOf(early), soon).toEqual(['3/1m']);
+    });
+    await waiting;
+    await expect.poll(() => windowsOf(late), soon).toEqual(['60/1m', '10000/1d']);
+  });
+
+  test('of a key that is revoked, and of a scope that is disabled', async () => {
+    const scope_id = (await here('POST', '/v2/scopes', { name: 'a' })).body.id;
+    const key = async (access: object) =>
+      (await here('POST', '/v2/api-keys', { name: 'a', expires_at: inDays(1), access })).body;
+    const [global, scoped] = [await key({ type: 'global' }), await key({ type: 'scope', scope_id })];
+    const status = async (token: string) => (await clientOf(other.url, token)('GET', '/v2/accounts')).status;
+    expect([await status(global.api_key), await status(scoped.api_key)]).toEqual([200, 200]);
+    await here('DELETE', `/v2/api-keys/${global.id}`);
+    await here('POST', `/v2/scopes/${scope_id}/disable`);
+    await expect.poll(() => status(global.api_key), { ...soon, interval: 100 }).toBe(401);
+    await expect.poll(() => status(scoped.api_key), { ...soon, interval: 100 }).toBe(403);
+  });
+});
+
+test('all processes count together in Redis, and a reset in one of them holds in the other', async () => {
+  const { id: account } = await linkAccount(one.rooms, applicationId);
+  await here('PUT', '/v2/limits', { account_id: account, windows: ['2/1m'] });
+  await expect.poll(() => other.rooms.book.of(account, provider).allMethods, soon).toEqual(['2/1m']);
+  const consume = async ({ rooms }: typeof one) => (await rooms.limiter.consume({ account, provider, route })).accepted;
+  expect([await consume(one), await consume(other)]).toEqual([true, true]);
+  expect([await consume(one), await consume(other)]).toEqual([false, false]);
+  expect((await here('POST', '/v2/limits/counters/reset', { account_id: account })).status).toBe(200);
+  // A process remembers a rejection for up to a second.
+  await expect.poll(() => consume(other), { timeout: 2 * NOTICED_MS }).toBe(true);
+});
+
+test('changes of one limit at the same time in both processes leave both with the same limit', async () => {
+  const { id: account_id } = await linkAccount(one.rooms, applicationId);
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      (i % 2 === 0 ? here : there)('PUT', '/v2/limits', { account_id, windows: [`${i + 1}/1m`] }),
+    ),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  const [stored] = (await one.rooms.overrides.read([applicationId])).filter(
+    ({ accountId }) => accountId === account_id,
+  );
+  for (const { rooms } of [one, other])
+    await expect.poll(() => rooms.book.of(account_id, provider).allMethods, soon).toEqual(stored?.windows);
+});
+
+test('a key and an account do not get into a scope while it is being deleted', async () => {
+  for (let i = 0; i < 10; i++) {
+    const scope_id = (await here('POST', '/v2/scopes', { name: 'a' })).body.id;
+    const { id: account_id } = await linkAccount(one.rooms, applicationId);
+    const access = { type: 'scope', scope_id };
+    const [removed, key, account] = await Promise.all([
+      here('DELETE', `/v2/scopes/${scope_id}`),
+      there('POST', '/v2/api-keys', { name: 'a', expires_at: inDays(1), access }),
+      there('PATCH', `/v2/accounts/${account_id}`, { scope_id }),
+    ]);
+    if (removed.status === 200) {
+      expect(account.status).toBe(404);
+      // The key was made before and revoked, or it was refused.
+      expect((await here('GET', `/v2/api-keys?account_scope_id=${scope_id}`)).body.data).toEqual([]);
+    } else expect([removed.status, account.status, key.status]).toEqual([409, 200, 200]);
+  }
+});
+
+test('counters that cannot be reached are a 503, and requests are still limited by each process', async () => {
+  const { id: account_id } = await linkAccount(one.rooms, applicationId);
+  await redis.kill();
+  const answer = await here('POST', '/v2/limits/counters/reset', { account_id });
+  expect(answer).toMatchObject({ status: 503, body: { type: 'errors/service_unavailable' } });
+  const decision = await one.rooms.limiter.consume({ account: account_id, provider, route });
+  expect(decision).toMatchObject({ accepted: true, degraded: true });
+});

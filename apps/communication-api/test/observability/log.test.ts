@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { newToken } from '../../src/domain/key-token.ts';
+import { createLog } from '../../src/observability/log.ts';
+
+test('a token is not logged in any field', () => {
+  const lines: string[] = [];
+  const log = createLog('info', { write: (text) => void lines.push(text) });
+  const token = newToken('scoped', 'production');
+  log.info({ err: new Error(`no answer for ${token}`), header: token }, `sent with ${token}`);
+  const written = lines.join('');
+  expect(written).not.toContain(token.slice(-49));
+  expect(written).toContain('sent with ck_scp_…');
+});
