@@ -46,6 +46,7 @@ const VARIABLES = z.object({
   HOST: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
   BASE_URL: origin.optional().describe('Public origin of the API. Default: http://HOST:PORT.'),
   AUTH_URL: origin.optional().describe('Public origin of the wizard. Default: BASE_URL.'),
+  TRACKING_URL: origin.optional().describe('Public origin of tracked links and open pixels. Default: BASE_URL.'),
   TRUSTED_PROXIES: z
     .string()
     .default('')
@@ -91,9 +92,10 @@ const VARIABLES = z.object({
 type Variables = z.output<typeof VARIABLES>;
 
 /** The checked settings of a process. */
-export interface Config extends Omit<Variables, 'BASE_URL' | 'AUTH_URL'> {
+export interface Config extends Omit<Variables, 'BASE_URL' | 'AUTH_URL' | 'TRACKING_URL'> {
   readonly BASE_URL: string;
   readonly AUTH_URL: string;
+  readonly TRACKING_URL: string;
 }
 
 /** The environment has faults; `faults` has one line for each. */
@@ -117,7 +119,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
   const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
-  return { ...data, BASE_URL, AUTH_URL: data.AUTH_URL ?? BASE_URL };
+  return {
+    ...data,
+    BASE_URL,
+    AUTH_URL: data.AUTH_URL ?? BASE_URL,
+    TRACKING_URL: data.TRACKING_URL ?? BASE_URL,
+  };
 }
 
 /** One variable, for people. */

@@ -10,10 +10,13 @@ import type { Sends } from './journal/sends.ts';
 import type { Keys } from './keys/keys.ts';
 import type { LimitBook } from './limits/book.ts';
 import type { LimitOverrides } from './limits/overrides.ts';
+import type { Links } from './links/links.ts';
+import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Envelope } from './security/envelope.ts';
+import type { Tracking } from './tracking/tracking.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -30,9 +33,12 @@ export interface Rooms {
   readonly limiter: Limiter;
   /** What the processes share beside the database, if they share it. */
   readonly redis: Redis | undefined;
+  readonly links: Links;
+  readonly wizardSessions: WizardSessions;
   readonly providers: Registry;
   readonly idempotency: Idempotency;
   readonly sends: Sends;
   readonly sender: Sender;
   readonly spool: Spool;
+  readonly tracking: Tracking;
 }

@@ -17,14 +17,19 @@ import { LimitBook } from './limits/book.ts';
 import { createServiceLimiter } from './limits/limiter.ts';
 import { LimitOverrides } from './limits/overrides.ts';
 import { connectRedis } from './limits/redis.ts';
+import { Links } from './links/links.ts';
+import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
+import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
+import { Tracking } from './tracking/tracking.ts';
+import { TrackingTokens } from './tracking/tracking-tokens.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -36,6 +41,8 @@ export interface ServiceParts {
   readonly masterKeys: readonly MasterKey[];
   readonly log?: Logger;
   readonly clock?: Clock;
+  /** Beside the providers that come with the service. */
+  readonly providers?: readonly Provider[];
 }
 
 /** A service that does not listen yet. */
@@ -50,14 +57,18 @@ export interface Service {
 export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = new Envelope(masterKeys);
-  const sends = new Sends(db, envelope, clock);
-  const instances = new Instances(db, clock, log, randomUUID());
   const keys = new Keys(db, clock, log);
+  const accounts = new Accounts(db, envelope, clock);
+  const wizardSessions = new WizardSessions(db, envelope, clock);
+  const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
   const overrides = new LimitOverrides(db, clock);
   const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
   const book = new LimitBook(overrides, { pollMs, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
+  const idempotency = createServiceIdempotency(redis);
+  const sends = new Sends(db, envelope, clock);
+  const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
     config,
     clock,
@@ -66,25 +77,28 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     applications: new Applications(db, clock),
     keys,
     scopes: new Scopes(db, clock, () => keys.forgetResolved()),
-    accounts: new Accounts(db, envelope, clock),
+    accounts,
+    links: new Links(db, envelope, clock, accounts, wizardSessions),
+    wizardSessions,
     overrides,
     book,
     limiter,
     redis,
-    idempotency: createServiceIdempotency(redis),
-    providers: new Registry([createMock(new MockMailbox(db, clock))]),
+    idempotency,
+    providers,
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
   };
   await book.start();
   const app = await createServer(rooms);
-  const { accounts, idempotency, providers } = rooms;
   const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
   await instances.start();
   sweeper.start();
   const close = async (): Promise<void> => {
     await app.close();
+    await rooms.tracking.close();
     await sweeper.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     redis?.disconnect();

@@ -5,27 +5,22 @@ import type { AccountRow } from '../db/tables.ts';
 import type { AccountStatus } from '../domain/account-status.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
+import { startSync } from '../domain/initial-sync.ts';
 import type { Page } from '../domain/page.ts';
+import type { AutoProxy, CustomProxy } from '../domain/proxy.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { lockActiveScope } from '../scopes/active-scope.ts';
 import type { Envelope } from '../security/envelope.ts';
 
 export type Account = Selectable<AccountRow>;
 
-/** A proxy, as it is configured. */
-export interface Proxy {
-  readonly protocol: 'http' | 'https' | 'socks4' | 'socks5';
-  readonly host: string;
-  readonly port: number;
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-}
-
 /** What is sealed beside an account. */
 export interface AccountSecret {
   /** As the provider made it when the account was linked. */
   readonly credentials: unknown;
-  readonly proxy?: Proxy | undefined;
+  readonly proxy?: CustomProxy | undefined;
+  /** Where the service chooses a proxy, if it has no other. */
+  readonly autoProxy?: AutoProxy | undefined;
 }
 
 /** An account that a provider has identified. */
@@ -35,6 +30,18 @@ export interface NewAccount {
   readonly name: string;
   readonly scopeId: string | null;
   readonly secret: AccountSecret;
+  /** How long the initial sync takes, in milliseconds. Default: it is completed at once. */
+  readonly initialSyncMs?: number | undefined;
+}
+
+/** What a reconnected account gets. */
+export type Reconnection = Pick<NewAccount, 'name' | 'secret' | 'initialSyncMs'>;
+
+/** A proxy without its password. */
+function shownProxy(proxy: CustomProxy | undefined): Record<string, unknown> | null {
+  if (proxy === undefined) return null;
+  const { password: _, ...shown } = proxy;
+  return shown;
 }
 
 /** Which accounts are listed. */
@@ -67,12 +74,11 @@ export class Accounts {
   /** Stores a linked account. Undefined if the application has linked this account of the provider already. */
   async insert(
     applicationId: string,
-    { provider, providerUserId, name, scopeId, secret }: NewAccount,
+    { provider, providerUserId, name, scopeId, secret, initialSyncMs }: NewAccount,
     db: Database = this.db,
   ): Promise<Account | undefined> {
     const now = this.clock();
     const id = newId('acc', now);
-    const { password: _, ...shown } = secret.proxy ?? {};
     return db
       .insertInto('accounts')
       .values({
@@ -84,8 +90,8 @@ export class Accounts {
         name,
         status: 'running',
         secret: this.envelope.sealJson(place(id), secret),
-        proxy: json(secret.proxy === undefined ? null : shown),
-        sync: json({ status: 'completed', started_at: new Date(now).toISOString() }),
+        proxy: json(shownProxy(secret.proxy)),
+        sync: json(startSync(now, initialSyncMs)),
         metadata: json({}),
         created_at: new Date(now),
       })
@@ -97,6 +103,49 @@ export class Accounts {
       )
       .returningAll()
       .executeTakeFirst();
+  }
+
+  /** The id of the account that the application has linked, if it has linked this account of the provider. */
+  async findLinked(
+    applicationId: string,
+    provider: string,
+    providerUserId: string,
+    db: Database = this.db,
+  ): Promise<string | undefined> {
+    const row = await db
+      .selectFrom('accounts')
+      .select('id')
+      .where('application_id', '=', applicationId)
+      .where('provider', '=', provider)
+      .where('provider_user_id', '=', providerUserId)
+      .where('removed_at', 'is', null)
+      .executeTakeFirst();
+    return row?.id;
+  }
+
+  /** Replaces the credentials of an account, which runs again. False if the account is removed. */
+  async reconnect(
+    applicationId: string,
+    id: string,
+    { name, secret, initialSyncMs }: Reconnection,
+    db: Database = this.db,
+  ): Promise<boolean> {
+    const row = await db
+      .updateTable('accounts')
+      .set({
+        name,
+        status: 'running',
+        status_reason: null,
+        secret: this.envelope.sealJson(place(id), secret),
+        proxy: json(shownProxy(secret.proxy)),
+        sync: json(startSync(this.clock(), initialSyncMs)),
+      })
+      .where('application_id', '=', applicationId)
+      .where('id', '=', id)
+      .where('removed_at', 'is', null)
+      .returning('id')
+      .executeTakeFirst();
+    return row !== undefined;
   }
 
   /** One account that is not removed. */
@@ -205,7 +254,6 @@ export class Accounts {
           removed_at: new Date(this.clock()),
           secret: null,
           proxy: json(null),
-          sync: json({}),
           metadata: json({}),
           name: '',
           provider_user_id: '',

@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { ServiceError } from '../domain/service-error.ts';
 
+/** Longer than any field's name. */
+const MAX_NAME = 200;
+/** More objects, arrays and values of them than any request needs. */
+const MAX_VALUES = 20_000;
 /** More fields than any request needs. */
 const MAX_FIELDS = 2_000;
 /** `config[imap][custom_proxy][host]` and one more. */
@@ -17,19 +21,75 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 export class FormFields {
   readonly entries: (readonly [name: string, value: string])[] = [];
 
-  /** @throws ServiceError 422 if there are too many fields */
+  /** @throws ServiceError 422 if there are too many fields, or if the name is too long */
   add(name: string, value: string): void {
+    if (name.length > MAX_NAME)
+      throw new ServiceError(
+        422,
+        'errors/unprocessable_entity',
+        `${JSON.stringify(`${name.slice(0, 60)}…`)}: the name of a form field is longer than ${MAX_NAME} characters.`,
+      );
     if (this.entries.length === MAX_FIELDS)
       throw new ServiceError(422, 'errors/unprocessable_entity', `The form has more than ${MAX_FIELDS} fields.`);
     this.entries.push([name, value]);
+  }
+
+  /** The text of a field that is given once, in the only encoding that a text has. */
+  textOf(name: string): string | undefined {
+    const values = this.entries.filter(([each]) => each === name || each === `${name}[]`);
+    return values.length === 1 ? values[0]?.[1] : undefined;
   }
 }
 
 /** Reads the fields of a URL-encoded form. */
 export function parseUrlEncoded(text: string): FormFields {
   const form = new FormFields();
-  for (const [name, value] of new URLSearchParams(text)) form.add(name, value);
+  // Pair by pair: all pairs of a long body at once would need a hundred times its memory.
+  for (let start = 0; start <= text.length; ) {
+    const end = text.indexOf('&', start);
+    const pair = text.slice(start, end === -1 ? text.length : end);
+    // The class drops a question mark at the beginning, so there must be something in front of it.
+    for (const [name, value] of new URLSearchParams(`&${pair}`)) form.add(name, value);
+    if (end === -1) break;
+    start = end + 1;
+  }
   return form;
+}
+
+/**
+ * Reads JSON. Its values are counted first, because a short text can hold millions of them.
+ * @throws ServiceError 400 if it is not JSON, 422 if it has too many values
+ */
+export function parseJson(text: string): unknown {
+  if (countValues(text) > MAX_VALUES)
+    throw new ServiceError(422, 'errors/unprocessable_entity', `The JSON has more than ${MAX_VALUES} values.`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ServiceError(400, 'errors/malformed_request', 'The body is not valid JSON.');
+  }
+}
+
+const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b];
+
+/** About how many values JSON has: its commas and opening brackets outside of strings. Stops when there are too many. */
+function countValues(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length && count <= MAX_VALUES; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (code === COMMA || code === BRACKET || code === BRACE) count++;
+  }
+  return count;
+}
+
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return text.length;
 }
 
 /** The schema of a request as JSON Schema, which tells how to read its form fields. */
@@ -130,8 +190,9 @@ function scalar(value: string, kinds: readonly JsonSchema[]): unknown {
 
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
+    return parseJson(text);
+  } catch (error) {
+    if (error instanceof ServiceError && error.status === 422) throw error;
     return text;
   }
 }

@@ -12,6 +12,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
+import { trackingRoutes } from '../tracking/routes.ts';
 import { wizard } from '../wizard/wizard.ts';
 import { accountRoutes } from './accounts/routes.ts';
 import { authenticator } from './authenticate.ts';
@@ -86,6 +87,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     await api.register(linkRoutes, { rooms });
     await api.register(emailRoutes, { rooms });
   });
+  await app.register(trackingRoutes, { rooms });
   await app.register(wizard, { rooms });
   return app;
 }

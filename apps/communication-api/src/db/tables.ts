@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, RawBuilder } from 'kysely';
+import type { InitialSync } from '../domain/initial-sync.ts';
 
 /** A JSON column: written with `json()`, read as its value. */
 type Json<Value> = ColumnType<Value, RawBuilder<Value>, RawBuilder<Value>>;
@@ -55,7 +56,7 @@ export interface AccountRow {
   secret: Optional<Uint8Array>;
   /** The proxy without its password. */
   proxy: OptionalJson<Record<string, unknown>>;
-  sync: Json<Record<string, unknown>>;
+  sync: Json<InitialSync>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
   removed_at: Optional<Date>;
@@ -85,8 +86,16 @@ export interface AuthLinkRow {
 export interface WizardSessionRow {
   id: string;
   link_id: string;
+  /** SHA-256 of the cookie, in hexadecimal. */
   cookie_hash: string;
-  step: string;
+  /** The cookie before the last change, for a request that was already on its way. */
+  previous_cookie_hash: Optional<string>;
+  cookie_changed_at: Optional<Date>;
+  step: 'choose' | 'flow' | 'wrong-account' | 'linked' | 'cancelled';
+  /** Submitted passwords and codes that were wrong or are not judged yet. */
+  attempts: Generated<number>;
+  /** Until then no password and no code is taken. */
+  paused_until: Optional<Date>;
   /** What the user has entered, sealed. */
   data: Optional<Uint8Array>;
   expires_at: Date;
@@ -114,6 +123,9 @@ export interface SendRow {
   /** Addresses and subject, sealed. */
   envelope: Optional<Uint8Array>;
   label: Optional<string>;
+  /** What `tracking_options` asked for. */
+  tracks_opens: Generated<boolean>;
+  tracks_links: Generated<boolean>;
   /** Why the send failed. */
   error: OptionalJson<{ status: number; type: string; detail: string }>;
   /** Recipients that the provider refused. */
@@ -121,6 +133,18 @@ export interface SendRow {
   created_at: Date;
   dispatched_at: Optional<Date>;
   settled_at: Optional<Date>;
+}
+
+/** One request for the pixel of an email, or for one of its links. Neither an address nor a user agent is stored. */
+export interface TrackingHitRow {
+  id: Generated<string>;
+  application_id: string;
+  send_id: string;
+  kind: 'open' | 'link';
+  /** The number of the link in the email, from 1; null for an open. */
+  link_no: number | null;
+  class: 'person' | 'mail_proxy' | 'scanner';
+  at: Date;
 }
 
 export interface LimitOverrideRow {
@@ -180,6 +204,7 @@ export interface Tables {
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
   sends: SendRow;
+  tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;
   limits_version: LimitsVersionRow;
   instances: InstanceRow;

@@ -1,4 +1,6 @@
 import { domainToASCII } from 'node:url';
+import addressparser from 'nodemailer/lib/addressparser';
+import { headerTextFault } from './header-text.ts';
 
 /** RFC 5321: a local part has at most 64 bytes, an address at most 254. */
 const MAX_LOCAL = 64;
@@ -19,4 +21,21 @@ export function readAddress(text: string): string | undefined {
   if (!DOMAIN.test(domain) || /\.\d+$/.test(domain)) return undefined;
   const address = `${local}@${domain}`;
   return Buffer.byteLength(address) <= MAX_ADDRESS ? address : undefined;
+}
+
+/** One mailbox of a header such as `Reply-To`. */
+export interface NamedAddress {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** Reads the value of an address header, strictly: mailboxes only, no groups. Undefined if it is something else. */
+export function readAddressList(text: string): readonly NamedAddress[] | undefined {
+  const mailboxes: NamedAddress[] = [];
+  for (const entry of addressparser(text)) {
+    const address = entry.address === undefined ? undefined : readAddress(entry.address);
+    if (address === undefined || headerTextFault(entry.name) !== undefined) return undefined;
+    mailboxes.push({ name: entry.name, address });
+  }
+  return mailboxes.length === 0 ? undefined : mailboxes;
 }

@@ -1,3 +1,6 @@
+import { readAddressList } from './addresses.ts';
+import { headerTextFault } from './header-text.ts';
+
 /** Headers without `X-` that a client may set. */
 const ALLOWED = new Set(['list-unsubscribe', 'list-unsubscribe-post', 'reply-to', 'content-type']);
 const FORM = /^x-[!-9;-~]+$/i;
@@ -6,8 +9,6 @@ const RESERVED = /^x-(?:google-|gm-|ms-|microsoft-)/i;
 const BODY_TYPES = ['text/html', 'text/plain'] as const;
 /** RFC 5322, section 2.1.1. */
 const MAX_LINE = 998;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these characters would end the header, or begin another one.
-const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 
 export type BodyType = (typeof BODY_TYPES)[number];
 
@@ -21,11 +22,16 @@ export function customHeaderFault({ name, value }: CustomHeader): string | undef
   if (!FORM.test(name) && !ALLOWED.has(name.toLowerCase()))
     return 'must begin with X-, or be List-Unsubscribe, List-Unsubscribe-Post, Reply-To or Content-Type';
   if (RESERVED.test(name)) return 'is reserved for the mail provider';
-  if (CONTROL.test(value)) return 'has a value with a line break or another control character';
+  const fault = headerTextFault(value);
+  if (fault !== undefined) return `has a value that cannot be sent: it ${fault}`;
+  // An empty header would silently be left out.
+  if (value.trim() === '') return 'has an empty value';
   if (Buffer.byteLength(name) + Buffer.byteLength(value) + 2 > MAX_LINE)
     return `is longer than ${MAX_LINE} bytes, name and value together`;
   if (name.toLowerCase() === 'content-type' && bodyTypeOf(value) === undefined)
     return `has a value that the service cannot send (use ${BODY_TYPES.join(' or ')})`;
+  if (name.toLowerCase() === 'reply-to' && readAddressList(value) === undefined)
+    return 'has a value that is not a list of email addresses';
   return undefined;
 }
 
@@ -34,3 +40,7 @@ export function bodyTypeOf(value: string): BodyType | undefined {
   const essence = value.split(';', 1)[0]?.trim().toLowerCase();
   return BODY_TYPES.find((type) => type === essence);
 }
+
+/** The value of a header, by its name in lower case. */
+export const headerOf = (headers: readonly CustomHeader[], wanted: string): string | undefined =>
+  headers.find(({ name }) => name.toLowerCase() === wanted)?.value;

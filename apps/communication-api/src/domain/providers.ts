@@ -23,3 +23,9 @@ export const WILDCARDS: Readonly<Record<string, Family | 'any'>> = {
   '*:MESSAGING': 'messaging',
   '*:SOCIAL': 'social',
 };
+
+/** The providers for which the service can choose a proxy near the user. */
+export const AUTO_PROXY_PROVIDERS = ['linkedin', 'whatsapp', 'instagram'] as const satisfies readonly ProviderName[];
+
+export const isProviderName = (text: string): text is ProviderName =>
+  (PROVIDER_NAMES as readonly string[]).includes(text);

@@ -12,8 +12,11 @@ export interface SendRequest {
   readonly account: Account;
   readonly mailAccount: MailAccount;
   readonly mail: MailProvider;
-  /** Makes the email. Nothing has happened yet if it fails. */
-  compose(): ComposedMail;
+  /**
+   * Makes the email. Nothing has happened yet if it fails.
+   * @param id the id of the send: an earlier attempt with the same key may have chosen it
+   */
+  compose(id: string): ComposedMail;
 }
 
 /** What became of a send. */
@@ -110,7 +113,7 @@ export class Sender {
     let draft: string | null = null;
     let isMarked: boolean | undefined;
     try {
-      const composed = request.compose();
+      const composed = request.compose(id);
       if (mail.isFenced(mailAccount)) {
         draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
         publish('drafted', owner);

@@ -18,6 +18,8 @@ export interface NewSend {
   readonly fingerprint: string;
   readonly messageId: string;
   readonly label: string | null;
+  /** What `tracking_options` asked for. Default: neither. */
+  readonly tracks?: { readonly opens: boolean; readonly links: boolean };
   readonly content: SendContent;
 }
 
@@ -80,6 +82,8 @@ export class Sends {
         attempt: 1,
         envelope: this.envelope.sealJson(place(id), send.content),
         label: send.label,
+        tracks_opens: send.tracks?.opens ?? false,
+        tracks_links: send.tracks?.links ?? false,
         rejected: json([]),
         created_at: new Date(now),
         ...attempt,

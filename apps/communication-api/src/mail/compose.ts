@@ -1,6 +1,7 @@
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
-import { bodyTypeOf, type CustomHeader } from '../domain/custom-headers.ts';
+import { readAddressList } from '../domain/addresses.ts';
+import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-headers.ts';
 import type { ComposedMail, Mailbox } from './mail.ts';
 import type { SpooledFile } from './spool.ts';
 
@@ -21,6 +22,8 @@ export interface Draft {
   readonly bcc: readonly Mailbox[];
   readonly subject: string | undefined;
   readonly body: string;
+  /** The HTML body with tracked links and the pixel. The text alternative is always made from `body`. */
+  readonly trackedBody?: string | undefined;
   readonly customHeaders: readonly CustomHeader[];
   readonly attachments: readonly Attachment[];
   /** The email that this one answers. */
@@ -36,7 +39,18 @@ export interface Draft {
 
 /** References beyond the last ones only make the header long. */
 const MAX_REFERENCES = 20;
-const toText = compile({ wordwrap: 78 });
+/** Most of an HTML body that becomes its text alternative, in characters: to convert it blocks the process. */
+const MAX_TEXT_SOURCE = 1_048_576;
+/** Without a bound, elements that are nested very deeply would overflow the stack. */
+const MAX_DEPTH = 100;
+const htmlToText = compile({ wordwrap: 78, limits: { maxDepth: MAX_DEPTH } });
+const toText = (html: string): string => htmlToText(html.slice(0, MAX_TEXT_SOURCE));
+
+/**
+ * Types that a MIME message is built of. A file of such a type is sent as a plain file, since it would otherwise become
+ * part of the message's own structure, or go out without an encoding.
+ */
+const STRUCTURAL = /^(?:multipart|message)\//i;
 
 /** The subject of an answer: that of its parent, with one `Re:`. */
 export const answerSubject = (subject: string | undefined): string | undefined =>
@@ -60,13 +74,15 @@ export function compose(draft: Draft): ComposedMail {
   };
 }
 
+/** Whether the body is sent as HTML. */
+export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHeaders'>): boolean {
+  const contentType = headerOf(customHeaders, 'content-type');
+  const type = contentType === undefined ? undefined : bodyTypeOf(contentType);
+  return type === undefined ? hasTag(body) : type === 'text/html';
+}
+
 function messageOf({ body, customHeaders, parent, ...draft }: Draft): ConstructorParameters<typeof MailComposer>[0] {
-  const named = (wanted: string): string | undefined =>
-    customHeaders.find(({ name }) => name.toLowerCase() === wanted)?.value;
-  const contentType = named('content-type');
-  const isHtml =
-    (contentType === undefined ? undefined : bodyTypeOf(contentType)) ?? (hasTag(body) ? 'text/html' : 'text/plain');
-  const replyTo = named('reply-to');
+  const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
   return {
     messageId: draft.messageId,
@@ -76,15 +92,15 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     cc: draft.cc.map(boxOf),
     bcc: draft.bcc.map(boxOf),
     ...(subject === undefined ? {} : { subject }),
-    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(replyTo === undefined ? {} : { replyTo: (readAddressList(replyTo) ?? []).map(boxOf) }),
     ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
-    ...(isHtml === 'text/html' ? { html: body, text: toText(body) } : { text: body }),
+    ...(isHtml({ body, customHeaders }) ? { html: draft.trackedBody ?? body, text: toText(body) } : { text: body }),
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),
     attachments: draft.attachments.map(({ filename, contentType: type, file }) => ({
       filename,
-      contentType: type,
+      contentType: STRUCTURAL.test(type) ? 'application/octet-stream' : type,
       content: file.open(),
     })),
     disableFileAccess: true,

@@ -8,6 +8,8 @@ import { ServiceError } from '../domain/service-error.ts';
 
 /** A smaller file stays in memory. */
 const MAX_IN_MEMORY = 65_536;
+/** Errors of a disk that is full, and of a process that has too many files. */
+const OUT_OF_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE']);
 
 /** A file that was received. */
 export interface SpooledFile {
@@ -31,7 +33,7 @@ export class Spool {
 
   /**
    * Reads a stream to its end and stores it.
-   * @throws ServiceError 503 if there is no space left in the quota
+   * @throws ServiceError 503 if there is no space left in the quota, or on the disk
    */
   async store(source: AsyncIterable<Uint8Array>): Promise<SpooledFile> {
     const chunks: Uint8Array[] = [];
@@ -41,15 +43,10 @@ export class Spool {
     const write = async (bytes: Uint8Array): Promise<void> => {
       reserved += bytes.length;
       this.#used += bytes.length;
-      if (this.#used > this.maxBytes)
-        throw new ServiceError(
-          503,
-          'errors/service_unavailable',
-          'The disk space for attachments is in use by other requests. Try again.',
-          { retryAfter: 5 },
-        );
+      if (this.#used > this.maxBytes) throw noSpace();
       handle ??= await unnamedFile();
-      await handle.writev([bytes]);
+      // It writes all bytes, also if the system takes them in pieces.
+      await handle.appendFile(bytes);
     };
     const close = async (): Promise<void> => {
       this.#used -= reserved;
@@ -64,7 +61,7 @@ export class Spool {
       }
     } catch (error) {
       await close();
-      throw error;
+      throw OUT_OF_SPACE.has((error as NodeJS.ErrnoException).code ?? '') ? noSpace(error) : error;
     }
     const file = handle;
     return {
@@ -74,6 +71,14 @@ export class Spool {
     };
   }
 }
+
+const noSpace = (cause?: unknown): ServiceError =>
+  new ServiceError(
+    503,
+    'errors/service_unavailable',
+    'The disk space for attachments is in use by other requests. Try again.',
+    { retryAfter: 5, cause },
+  );
 
 /** A file without a name: it disappears with its handle, also if the process is killed. */
 async function unnamedFile(): Promise<FileHandle> {

@@ -2,6 +2,7 @@ import type { ErrorStatus, ErrorTypesByStatus } from '../domain/error-types.ts';
 import type { Family, ProviderName } from '../domain/providers.ts';
 import { type ErrorExtras, ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
+import type { LinkFlow } from './link-flow.ts';
 
 /** A provider that the service can link accounts of. */
 export interface Provider {
@@ -11,6 +12,8 @@ export interface Provider {
   readonly supports: ReadonlySet<Family>;
   /** How it sends emails, if it does. */
   readonly mail?: MailProvider;
+  /** How users link an account, if the wizard can ask them. The state is the flow's own. */
+  readonly link?: LinkFlow;
 }
 
 /** The account that a provider is used with. */

@@ -1,5 +1,10 @@
+import type { Environment } from '../domain/key-token.ts';
 import type { Family, ProviderName } from '../domain/providers.ts';
+import type { LinkFlow } from './link-flow.ts';
 import type { Provider } from './provider.ts';
+
+/** A provider with a way for users to link an account. */
+export type LinkableProvider = Provider & { readonly link: LinkFlow };
 
 /** The providers that are installed. */
 export class Registry {
@@ -15,6 +20,14 @@ export class Registry {
 
   find(name: string): Provider | undefined {
     return this.#providers.get(name);
+  }
+
+  /** The providers whose accounts users of an application can link. The mock is for development only. */
+  linkable(environment: Environment): readonly LinkableProvider[] {
+    return [...this.#providers.values()].filter(
+      (provider): provider is LinkableProvider =>
+        provider.link !== undefined && (environment === 'development' || provider.name !== 'mock'),
+    );
   }
 
   /** The installed providers of a family, or all of them. */

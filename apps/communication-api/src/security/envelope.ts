@@ -9,7 +9,7 @@ export interface MasterKey {
 }
 
 /** What a derived key is for. Two purposes never share a key. */
-export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf';
+export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-cookie' | 'tracking';
 
 const NONCE = 12;
 const TAG = 16;
@@ -70,9 +70,17 @@ export class Envelope {
 
   /** A key for one purpose (HKDF-SHA-256), from the current master key. */
   derive(purpose: DerivedPurpose): Uint8Array {
-    return new Uint8Array(hkdfSync('sha256', this.#current.key, '', `communication-api ${purpose}`, KEY));
+    return deriveFrom(this.#current.key, purpose);
+  }
+
+  /** The keys for one purpose from all master keys, the current one first. Older values were made with the others. */
+  deriveAll(purpose: DerivedPurpose): readonly Uint8Array[] {
+    return [...this.#keys.values()].map((key) => deriveFrom(key, purpose));
   }
 }
+
+const deriveFrom = (key: Uint8Array, purpose: DerivedPurpose): Uint8Array =>
+  new Uint8Array(hkdfSync('sha256', key, '', `communication-api ${purpose}`, KEY));
 
 function encrypt(key: Uint8Array, context: string, value: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE);

@@ -14,7 +14,7 @@ import { compose } from '../../src/mail/compose.ts';
 import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { Envelope } from '../../src/security/envelope.ts';
-import { DATABASES, type OpenTestDatabase, openTestDatabase } from '../support/databases.ts';
+import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const RUNS = 60;
 const CLIENTS = 3;
@@ -172,10 +172,10 @@ const received = async ({ db }: World, key: string): Promise<number> =>
 
 const faultLists = fc.array(fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2), { minLength: 10, maxLength: 120 });
 
-describe.each(DATABASES)('on %s', (kind) => {
-  let opened: OpenTestDatabase;
+describe.each(DATABASES)('on %s', (_, open) => {
+  let opened: OpenDatabase;
   beforeAll(async () => {
-    opened = await openTestDatabase(kind);
+    opened = await open();
   });
   afterAll(() => opened.close());
 

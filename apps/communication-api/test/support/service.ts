@@ -6,8 +6,8 @@ import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
-import { createService, type Service } from '../../src/service.ts';
-import { type DatabaseKind, type OpenTestDatabase, openTestDatabase } from './databases.ts';
+import { createService, type Service, type ServiceParts } from '../../src/service.ts';
+import { type DatabaseKind, type OpenDatabase, openTestDatabase } from './databases.ts';
 
 const YEAR_MS = 31_536_000_000;
 
@@ -28,12 +28,12 @@ export interface TestApplication {
 
 /**
  * Starts a service. It ends after the test file.
- * @param kind the database, by default the one of DATABASE_URL if it is given, else of the variable `DB`, else PGlite in
- * memory
+ * @param parts replace those of the running service. `kind` is the database: by default the one of DATABASE_URL if it is
+ * given, else of the variable `DB`, else PGlite in memory
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
-  kind?: DatabaseKind,
+  { kind, ...parts }: Pick<ServiceParts, 'clock' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
   const given = environment.DATABASE_URL;
@@ -50,8 +50,9 @@ export async function startService(
     db,
     masterKeys: config.SECRET_KEYS ?? [],
     log: pino({ level: config.LOG_LEVEL }),
+    ...parts,
   });
-  await service.app.listen({ port: 0, host: '127.0.0.1' });
+  await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
@@ -78,7 +79,7 @@ export async function startService(
   };
 }
 
-async function openGiven(url: string): Promise<OpenTestDatabase> {
+async function openGiven(url: string): Promise<OpenDatabase> {
   const db = openServer(url, () => undefined);
   await migrate(db);
   return { db, url, close: () => db.destroy() };

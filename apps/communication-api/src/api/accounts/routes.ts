@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Account } from '../../accounts/accounts.ts';
 import { ACCOUNT_STATUSES, shownStatus } from '../../domain/account-status.ts';
+import { syncAt } from '../../domain/initial-sync.ts';
 import { PROVIDER_NAMES } from '../../domain/providers.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -29,7 +30,11 @@ const accountAnswer = z
       .describe('`disconnected`: its user has to link it again. `error`: the provider is away. `paused`: by a client.'),
     scope_id: z.string().nullable(),
     created_at: z.iso.datetime(),
-    initial_sync: json.describe('`status`, `started_at`, and what the provider reports beside them.'),
+    initial_sync: z.object({
+      status: z.enum(['running', 'completed']),
+      started_at: z.iso.datetime(),
+      progress: z.number().min(0).max(1).describe('The part that is done.'),
+    }),
     metadata: json.describe('What your application stores with the account.'),
     proxy: json.nullable().describe('The proxy of the account, without its password.'),
   })
@@ -57,7 +62,7 @@ const listQuery = z.strictObject({
 const params = z.strictObject({ account_id: z.string() });
 
 /** Linked accounts. A scoped key reaches those of its scope. */
-export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { accounts } }) => {
+export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { accounts, clock } }) => {
   const tags = ['Accounts'];
 
   app.get(
@@ -71,7 +76,8 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
         response: { 200: accountAnswer, ...problems(401, 403, 404, 429, 500) },
       },
     },
-    async (request) => shownAccount(await accessibleAccount(accounts, callerOf(request), request.params.account_id)),
+    async (request) =>
+      shownAccount(await accessibleAccount(accounts, callerOf(request), request.params.account_id), clock()),
   );
 
   app.get(
@@ -92,7 +98,8 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
       const own = role === 'scoped' ? [scopeId ?? ''] : [];
       const scopeIds = scope_id === undefined ? own : [...own, scope_id];
       const rows = await accounts.list(applicationId, { status, provider, search, scopeIds }, page);
-      return listAnswer('AccountList', rows, page, shownAccount);
+      const now = clock();
+      return listAnswer('AccountList', rows, page, (row) => shownAccount(row, now));
     },
   );
 
@@ -120,7 +127,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
       const account = await accounts.update(callerOf(request).applicationId, id, { metadata, scopeId, paused });
       // It was removed since.
       if (account === undefined) throw unknownAccount();
-      return shownAccount(account);
+      return shownAccount(account, clock());
     },
   );
 
@@ -153,7 +160,7 @@ function isStorable(value: unknown): boolean {
   return !/\\u(?:0000|d[89a-f])/.test(escapes);
 }
 
-function shownAccount(account: Account): z.output<typeof accountAnswer> {
+function shownAccount(account: Account, nowMs: number): z.output<typeof accountAnswer> {
   const { id, application_id, provider_user_id, provider, name, scope_id, created_at, sync, metadata, proxy } = account;
   return {
     object: 'Account',
@@ -165,7 +172,7 @@ function shownAccount(account: Account): z.output<typeof accountAnswer> {
     status: shownStatus(account),
     scope_id,
     created_at: created_at.toISOString(),
-    initial_sync: sync,
+    initial_sync: syncAt(sync, nowMs),
     metadata,
     proxy,
   };

@@ -3,11 +3,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import { createFingerprinter, type Fingerprinter, isBodyError } from 'headgate/http';
+import { headerTextFault } from '../../domain/header-text.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Attachment } from '../../mail/compose.ts';
 import type { Spool } from '../../mail/spool.ts';
-import { FormFields, parseUrlEncoded } from '../form.ts';
-import { MAX_ATTACHMENTS } from './schema.ts';
+import { FormFields, parseJson, parseUrlEncoded } from '../form.ts';
+import { readRest } from './rest-of-body.ts';
+import { MAX_ATTACHMENTS, MEDIA_TYPE } from './schema.ts';
 
 /** The body of a send, read to its end: fields, files and the fingerprint of the request. */
 export interface Intake {
@@ -15,6 +17,8 @@ export interface Intake {
   readonly fields: unknown;
   readonly attachments: readonly Attachment[];
   readonly fingerprinter: Fingerprinter;
+  /** Whether the files are freed: the email can no longer be sent. */
+  readonly isClosed: boolean;
   /** Frees the files. */
   close(): Promise<void>;
 }
@@ -37,42 +41,73 @@ export interface IntakeOptions {
 
 const FILES = 'attachments';
 const MAX_NAME = 255;
+/** Other encodings of a file are relics of email, which form parsers do not decode. */
+const PART_ENCODINGS = new Set(['7bit', '8bit', 'binary']);
 
 const unprocessable = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
 /** Reads the body of a send in one pass: form fields stay in memory, files go to the spool, and every byte is fingerprinted. */
 export async function readIntake(request: IntakeRequest, options: IntakeOptions): Promise<Intake> {
   const { headers, method, url } = request;
+  // The connection must live on, because it carries the error.
+  const body: AsyncIterator<Uint8Array> = request.body.iterator({ destroyOnReturn: false });
+  try {
+    return await readBody({ headers, method, url, body }, options);
+  } catch (error) {
+    // Nothing more arrives of a body that has paused.
+    if (!(error instanceof ServiceError && error.status === 408)) await readRest(body, options.maxBytes);
+    throw error;
+  }
+}
+
+async function readBody(
+  { headers, method, url, body }: Omit<IntakeRequest, 'body'> & { readonly body: AsyncIterator<Uint8Array> },
+  options: IntakeOptions,
+): Promise<Intake> {
   const contentType = headers['content-type'] ?? '';
   const essence = contentType.split(';', 1)[0]?.trim().toLowerCase();
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity')
     throw unprocessable('Content-Encoding: send the body without compression.');
-  const [path = '', query] = url.split('?', 2);
+  if (Number(headers['content-length'] ?? 0) > options.maxBytes) throw tooLarge(options.maxBytes);
+  const queryAt = url.indexOf('?');
+  const [path, query] = queryAt === -1 ? [url] : [url.slice(0, queryAt), url.slice(queryAt + 1)];
   const fingerprinter = createFingerprinter({ method, path, query, contentType }, { secret: options.secret });
-  const chunks = read(request.body, fingerprinter, options);
+  const chunks = read(body, fingerprinter, options);
   if (essence === 'multipart/form-data') return readMultipart(chunks, contentType, fingerprinter, options.spool);
   const text = await readText(chunks);
   const fields = essence === 'application/json' ? parseJson(text) : parseUrlEncoded(text);
-  return { fields, attachments: [], fingerprinter, close: async () => undefined };
+  return new FinishedIntake(fields, [], fingerprinter);
+}
+
+class FinishedIntake implements Intake {
+  isClosed = false;
+
+  constructor(
+    readonly fields: unknown,
+    readonly attachments: readonly Attachment[],
+    readonly fingerprinter: Fingerprinter,
+  ) {}
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const { file } of this.attachments) await file.close();
+  }
 }
 
 /** The chunks of a body, bounded in size and time, each one fingerprinted. */
 async function* read(
-  body: Readable,
+  body: AsyncIterator<Uint8Array>,
   fingerprinter: Fingerprinter,
   { maxBytes, idleMs }: IntakeOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let size = 0;
-  // The connection must live on, because it carries the error.
-  const iterator = body.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   try {
     for (;;) {
-      const { done, value: chunk } = await within(idleMs, iterator.next());
+      const { done, value: chunk } = await within(idleMs, body.next());
       if (done === true) break;
       size += chunk.length;
-      if (size > maxBytes)
-        throw new ServiceError(413, 'errors/payload_too_large', `The body is larger than ${maxBytes} bytes.`);
+      if (size > maxBytes) throw tooLarge(maxBytes);
       fingerprinter.write(chunk);
       yield chunk;
     }
@@ -85,6 +120,9 @@ async function* read(
     throw error;
   }
 }
+
+const tooLarge = (maxBytes: number): ServiceError =>
+  new ServiceError(413, 'errors/payload_too_large', `The body is larger than ${maxBytes} bytes.`);
 
 async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
@@ -107,14 +145,6 @@ async function readText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   return bytes.toString();
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ServiceError(400, 'errors/malformed_request', 'The body is not valid JSON.');
-  }
-}
-
 async function readMultipart(
   chunks: AsyncIterable<Uint8Array>,
   contentType: string,
@@ -123,9 +153,8 @@ async function readMultipart(
 ): Promise<Intake> {
   const fields = new FormFields();
   const files: Promise<Attachment>[] = [];
-  const close = async (): Promise<void> => {
-    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value.file.close();
-  };
+  const streams: BusboyFileStream[] = [];
+  let parts = 0;
   const parser = createParser(contentType);
   const faulty = new Promise<never>((_, reject) => {
     const check = (run: () => void) => {
@@ -138,13 +167,18 @@ async function readMultipart(
     parser.on('error', () => reject(unprocessable('The multipart body is malformed.')));
     parser.on('field', (name, value, nameIsCut, valueIsCut) =>
       check(() => {
-        if (nameIsCut || valueIsCut) throw unprocessable(`A form field is too long.`);
-        fields.add(name, value);
+        parts++;
+        if (nameIsCut || valueIsCut) throw unprocessable('A form field is too long.');
+        fields.add(nameOf(name), value);
       }),
     );
-    parser.on('file', (name, stream, filename, _, type) =>
+    parser.on('file', (name, stream, filename, encoding, type) =>
       check(() => {
-        const file = storeFile(spool, { name, stream, filename, type }, files.length);
+        parts++;
+        streams.push(stream);
+        // A stream that nobody reads any more would otherwise throw its error.
+        stream.on('error', () => undefined);
+        const file = storeFile(spool, { name: nameOf(name), stream, filename, encoding, type }, files.length);
         file.catch(reject);
         files.push(file);
       }),
@@ -160,14 +194,28 @@ async function readMultipart(
     }
     parser.end();
     await Promise.race([ended, faulty]);
+    if (parts !== partsSeenBy(parser))
+      throw unprocessable('A part of the form has no Content-Disposition: form-data with a name.');
     const attachments = await Promise.race([Promise.all(files), faulty]);
-    return { fields, attachments, fingerprinter, close };
+    return new FinishedIntake(fields, attachments, fingerprinter);
   } catch (error) {
     parser.destroy();
-    await close();
+    // The parser does not end the streams of its files, and their readers would wait for ever.
+    for (const stream of streams) stream.destroy(error as Error);
+    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value.file.close();
     throw error;
   }
 }
+
+/** The parser gives no name, against its types, if the part has none. */
+function nameOf(name: string | undefined): string {
+  if (name === undefined) throw unprocessable('A part of the form has no name.');
+  return name;
+}
+
+/** The parser skips parts without a usable Content-Disposition silently. An email must not be sent without its file. */
+const partsSeenBy = (parser: InstanceType<typeof Busboy>): number =>
+  (parser as unknown as { readonly _parser: { readonly _nparts: number } })._parser._nparts;
 
 function createParser(contentType: string): InstanceType<typeof Busboy> {
   try {
@@ -184,15 +232,13 @@ interface Part {
   readonly name: string;
   readonly stream: BusboyFileStream;
   readonly filename: string;
+  readonly encoding: string;
   readonly type: string;
 }
 
-async function storeFile(spool: Spool, { name, stream, filename, type }: Part, index: number): Promise<Attachment> {
-  const fault = /^attachments(?:\[\d*\])?$/.test(name)
-    ? index >= MAX_ATTACHMENTS
-      ? `${FILES}: more than ${MAX_ATTACHMENTS} files`
-      : nameFault(filename)
-    : `${JSON.stringify(name.slice(0, 60))}: a file is not expected here (files belong to ${FILES})`;
+async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment> {
+  const { stream, filename, type } = part;
+  const fault = fileFault(part, index);
   if (fault !== undefined) {
     // The parser waits for each file to be read.
     stream.resume();
@@ -201,13 +247,20 @@ async function storeFile(spool: Spool, { name, stream, filename, type }: Part, i
   return { filename: filename || 'attachment', contentType: mediaType(type), file: await spool.store(stream) };
 }
 
-function nameFault(filename: string | undefined): string | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the name becomes part of a header.
-  if (filename !== undefined && /[\u0000-\u001f\u007f\u2028\u2029]/.test(filename))
-    return `${FILES}: a file name has a line break or another control character`;
-  return (filename ?? '').length > MAX_NAME ? `${FILES}: a file name is longer than ${MAX_NAME} characters` : undefined;
+function fileFault({ name, filename, encoding }: Part, index: number): string | undefined {
+  if (!/^attachments(?:\[\d*\])?$/.test(name))
+    return `${JSON.stringify(name.slice(0, 60))}: a file is not expected here (files belong to ${FILES})`;
+  if (index >= MAX_ATTACHMENTS) return `${FILES}: more than ${MAX_ATTACHMENTS} files`;
+  if (!PART_ENCODINGS.has(encoding)) return `${FILES}: send the bytes themselves, without Content-Transfer-Encoding`;
+  return nameFault(filename);
+}
+
+function nameFault(filename: string | undefined = ''): string | undefined {
+  const fault = headerTextFault(filename);
+  if (fault !== undefined) return `${FILES}: the name of a file ${fault}`;
+  return filename.length > MAX_NAME ? `${FILES}: a file name is longer than ${MAX_NAME} characters` : undefined;
 }
 
 /** The type of a file, if it has the form of a media type; its parameters are dropped. */
-const mediaType = (type: string | undefined): string =>
-  /^[\w.+-]{1,100}\/[\w.+-]{1,100}(?=$|[;\s])/.exec(type ?? '')?.[0].toLowerCase() ?? 'application/octet-stream';
+export const mediaType = (type: string | undefined): string =>
+  MEDIA_TYPE.exec(type ?? '')?.[0].toLowerCase() ?? 'application/octet-stream';

@@ -10,14 +10,20 @@ import type { Send } from '../../journal/sends.ts';
 import type { Attachment } from '../../mail/compose.ts';
 import { ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
+import type { HitCounts } from '../../tracking/tracking.ts';
 import { accessibleAccount } from '../accounts/accessible-account.ts';
 import { callerOf } from '../authenticate.ts';
 import { FormFields } from '../form.ts';
 import { createMethodsGate } from '../methods-gate.ts';
 import { problems } from '../problem.ts';
-import { readIntake } from './intake.ts';
+import { mediaType, readIntake } from './intake.ts';
+import { readRest } from './rest-of-body.ts';
 import { type EmailRequest, email, emailRequest, emailSent } from './schema.ts';
 import { sendEmail } from './send.ts';
+
+/** What `readIdempotencyKey` accepts: no other key can be found. */
+const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
+const KEY_FORM = 'must be 1 to 255 printable ASCII characters';
 
 export const emailRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
   await app.register(sendRoute, { rooms });
@@ -42,8 +48,11 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
     async (request: FastifyRequest, body: FastifyRequest['raw']) => {
       const { method, url, headers } = request;
       const intake = await readIntake({ method, url, headers, body }, options);
-      // Otherwise nobody would free the files: the connection's end was seen already.
-      if (request.socket.destroyed) await intake.close();
+      // The connection's end was seen already, so nobody would free the files.
+      if (request.socket.destroyed) {
+        await intake.close();
+        throw disconnected();
+      }
       request.intake = intake;
       return intake.fields;
     },
@@ -104,18 +113,34 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
 
   app.addHook('onRequest', async (request, reply) => {
     // The send goes on if the client disconnects, so its files are freed after both have ended.
-    const free = (): void => void Promise.allSettled([request.sending]).then(() => request.intake?.close());
-    reply.raw.once('close', free);
+    const free = async (): Promise<void> => {
+      // If the handler has not begun, it will find the files closed.
+      if (request.sending !== null) await Promise.allSettled([request.sending]);
+      await request.intake?.close();
+    };
+    reply.raw.once('close', () => void free());
+  });
+  app.addHook('onSend', async (request, reply) => {
+    const { raw } = request;
+    if (raw.complete) return;
+    // The request was refused before its body was read: the API key is wrong, for example.
+    if (!raw.readableDidRead) await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
+    // The rest of the body would be taken for the next request.
+    if (!raw.complete) reply.header('connection', 'close');
   });
 };
 
+const disconnected = (): ServiceError =>
+  new ServiceError(400, 'errors/malformed_request', 'The client has ended the connection.');
+
 /** What the client may see of its emails. */
-const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends } }) => {
+const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends, tracking } }) => {
   const response = { 200: email, ...problems(401, 403, 404, 422, 429, 500, 503) };
-  const found = (send: Send | undefined) => {
+  const found = async (send: Send | undefined) => {
     if (send === undefined)
       throw new ServiceError(404, 'errors/resource_not_found', 'You have no email with this id or Idempotency-Key.');
-    return emailOf(send);
+    const isTracked = send.tracks_opens || send.tracks_links;
+    return emailOf(send, isTracked ? await tracking.countsOf(send.application_id, send.id) : undefined);
   };
 
   app.get(
@@ -143,7 +168,7 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
         summary: 'Find an email by its Idempotency-Key',
         description: 'Keys are known for 24 hours.',
         tags: ['Emails'],
-        querystring: z.strictObject({ idempotency_key: z.string().min(1).max(255) }),
+        querystring: z.strictObject({ idempotency_key: z.string().regex(IDEMPOTENCY_KEY, KEY_FORM) }),
         response,
       },
     },
@@ -157,11 +182,15 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
 
 async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult> {
   const { account, intake, raw } = request;
-  if (account === null || intake === null) throw new Error('The request has passed its hooks without them.');
   const body = request.body as EmailRequest;
+  if (account === null || intake === null || body.account_id !== account.id)
+    throw new Error('The request has passed its hooks without its account or its files.');
+  // The client has disconnected while the request waited, so the files are gone. Nothing is sent without them.
+  if (intake.isClosed) throw disconnected();
   const key = readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);
-  const inline = await Promise.all((body.attachments ?? []).map((each) => storeInline(rooms, each)));
+  const inline: Attachment[] = [];
   try {
+    for (const each of body.attachments ?? []) inline.push(await storeInline(rooms, each));
     return await sendEmail(rooms, {
       account,
       body,
@@ -179,10 +208,10 @@ async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult
 /** A file that came in a JSON body. */
 async function storeInline(
   { spool }: Rooms,
-  { filename, content_type: contentType, content }: NonNullable<EmailRequest['attachments']>[number],
+  { filename, content_type: type, content }: NonNullable<EmailRequest['attachments']>[number],
 ): Promise<Attachment> {
   const file = await spool.store(Readable.from([Buffer.from(content, 'base64')]));
-  return { filename, contentType, file };
+  return { filename, contentType: mediaType(type), file };
 }
 
 /** Whether the provider may have counted the request: it was called, and its network could be reached. */
@@ -192,12 +221,13 @@ const reachedProvider = (error: unknown): boolean =>
 function accountIdOf(fields: unknown): string | undefined {
   const id =
     fields instanceof FormFields
-      ? fields.entries.find(([name]) => name === 'account_id')?.[1]
+      ? // A repeated field is refused later: the account that is checked is always the account that is used.
+        fields.textOf('account_id')
       : (fields as { account_id?: unknown } | null)?.account_id;
   return typeof id === 'string' && id !== '' ? id : undefined;
 }
 
-function emailOf(send: Send): z.output<typeof email> {
+function emailOf(send: Send, counts: HitCounts | undefined): z.output<typeof email> {
   const { state, error } = send;
   return {
     object: 'Email',
@@ -209,6 +239,13 @@ function emailOf(send: Send): z.output<typeof email> {
     message_id: send.message_id,
     rejected: send.rejected,
     error,
+    tracking: counts
+      ? {
+          label: send.label,
+          opens: send.tracks_opens ? counts.opens : null,
+          clicks: send.tracks_links ? counts.clicks : null,
+        }
+      : null,
     created_at: send.created_at.toISOString(),
     sent_at: state === 'sent' ? (send.settled_at?.toISOString() ?? null) : null,
   };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { readAddress } from '../../domain/addresses.ts';
 import { customHeaderFault } from '../../domain/custom-headers.ts';
+import { headerTextFault, isWellFormed } from '../../domain/header-text.ts';
 import { listOf } from '../page.ts';
 import { typedIssue } from '../validate.ts';
 
@@ -9,14 +10,20 @@ const MAX_HEADERS = 100;
 export const MAX_ATTACHMENTS = 100;
 /** One header line, RFC 5322. */
 const MAX_LINE = 998;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: a line break in a header would begin another header.
-const CONTROL = /[\u0000-\u001f\u007f\u2028\u2029]/;
+/** Beside an address, and with each character escaped, it still fits into one header line. */
+const MAX_DISPLAY_NAME = 320;
 
-/** A text that becomes part of a header. */
-const headerText = z
-  .string()
-  .max(MAX_LINE)
-  .refine((text) => !CONTROL.test(text), 'must not contain line breaks or other control characters');
+/** A text that becomes part of a header, or of a row. */
+const headerText = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .superRefine((text, context) => {
+      const fault = headerTextFault(text);
+      if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+    });
+
+const displayName = headerText(MAX_DISPLAY_NAME);
 
 const address = (type: 'errors/invalid_recipient' | 'errors/unprocessable_entity') =>
   z
@@ -31,7 +38,7 @@ const address = (type: 'errors/invalid_recipient' | 'errors/unprocessable_entity
 
 const recipient = z.strictObject({
   identifier: address('errors/invalid_recipient'),
-  display_name: headerText.optional(),
+  display_name: displayName.optional(),
 });
 
 const customHeader = z
@@ -64,9 +71,12 @@ const customHeaders = z
       });
   });
 
+/** The form of a media type. Its parameters are dropped. */
+export const MEDIA_TYPE = /^[\w.+-]{1,100}\/[\w.+-]{1,100}(?=$|[;\s])/;
+
 const attachment = z.strictObject({
-  filename: headerText.min(1).max(255),
-  content_type: headerText.max(255).default('application/octet-stream'),
+  filename: headerText(255).min(1),
+  content_type: headerText(255).regex(MEDIA_TYPE, 'not a media type').default('application/octet-stream'),
   content: z.base64().describe('The bytes in base64.'),
 });
 
@@ -76,7 +86,7 @@ export const emailRequest = z
     account_id: z.string().min(1).describe('The account that sends.'),
     from: z
       .strictObject({
-        display_name: headerText.optional(),
+        display_name: displayName.optional(),
         identifier: address('errors/unprocessable_entity').optional(),
       })
       .optional()
@@ -84,25 +94,38 @@ export const emailRequest = z
     to: z.array(recipient).min(1),
     cc: z.array(recipient).optional(),
     bcc: z.array(recipient).optional(),
-    subject: headerText.optional(),
+    subject: headerText(MAX_LINE)
+      .refine(
+        (text) => Buffer.byteLength(`Subject: ${text}`) <= MAX_LINE,
+        `must not be longer than ${MAX_LINE - 'Subject: '.length} bytes`,
+      )
+      .optional(),
     body: z
       .string()
+      .refine(isWellFormed, 'has half of a surrogate pair')
       .describe('HTML if it has a tag, else plain text. A Content-Type in custom_headers decides instead.'),
-    reply_to: z
-      .string()
+    reply_to: headerText(MAX_LINE)
       .min(1)
-      .max(MAX_LINE)
       .optional()
       .describe('The tracking_id or the provider’s id of the email that this one answers.'),
     custom_headers: customHeaders.optional(),
     tracking_options: z
       .strictObject({
-        opens: z.boolean().optional(),
-        links: z.boolean().optional(),
-        label: z.string().max(255).optional(),
-        custom_domain: z.string().max(253).optional(),
+        opens: z.boolean().optional().describe('Counts how often the email is opened. Default: false.'),
+        links: z
+          .boolean()
+          .optional()
+          .describe(
+            'Counts how often the http and https links of the email are followed. Default: false. ' +
+              'A link with the attribute data-disable-tracking, and the links of List-Unsubscribe, stay as they are.',
+          ),
+        label: headerText(255).optional(),
+        custom_domain: headerText(253)
+          .optional()
+          .describe('Host of the tracked links: a verified tracking domain of the application.'),
       })
-      .optional(),
+      .optional()
+      .describe('HTML bodies are tracked. A plain text body is sent as it is.'),
     attachments: z.array(attachment).max(MAX_ATTACHMENTS).optional(),
   })
   .superRefine(({ to, cc = [], bcc = [] }, context) => {
@@ -138,6 +161,17 @@ export const email = z
     message_id: z.string(),
     rejected: z.array(z.string()).describe('Recipients that the provider refused.'),
     error: z.object({ status: z.number(), type: z.string(), detail: z.string() }).nullable(),
+    tracking: z
+      .object({
+        label: z.string().nullable(),
+        opens: z.number().int().nullable().describe('How often persons have opened the email. Null: not tracked.'),
+        clicks: z.number().int().nullable().describe('How often persons have followed its links. Null: not tracked.'),
+      })
+      .nullable()
+      .describe(
+        'Null if neither opens nor links are tracked. Programs that check emails, and image proxies of mail services, ' +
+          'are not counted. At most 10,000 hits are stored per email.',
+      ),
     created_at: z.iso.datetime(),
     sent_at: z.iso.datetime().nullable(),
   })

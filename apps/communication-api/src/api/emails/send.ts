@@ -1,14 +1,16 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
+import { readAddress } from '../../domain/addresses.ts';
 import { isId } from '../../domain/ids.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import { mailAccountOf } from '../../journal/mail-account.ts';
 import type { SendRequest, SendResult } from '../../journal/sender.ts';
 import type { Send } from '../../journal/sends.ts';
 import { type Attachment, answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
-import type { MailAccount, MailProvider, Parent } from '../../providers/provider.ts';
+import { type MailAccount, type MailProvider, type Parent, ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
 import type { EmailRequest } from './schema.ts';
+import { trackingOf } from './tracking.ts';
 
 /** One valid request to send, for an account that its caller may use. */
 export interface EmailJob {
@@ -39,7 +41,8 @@ export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult
 }
 
 function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprint }: EmailJob) {
-  const [, domain = 'localhost'] = account.name.split('@');
+  // The name of an account need not be an address, and it becomes part of a header.
+  const domain = readAddress(account.name)?.split('@')[1] ?? 'localhost';
   // The same on every attempt with a key, so that an email whose outcome is unknown can be found.
   const local =
     idempotencyKey === undefined
@@ -56,6 +59,7 @@ function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprin
     fingerprint,
     messageId,
     label: body.tracking_options?.label ?? null,
+    tracks: { opens: body.tracking_options?.opens ?? false, links: body.tracking_options?.links ?? false },
     content: { to: body.to.map(({ identifier }) => identifier), subject: body.subject ?? null, references: [] },
   };
   return { send, messageId };
@@ -102,12 +106,13 @@ async function prepare(
     attachments,
     parent,
   };
+  const track = await trackingOf(rooms, account, body, draft);
   return {
     send: { ...send, content: { ...send.content, subject: subject ?? null, references } },
     account,
     mailAccount,
     mail,
-    compose: () => compose(draft),
+    compose: (id) => compose({ ...draft, trackedBody: track?.(id) }),
   };
 }
 
@@ -130,7 +135,7 @@ async function parentOf(
   if (row !== undefined && row.account_id === account.id && row.state === 'sent') return parentFromJournal(sends, row);
   const parent = isId(replyTo, 'eml')
     ? undefined
-    : await mail.parent(replyTo, mailAccount, AbortSignal.timeout(config.SEND_TIMEOUT_MS));
+    : await mail.parent(replyTo, mailAccount, AbortSignal.timeout(config.SEND_TIMEOUT_MS)).catch(beforeTheSend);
   if (parent === undefined)
     throw new ServiceError(
       422,
@@ -148,4 +153,13 @@ function parentFromJournal(sends: Rooms['sends'], row: Send): Parent {
     subject: content?.subject ?? undefined,
     thread: row.thread_ref ?? undefined,
   };
+}
+
+/** An error of a provider is charged, and its verdict is stored. This one comes before the send, so it is neither. */
+function beforeTheSend(error: unknown): never {
+  if (!(error instanceof ProviderError)) throw error;
+  const { status, type, message, retryAfter, connectionParams } = error;
+  // The pair came from a ServiceError, whose constructor has checked it.
+  const checked = [status, type, message, { retryAfter, connectionParams, cause: error }];
+  throw new ServiceError(...(checked as unknown as ConstructorParameters<typeof ServiceError>));
 }

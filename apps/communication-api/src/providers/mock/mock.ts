@@ -1,4 +1,5 @@
 import type { Provider } from '../provider.ts';
+import { mockLinkFlow } from './link-flow.ts';
 import { MockMailProvider } from './mail.ts';
 import type { MockMailbox } from './mailbox.ts';
 
@@ -7,5 +8,6 @@ export const createMock = (mailbox: MockMailbox): Provider => ({
   name: 'mock',
   title: 'Mock',
   supports: new Set(['emails', 'calendar', 'messaging', 'social']),
+  link: mockLinkFlow,
   mail: new MockMailProvider(mailbox),
 });

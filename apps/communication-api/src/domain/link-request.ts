@@ -1,0 +1,147 @@
+import type { Environment } from './key-token.ts';
+import { type Family, isProviderName, PROVIDER_NAMES, type ProviderName, WILDCARDS } from './providers.ts';
+import { ServiceError } from './service-error.ts';
+
+/** The longest time between the creation of a link and its end: 7 days. */
+export const MAX_LINK_LIFETIME_MS = 604_800_000;
+
+/** Which providers a link offers: all of a family, or those that are named. */
+export type Selection =
+  | { readonly kind: 'family'; readonly family: Family | 'any' }
+  | { readonly kind: 'names'; readonly names: readonly ProviderName[] };
+
+/** What a link is for. */
+export type LinkVariant =
+  | { readonly kind: 'connect'; readonly selection: Selection }
+  | { readonly kind: 'reconnect'; readonly accountId: string };
+
+/** What the choice of providers needs to know about one that is installed. */
+export interface Installed {
+  readonly name: ProviderName;
+  readonly supports: ReadonlySet<Family>;
+}
+
+const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
+
+/** A given text is part of the message, so it is cut. */
+const shown = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+const NAMES = PROVIDER_NAMES.join(', ');
+const SELECTORS = Object.keys(WILDCARDS).join(', ');
+
+/**
+ * What a request for a link asks for.
+ * @throws ServiceError 422 if `providers` and `account_id` are both present or both absent, or `providers` is not valid
+ */
+export function variantOf(request: {
+  readonly providers?: string | readonly string[] | undefined;
+  readonly account_id?: string | undefined;
+}): LinkVariant {
+  const { providers, account_id: accountId } = request;
+  if ((providers === undefined) === (accountId === undefined))
+    throw invalid('Give either providers, to link a new account, or account_id, to reconnect one.');
+  if (accountId !== undefined) return { kind: 'reconnect', accountId };
+  return { kind: 'connect', selection: selectionOf(providers ?? []) };
+}
+
+/**
+ * Reads `providers`: one selector, or a list of provider names.
+ * @throws ServiceError 422 that names the right form
+ */
+export function selectionOf(providers: string | readonly string[]): Selection {
+  if (typeof providers === 'string') {
+    const family = Object.hasOwn(WILDCARDS, providers) ? WILDCARDS[providers] : undefined;
+    if (family !== undefined) return { kind: 'family', family };
+    if (/[\s,;|]/.test(providers.trim()))
+      throw invalid('providers: a string has one selector. Send an array to offer several providers.');
+    return { kind: 'names', names: [nameOf(providers, 'providers')] };
+  }
+  if (providers.length === 0) throw invalid('providers: the array is empty. Send at least one provider name.');
+  const names = providers.map((provider, index) => {
+    if (provider.startsWith('*'))
+      throw invalid(`providers[${index}]: a wildcard is not allowed in an array. Send it as a string.`);
+    return nameOf(provider, `providers[${index}]`);
+  });
+  const repeated = names.find((name, index) => names.indexOf(name) !== index);
+  if (repeated !== undefined) throw invalid(`providers: the array has ${shown(repeated)} twice. Send each name once.`);
+  return { kind: 'names', names };
+}
+
+function nameOf(text: string, place: string): ProviderName {
+  if (isProviderName(text)) return text;
+  const lower = text.toLowerCase();
+  if (isProviderName(lower))
+    throw invalid(`${place}: ${shown(text)} is not a provider name. Names are lower case: send ${shown(lower)}.`);
+  if (Object.hasOwn(WILDCARDS, text.toUpperCase()))
+    throw invalid(`${place}: ${shown(text)} is not a selector. Wildcards are upper case: ${SELECTORS}.`);
+  throw invalid(`${place}: ${shown(text)} is unknown (expected one of ${NAMES}, or as a string ${SELECTORS}).`);
+}
+
+/**
+ * The providers that a link offers, in the order of the request, or of the installation.
+ * @throws ServiceError 403 if a named provider is not installed, or a wildcard leaves none
+ */
+export function offeredBy(selection: Selection, installed: readonly Installed[]): readonly ProviderName[] {
+  const names = installed.map(({ name }) => name);
+  const here = names.length === 0 ? 'No provider is installed here.' : `Installed here: ${names.join(', ')}.`;
+  if (selection.kind === 'names') {
+    const missing = selection.names.filter((name) => !names.includes(name));
+    if (missing.length > 0)
+      throw new ServiceError(
+        403,
+        'errors/feature_not_subscribed',
+        `This service has no connector for ${missing.join(', ')}. ${here}`,
+      );
+    return selection.names;
+  }
+  const { family } = selection;
+  const offered = installed.filter(({ supports }) => family === 'any' || supports.has(family)).map(({ name }) => name);
+  if (offered.length === 0)
+    throw new ServiceError(
+      403,
+      'errors/feature_not_subscribed',
+      `No provider that is installed here fits this selector. ${here}`,
+    );
+  return offered;
+}
+
+/** @throws ServiceError 422 if the end of a link is not in the future, or more than 7 days away */
+export function checkExpiry(expiresOn: Date, nowMs: number): void {
+  const lifetime = expiresOn.getTime() - nowMs;
+  if (lifetime <= 0) throw invalid('expires_on: must be in the future.');
+  if (lifetime > MAX_LINK_LIFETIME_MS) throw invalid('expires_on: must be at most 7 days away.');
+}
+
+/** Where links of an application may return to. */
+export interface RedirectRules {
+  readonly environment: Environment;
+  /** Origin and path of each must match. Empty: every https address is allowed. */
+  readonly allowed: readonly string[];
+}
+
+/** @throws ServiceError 422 that says what is wrong with the address */
+export function checkRedirectUri(text: string, { environment, allowed }: RedirectRules): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid('redirect_uri: must be an https address.');
+  if (url.protocol === 'http:' && !(environment === 'development' && isLoopback(url.hostname)))
+    throw invalid(
+      environment === 'development'
+        ? 'redirect_uri: must be https, or http to a loopback address such as http://localhost.'
+        : 'redirect_uri: must be https. Only development applications may use http to a loopback address.',
+    );
+  // An empty fragment has no hash, but the address would still end in "#".
+  if (text.includes('#')) throw invalid('redirect_uri: must not have a fragment.');
+  if (url.username !== '' || url.password !== '') throw invalid('redirect_uri: must not have a user name or password.');
+  const place = url.origin + url.pathname;
+  if (allowed.length > 0 && !allowed.some((each) => URL.canParse(each) && placeOf(new URL(each)) === place))
+    throw invalid('redirect_uri: not in the list of redirect addresses of your application.');
+}
+
+const placeOf = ({ origin, pathname }: URL): string => origin + pathname;
+
+/** Whether a host, as `URL.hostname` writes it, is this machine. */
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' ||
+  hostname.endsWith('.localhost') ||
+  hostname === '[::1]' ||
+  /^127(\.\d{1,3}){3}$/.test(hostname);

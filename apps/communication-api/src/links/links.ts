@@ -1,0 +1,197 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Selectable } from 'kysely';
+import type { Accounts, NewAccount } from '../accounts/accounts.ts';
+import type { Database } from '../db/database.ts';
+import type { AuthLinkRow } from '../db/tables.ts';
+import type { Clock } from '../domain/clock.ts';
+import { isId, newId } from '../domain/ids.ts';
+import type { LinkConfig } from '../domain/link-config.ts';
+import type { ProviderName } from '../domain/providers.ts';
+import type { Envelope } from '../security/envelope.ts';
+import type { WizardSessions } from './wizard-sessions.ts';
+
+export type Link = Selectable<AuthLinkRow>;
+
+/** What a new link needs. */
+export interface NewLink {
+  readonly keyId: string;
+  /** The scope of the account that will be linked. */
+  readonly scopeId: string | null;
+  /** The account to reconnect; null: a new one. */
+  readonly accountId: string | null;
+  /** The providers that the user may choose from. */
+  readonly providers: readonly ProviderName[];
+  readonly config: LinkConfig;
+  readonly redirectUri: string;
+  readonly state: string | null;
+  /** Host of the wizard; null: the default one. */
+  readonly domain: string | null;
+  readonly expiresOn: Date;
+}
+
+/** What an account is linked with. */
+export interface Linking {
+  readonly link: Link;
+  /** The session that links. */
+  readonly sessionId: string;
+  readonly account: Omit<NewAccount, 'scopeId'>;
+}
+
+/** How an attempt to link ended. */
+export type LinkOutcome =
+  | { readonly kind: 'linked'; readonly accountId: string }
+  /** The link was used or cancelled, or has expired, in the meantime. */
+  | { readonly kind: 'closed' }
+  /** The application has linked this account of the provider already. */
+  | { readonly kind: 'exists'; readonly accountId: string }
+  /** The account to reconnect was removed in the meantime. */
+  | { readonly kind: 'removed' };
+
+const TOKEN_BYTES = 32;
+/** Hexadecimal: a program that looks for links in a text could cut off a `-` or `_` at the end. */
+const TOKEN = /^[0-9a-f]{64}$/;
+
+const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
+const place = (id: string): string => `auth_links/${id}/config`;
+
+/** Undoes a transaction. */
+class Undo extends Error {
+  constructor(readonly outcome: LinkOutcome) {
+    super(outcome.kind);
+  }
+}
+
+/** Hosted-auth links. Each links one account, once. */
+export class Links {
+  constructor(
+    private readonly db: Database,
+    private readonly envelope: Envelope,
+    private readonly clock: Clock,
+    private readonly accounts: Accounts,
+    private readonly sessions: WizardSessions,
+  ) {}
+
+  /** Creates a link. Its token is returned here and never again. */
+  async create(applicationId: string, link: NewLink): Promise<{ readonly id: string; readonly token: string }> {
+    const now = this.clock();
+    const id = newId('lnk', now);
+    const token = randomBytes(TOKEN_BYTES).toString('hex');
+    await this.db
+      .insertInto('auth_links')
+      .values({
+        id,
+        application_id: applicationId,
+        token_hash: hashOf(token),
+        api_key_id: link.keyId,
+        scope_id: link.scopeId,
+        account_id: link.accountId,
+        providers: [...link.providers],
+        // A proxy may have a password.
+        config: this.envelope.sealJson(place(id), link.config),
+        redirect_uri: link.redirectUri,
+        client_state: link.state,
+        domain: link.domain,
+        status: 'open',
+        expires_on: link.expiresOn,
+        created_at: new Date(now),
+      })
+      .execute();
+    return { id, token };
+  }
+
+  /** The link of a token, whatever its status is. */
+  async resolve(token: string): Promise<Link | undefined> {
+    if (!TOKEN.test(token)) return undefined;
+    return this.db.selectFrom('auth_links').selectAll().where('token_hash', '=', hashOf(token)).executeTakeFirst();
+  }
+
+  configOf({ id, config }: Link): LinkConfig {
+    return this.envelope.openJson<LinkConfig>(place(id), config);
+  }
+
+  /** Stores the account of an open link, which is then used up: of two attempts, one gets `closed`. */
+  async complete(applicationId: string, linking: Linking): Promise<LinkOutcome> {
+    const { link, sessionId } = linking;
+    try {
+      return await this.db.transaction().execute(async (trx): Promise<LinkOutcome> => {
+        const open = await trx
+          .updateTable('auth_links')
+          .set({ status: 'used' })
+          .where('application_id', '=', applicationId)
+          .where('id', '=', link.id)
+          .where('status', '=', 'open')
+          .where('expires_on', '>', new Date(this.clock()))
+          .returning('id')
+          .executeTakeFirst();
+        if (open === undefined) return { kind: 'closed' };
+        const accountId = await this.#store(applicationId, linking, trx);
+        await trx
+          .updateTable('auth_links')
+          .set({ used_account_id: accountId })
+          .where('application_id', '=', applicationId)
+          .where('id', '=', link.id)
+          .execute();
+        await this.sessions.close(sessionId, 'linked', trx);
+        return { kind: 'linked', accountId };
+      });
+    } catch (error) {
+      if (error instanceof Undo) return error.outcome;
+      throw error;
+    }
+  }
+
+  async #store(applicationId: string, { link, account }: Linking, trx: Database): Promise<string> {
+    if (link.account_id !== null) {
+      const found = await this.accounts.reconnect(applicationId, link.account_id, account, trx);
+      if (!found) throw new Undo({ kind: 'removed' });
+      return link.account_id;
+    }
+    const inserted = await this.accounts.insert(applicationId, { ...account, scopeId: link.scope_id }, trx);
+    if (inserted !== undefined) return inserted.id;
+    const existing = await this.accounts.findLinked(applicationId, account.provider, account.providerUserId, trx);
+    throw existing === undefined
+      ? new Error('An account was removed while a link tried to link it.')
+      : new Undo({ kind: 'exists', accountId: existing });
+  }
+
+  /** Cancels an open link. False if it is not open any more. */
+  async cancel(applicationId: string, link: Link, sessionId: string): Promise<boolean> {
+    return this.db.transaction().execute(async (trx) => {
+      const open = await trx
+        .updateTable('auth_links')
+        .set({ status: 'cancelled' })
+        .where('application_id', '=', applicationId)
+        .where('id', '=', link.id)
+        .where('status', '=', 'open')
+        .returning('id')
+        .executeTakeFirst();
+      if (open !== undefined) await this.sessions.close(sessionId, 'cancelled', trx);
+      return open !== undefined;
+    });
+  }
+
+  /** Whether an application may use a host for its wizard. */
+  async ownsDomain(applicationId: string, host: string): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('domains')
+      .select('id')
+      .where('application_id', '=', applicationId)
+      .where('host', '=', host)
+      .where('purpose', '=', 'auth')
+      .where('status', '=', 'verified')
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** The status of a scope. Undefined if the application has no such scope. */
+  async scopeStatus(applicationId: string, scopeId: string): Promise<'active' | 'disabled' | undefined> {
+    if (!isId(scopeId, 'scp')) return undefined;
+    const row = await this.db
+      .selectFrom('scopes')
+      .select('status')
+      .where('application_id', '=', applicationId)
+      .where('id', '=', scopeId)
+      .executeTakeFirst();
+    return row?.status;
+  }
+}

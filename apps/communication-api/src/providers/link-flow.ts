@@ -1,0 +1,108 @@
+import type { Words } from '../domain/language.ts';
+import type { CustomProxy } from '../domain/proxy.ts';
+
+/** What a user enters on a page. Its name begins with a letter. */
+export type Field = {
+  readonly name: string;
+  readonly label: Words;
+  readonly hint?: Words | undefined;
+  /** Shown at first. A password is never shown. */
+  readonly initial?: string | undefined;
+  readonly required?: boolean | undefined;
+} & (
+  | { readonly kind: 'text' | 'email' | 'password'; readonly autocomplete?: string | undefined }
+  | { readonly kind: 'number'; readonly min: number; readonly max: number }
+  | { readonly kind: 'checkbox' }
+  | { readonly kind: 'choice'; readonly options: readonly { readonly value: string; readonly label: Words }[] }
+);
+
+interface StepBase {
+  /** Part of the page's address: lower-case letters and hyphens. */
+  readonly name: string;
+  readonly title: Words;
+  readonly intro?: Words | undefined;
+  /** A picture such as a QR code or a captcha, as a `data:` address. */
+  readonly image?: { readonly url: string; readonly description: Words } | undefined;
+}
+
+/** Fields to fill in. */
+export interface FormStep extends StepBase {
+  readonly kind: 'form';
+  readonly fields: readonly Field[];
+}
+
+/** A code that the provider sent or shows to the user. It is submitted as `code`. */
+export interface CodeStep extends StepBase {
+  readonly kind: 'code';
+}
+
+/** Something that happens elsewhere, such as a scan by a telephone. The page submits itself, without values. */
+export interface WaitStep extends StepBase {
+  readonly kind: 'wait';
+  /** Seconds between two submissions, 3 or more. */
+  readonly everySeconds: number;
+}
+
+/** One page of the way to an account. */
+export type LinkStep = FormStep | CodeStep | WaitStep;
+
+/** What was entered on a page, checked against its fields. A field that was left empty is absent. */
+export type StepValues = Readonly<Record<string, string | number | boolean>>;
+
+/** What a flow may need beside what the user enters. */
+export interface LinkContext {
+  /** Who the user probably is, as the application says. */
+  readonly loginHint: string | undefined;
+  /** The account that is reconnected. */
+  readonly reconnect: { readonly providerUserId: string; readonly name: string } | undefined;
+  readonly proxy: CustomProxy | undefined;
+  /** The part of the link's `config` that is for this provider. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  readonly signal: AbortSignal;
+}
+
+/** An error that the user can correct. It is shown on the page, beside its field or above all. */
+export interface OwnerFault {
+  readonly field?: string | undefined;
+  readonly message: Words;
+}
+
+/** An account that the provider has identified. */
+export interface IdentifiedAccount {
+  /** The provider's own id of the account, which never changes. */
+  readonly providerUserId: string;
+  /** What the user calls the account, for example its address. */
+  readonly name: string;
+  /** What the provider needs to use the account. Stored sealed. */
+  readonly credentials: unknown;
+  /** How long the initial sync takes, in milliseconds. Default: 0. */
+  readonly initialSyncMs?: number | undefined;
+}
+
+/** What a provider makes of a submitted page. */
+export type LinkAnswer<State> =
+  | { readonly kind: 'next'; readonly state: State }
+  | { readonly kind: 'invalid'; readonly faults: readonly OwnerFault[] }
+  | { readonly kind: 'identified'; readonly account: IdentifiedAccount }
+  /** The account can never be linked. The user returns to the application with this error. */
+  | {
+      readonly kind: 'refused';
+      readonly type: 'api/restricted_account';
+      readonly title: string;
+      readonly detail: string;
+    };
+
+/**
+ * How a provider asks the user for an account, page by page. A flow has no memory of its own: its state is JSON, which
+ * the wizard stores sealed between two pages, so any process can serve the next page.
+ */
+export interface LinkFlow<State = unknown> {
+  /** The state of the first page. */
+  begin(context: LinkContext): Promise<State>;
+  /** The page of a state. */
+  stepOf(state: State, context: LinkContext): LinkStep;
+  /** Takes what was entered on the page of the state. */
+  submit(state: State, values: StepValues, context: LinkContext): Promise<LinkAnswer<State>>;
+}

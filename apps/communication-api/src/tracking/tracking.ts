@@ -1,0 +1,117 @@
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import type { Database } from '../db/database.ts';
+import type { Clock } from '../domain/clock.ts';
+import { isId } from '../domain/ids.ts';
+import type { TrackingTokens } from './tracking-tokens.ts';
+import type { Visitor } from './visitor.ts';
+
+/** A request for a pixel, or for a link of an email. */
+export interface Hit {
+  readonly sendId: string;
+  /** Null: the pixel. */
+  readonly linkNo: number | null;
+  readonly visitor: Visitor;
+}
+
+/** How often persons have opened an email and followed its links. */
+export interface HitCounts {
+  readonly opens: number;
+  readonly clicks: number;
+}
+
+/** More hits that wait for the database are not stored. */
+export const MAX_PENDING = 100;
+/** More hits of one email are not stored: anybody who has the email can make them. */
+export const MAX_HITS_PER_SEND = 10_000;
+
+/** The hits of tracked emails, and the domains that an application may use for them. */
+export class Tracking {
+  readonly #pending = new Set<Promise<void>>();
+  #dropped = 0;
+
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+    private readonly log: Logger,
+    readonly tokens: TrackingTokens,
+  ) {}
+
+  /** Stores a hit later. It never fails and never waits: while the database is too slow, hits are lost. */
+  record(hit: Hit): void {
+    if (this.#pending.size >= MAX_PENDING) {
+      this.#dropped++;
+      return;
+    }
+    const writing = this.#insert(hit, new Date(this.clock()))
+      .catch((error: unknown) => this.log.warn({ err: error }, 'a hit of a tracked email was not stored'))
+      .finally(() => {
+        this.#pending.delete(writing);
+        if (this.#pending.size > 0 || this.#dropped === 0) return;
+        this.log.warn({ hits: this.#dropped }, 'hits of tracked emails were not stored: the database was too slow');
+        this.#dropped = 0;
+      });
+    this.#pending.add(writing);
+  }
+
+  async countsOf(applicationId: string, sendId: string): Promise<HitCounts> {
+    const rows = await this.db
+      .selectFrom('tracking_hits')
+      .select(({ fn }) => ['kind', fn.countAll<string>().as('count')])
+      .where('application_id', '=', applicationId)
+      .where('send_id', '=', sendId)
+      .where('class', '=', 'person')
+      .groupBy('kind')
+      .execute();
+    const count = (wanted: 'open' | 'link'): number => Number(rows.find(({ kind }) => kind === wanted)?.count ?? 0);
+    return { opens: count('open'), clicks: count('link') };
+  }
+
+  /** Whether an application may use a host for its links. */
+  async ownsDomain(applicationId: string, host: string): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('domains')
+      .select('id')
+      .where('application_id', '=', applicationId)
+      .where('host', '=', host)
+      .where('purpose', '=', 'tracking')
+      .where('status', '=', 'verified')
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** Waits for the hits that are being stored. */
+  async close(): Promise<void> {
+    await Promise.all(this.#pending);
+  }
+
+  /** The sealed token has named the send, so its row names the application. A row that is gone has no hits. */
+  async #insert({ sendId, linkNo, visitor }: Hit, at: Date): Promise<void> {
+    if (!isId(sendId, 'eml')) return;
+    await this.db
+      .insertInto('tracking_hits')
+      .columns(['application_id', 'send_id', 'kind', 'link_no', 'class', 'at'])
+      .expression((db) =>
+        db
+          .selectFrom('sends')
+          .select([
+            'application_id',
+            'id',
+            sql<'open' | 'link'>`${linkNo === null ? 'open' : 'link'}::text`.as('kind'),
+            sql<number | null>`${linkNo}::integer`.as('link_no'),
+            sql<Visitor>`${visitor}::text`.as('class'),
+            sql<Date>`${at}::timestamptz`.as('at'),
+          ])
+          .where('id', '=', sendId)
+          .where(
+            ({ selectFrom }) =>
+              selectFrom('tracking_hits')
+                .select(({ fn }) => fn.countAll<string>().as('count'))
+                .where('send_id', '=', sendId),
+            '<',
+            String(MAX_HITS_PER_SEND),
+          ),
+      )
+      .execute();
+  }
+}

@@ -1,0 +1,44 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { JSX } from 'preact';
+import { pageHtml } from './pages/layout.tsx';
+
+/**
+ * What every answer of the wizard says to browsers.
+ * @param redirectOrigin where forms may lead: browsers apply `form-action` to the redirects behind a form as well
+ */
+export const headersOf = (redirectOrigin: string | null): Readonly<Record<string, string>> => ({
+  'cache-control': 'no-store',
+  'content-security-policy': [
+    `default-src 'none'`,
+    `style-src 'self'`,
+    `script-src 'self'`,
+    `img-src 'self' data:`,
+    `connect-src 'self'`,
+    `frame-ancestors 'none'`,
+    `base-uri 'none'`,
+    `form-action 'self'${redirectOrigin === null ? '' : ` ${redirectOrigin}`}`,
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-robots-tag': 'noindex',
+  vary: 'accept, accept-language, cookie',
+});
+
+export function sendPage(request: FastifyRequest, reply: FastifyReply, page: JSX.Element, status = 200): FastifyReply {
+  return reply
+    .code(status)
+    .headers(headersOf(request.visitOrigin))
+    .type('text/html; charset=utf-8')
+    .send(pageHtml(page));
+}
+
+/** Leads on with a GET, also after a form. */
+export function seeOther(request: FastifyRequest, reply: FastifyReply, url: string): FastifyReply {
+  return reply.headers(headersOf(request.visitOrigin)).redirect(url, 303);
+}
+
+/** Whether the client is a program, which reads error objects and no pages. */
+export function wantsJson({ headers }: FastifyRequest): boolean {
+  const accept = headers.accept ?? '';
+  return /application\/(problem\+)?json/i.test(accept) && !/text\/html/i.test(accept);
+}
