@@ -31,7 +31,7 @@ export interface TestApplication {
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
-  parts: Pick<ServiceParts, 'clock' | 'providers'> = {},
+  parts: Pick<ServiceParts, 'clock' | 'log' | 'providers'> = {},
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
   const config = readConfig({ SECRET_KEYS: `k1:${masterKey}`, LOG_LEVEL: 'silent', PORT: '0', ...environment });
