@@ -5,7 +5,7 @@ import type { LinkAnswer, LinkFlow, LinkStep } from '../../src/providers/link-fl
 import type { Provider } from '../../src/providers/provider.ts';
 import { freePort } from '../support/free-port.ts';
 import { startService } from '../support/service.ts';
-import { PlainBrowser } from './browser-double.ts';
+import { PlainBrowser } from './plain-browser.ts';
 
 const MINUTE = 60_000;
 /** Milliseconds by which the clock of the service is ahead. */
