@@ -38,7 +38,11 @@ export interface TrackingWish {
   readonly except: ReadonlySet<string>;
 }
 
-/** Where the links and the pixel of an HTML body are. Everything else in the body stays as it is, byte for byte. */
+/**
+ * An HTML body with the places of its links and its pixel. Everything else in the body stays the same, byte for byte.
+ * A tokenizer finds the places, because building a tree would take quadratic time for hostile bodies. It is wrong only
+ * about text after faulty SVG or MathML, and inside `<select>`.
+ */
 export class TrackedHtml {
   private constructor(
     private readonly html: string,
@@ -66,7 +70,7 @@ export class TrackedHtml {
       if ((tag.tagName === 'svg' || tag.tagName === 'math') && ++foreign > MAX_FOREIGN)
         fault = `has more than ${MAX_FOREIGN} svg and math elements`;
       if (location.startOffset >= html.length) pixelAt ??= html.length;
-      // The end of the body was in this tag, so it is no tag.
+      // The body ended inside this tag, so the tag is not part of the tree.
       if (!links || tag.tagName !== 'a' || location.endOffset > html.length) return;
       const { href, [DISABLE]: disabled } = location.attrs ?? {};
       if (disabled !== undefined) {

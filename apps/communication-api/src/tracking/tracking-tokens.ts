@@ -13,7 +13,7 @@ const TAG = 16;
 
 /**
  * The tokens of tracked links and pixels: sealed by AES-256-GCM, in URL-safe base64. Only the service can make them, so
- * nobody can make it redirect to a target of their own.
+ * an attacker cannot choose the target of a redirect.
  */
 export class TrackingTokens {
   /** @param keys 32 bytes each: the first one seals; all of them open */
@@ -41,7 +41,7 @@ export class TrackingTokens {
 
   #seal(kind: Kind, fields: readonly unknown[]): string {
     const [key] = this.keys;
-    if (key === undefined) throw new Error('There is no key for tracking.');
+    if (key === undefined) throw new Error('Tracking tokens need a key.');
     const nonce = randomBytes(NONCE);
     const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(kind));
     const sealed = [nonce, cipher.update(JSON.stringify(fields)), cipher.final(), cipher.getAuthTag()];

@@ -22,7 +22,7 @@ export interface HitCounts {
 
 /** More hits that wait for the database are not stored. */
 export const MAX_PENDING = 100;
-/** More hits of one email are not stored: anybody who has the email can make them. */
+/** More hits of one email are not stored: everyone who has the email can make them. */
 export const MAX_HITS_PER_SEND = 10_000;
 
 /** The hits of tracked emails, and the domains that an application may use for them. */

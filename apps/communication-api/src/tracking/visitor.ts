@@ -13,7 +13,7 @@ const SCANNERS = [
   ...['facebookexternalhit', 'whatsapp', 'telegram', 'slack', 'skypeuri', 'embedly', 'validator', 'google-read-aloud'],
 ];
 const SCANNER = new RegExp(SCANNERS.join('|'), 'i');
-/** A browser that loads a page before somebody opens it. */
+/** Fields that a browser sends when it loads a page in advance. */
 const PREFETCH = ['purpose', 'sec-purpose', 'x-purpose', 'x-moz'];
 
 /** Guesses by the method and the header fields of a request. A program that looks like a browser counts as a person. */
