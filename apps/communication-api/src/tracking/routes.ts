@@ -46,7 +46,7 @@ export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'>
     url: '/o/*',
     schema: { hide: true },
     handler: (request, reply) => {
-      const sendId = tracking.tokens.openOpen(tokenOf(request));
+      const sendId = tracking.tokens.openPixel(tokenOf(request));
       if (sendId === undefined) return notFound(reply);
       record(request, sendId, null);
       return reply.type('image/gif').send(PIXEL);

@@ -34,7 +34,7 @@ type TagLocation =
 export interface TrackingWish {
   readonly opens: boolean;
   readonly links: boolean;
-  /** Links that are never tracked, as `targetOf` returns them. */
+  /** Links that are never tracked, as `URL` writes them. */
   readonly except: ReadonlySet<string>;
 }
 
@@ -53,7 +53,7 @@ export class TrackedHtml {
 
   /**
    * Finds the links and the place of the pixel.
-   * @throws ServiceError 422 if the body is too long, or has too many links
+   * @throws ServiceError 422 if the body is too long, or has too many links or images
    */
   static async read(html: string, { opens, links, except }: TrackingWish): Promise<TrackedHtml> {
     if (html.length > MAX_HTML) throw tooMuch(`is longer than ${MAX_HTML} characters`);
@@ -78,7 +78,7 @@ export class TrackedHtml {
         return void changes.push({ start, end: endOfAttribute(html, start, disabled.endOffset), link: 'none' });
       }
       const target = targetOf(tag.attrs.find(({ name, prefix = '' }) => name === 'href' && prefix === '')?.value);
-      if (href === undefined || target === undefined || except.has(target)) return;
+      if (href === undefined || target === undefined || except.has(new URL(target).href)) return;
       if (targets.push(target) > MAX_LINKS) fault = `has more than ${MAX_LINKS} links`;
       changes.push({ start: href.startOffset, end: href.endOffset, link: targets.length });
     });

@@ -22,10 +22,11 @@ export function targetOf(href: string | undefined): string | undefined {
   return target.length > MAX_TARGET ? undefined : target;
 }
 
-/** The web links of `List-Unsubscribe`. A mail client must reach them directly. */
+/** The web links of `List-Unsubscribe`, as `URL` writes them. A mail client must reach them directly. */
 export const unsubscribeTargets = (headers: readonly CustomHeader[]): ReadonlySet<string> =>
   new Set(
-    [...(headerOf(headers, 'list-unsubscribe') ?? '').matchAll(/<([^<>]*)>/g)].flatMap(
-      ([, url]) => targetOf(url) ?? [],
-    ),
+    [...(headerOf(headers, 'list-unsubscribe') ?? '').matchAll(/<([^<>]*)>/g)]
+      .map(([, url = '']) => url)
+      .filter((url) => URL.canParse(url))
+      .map((url) => new URL(url).href),
   );

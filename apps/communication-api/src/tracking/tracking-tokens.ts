@@ -6,7 +6,7 @@ export interface LinkToken extends TrackedLink {
   readonly sendId: string;
 }
 
-type Kind = 'link' | 'open';
+type Kind = 'link' | 'pixel';
 
 const NONCE = 12;
 const TAG = 16;
@@ -23,8 +23,8 @@ export class TrackingTokens {
     return this.#seal('link', [sendId, no, target]);
   }
 
-  sealOpen(sendId: string): string {
-    return this.#seal('open', [sendId]);
+  sealPixel(sendId: string): string {
+    return this.#seal('pixel', [sendId]);
   }
 
   /** Undefined if the service did not make this token for a link, or if its key was removed. */
@@ -34,8 +34,8 @@ export class TrackingTokens {
   }
 
   /** The id of the send. Undefined if the service did not make this token for a pixel, or if its key was removed. */
-  openOpen(token: string): string | undefined {
-    const [sendId] = (this.#open('open', token) ?? []) as [string?];
+  openPixel(token: string): string | undefined {
+    const [sendId] = (this.#open('pixel', token) ?? []) as [string?];
     return sendId;
   }
 

@@ -6,7 +6,19 @@ export type Visitor = 'person' | 'mail_proxy' | 'scanner';
 /** Apple's proxy calls itself `Mozilla/5.0`, and nothing else. */
 const MAIL_PROXY = /GoogleImageProxy|ggpht\.com|YahooMailProxy|^Mozilla\/5\.0$/i;
 const SCANNERS = [
-  ...['bot', 'crawl', 'spider', 'scan', 'preview', 'prefetch', 'monitor', 'check', 'fetch', 'headless', 'phantom'],
+  ...[
+    '(?<!cu)bot',
+    'crawl',
+    'spider',
+    'scan',
+    'preview',
+    'prefetch',
+    'monitor',
+    'check',
+    'fetch',
+    'headless',
+    'phantom',
+  ],
   ...['curl', 'wget', 'httpie', 'python', 'java/', 'go-http', 'okhttp', 'axios', 'undici', 'libwww', 'perl', 'ruby'],
   ...['php', 'apache-http', 'winhttp', 'powershell', 'postman', 'safelinks', 'barracuda', 'mimecast', 'proofpoint'],
   ...['symantec', 'trendmicro', 'fireeye', 'sophos', 'zscaler', 'forcepoint', 'office existence discovery'],

@@ -114,10 +114,10 @@ test('links stay as they are if only opens are tracked, and keep their attribute
 
 test('the web links of List-Unsubscribe stay as they are, however they are written', async () => {
   const except = unsubscribeTargets([
-    { name: 'List-unsubscribe', value: '<mailto:u@a.example>, <https://a.example/u?a=1&b=2>, <http://a.example>' },
+    { name: 'List-unsubscribe', value: '<mailto:u@a.example>, <https://a.example/u?a=1&b=2>, <http://a.example>, <x>' },
   ]);
   const html =
-    '<a href="https://a.example/u?a=1&amp;b=2"></a><a href=" https://a.example/u?a=1&b=2"></a><a href="https://a.example/u">';
+    '<a href="https://a.example/u?a=1&amp;b=2"></a><a href=" HTTPS://A.example/u?a=1&b=2"></a><a href="https://a.example/u">';
   const { body, links } = await track(html, { except });
   expect(body).toBe(html.replace('"https://a.example/u"', '"T1"'));
   expect(links).toEqual(['https://a.example/u']);
@@ -283,6 +283,12 @@ test('whatever the body is, everything but its tracked links and the pixel stays
     }),
     { numRuns: 2_000 },
   );
+});
+
+test.each([0, 1, 2])('a character or a line break may be at the end of a slice of the body (%i)', async (shift) => {
+  const filler = 'x'.repeat(shift) + '😀\r\n'.repeat(30_000);
+  const { body } = await track(`${filler}<a href="http://a.example/">`, { opens: true });
+  expect(body).toBe(`${filler}<a href="T1">${PIXEL}`);
 });
 
 test('a long body is changed at the same places as a short one', async () => {
