@@ -90,7 +90,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     await api.register(linkRoutes, { rooms });
     await api.register(emailRoutes, { rooms });
   });
-  await app.register(trackingRoutes, { rooms });
+  await app.register(trackingRoutes, { rooms, prefix: '/t' });
   await app.register(wizard, { rooms });
   return app;
 }
