@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { simpleParser } from 'mailparser';
 import { expect, test } from 'vitest';
 import { type MailClient, mailClient, multipart, type Part, part } from '../../support/mail-client.ts';
 import { startService } from '../../support/service.ts';
@@ -64,6 +65,10 @@ const HEADERS = ['content-type', 'date', 'from', 'message-id', 'mime-version', '
 /** How a reader unfolds and trims a header. */
 const read = (text: string | undefined): string | undefined => text?.replace(/\s+/g, ' ').trim();
 
+/** The parser leaves headers that it does not know encoded. */
+const decoded = async (value: unknown): Promise<string> =>
+  (await simpleParser(`Subject: ${String(value)}\r\n\r\n`)).subject ?? '';
+
 test('any text in any field is refused by its name, or arrives as it was sent, with no other header', async () => {
   const request = fc.record({
     name: wild,
@@ -106,7 +111,7 @@ test('any text in any field is refused by its name, or arrives as it was sent, w
       expect(mail.to).toMatchObject({
         value: [{ address: 'ann@example.com', name: expect.toSatisfy((got) => read(got) === read(name)) }],
       });
-      expect(read(String(mail.headers.get('x-wild')))).toBe(read(header));
+      expect(read(await decoded(mail.headers.get('x-wild')))).toBe(read(header));
       expect(mail.attachments).toHaveLength(1);
       expect(read(mail.attachments[0]?.filename ?? '')).toBe(read(filename));
       expect(mail.text?.replace(/\r\n?/g, '\n').trim() ?? '').toBe(body.replace(/\r\n?/g, '\n').trim());
@@ -287,11 +292,11 @@ test('custom headers: which names, which values, and one of each', async () => {
   expect(await sender.json({ custom_headers })).toMatchObject({ status: 201 });
   const { mail, raw } = await sender.newest();
   expect(mail.replyTo?.value).toEqual([
-    { address: 'ann@xn--bcher-kva.example', name: 'Ann, B' },
+    { address: 'ann@bücher.example', name: 'Ann, B' },
     { address: 'bob@example.com', name: '' },
   ]);
   expect(raw).toMatch(/^List-Unsubscribe: <https:\/\/example.com\/u\?a=1>,\s+<mailto:u@example.com>/m);
-  expect(mail.headers.get('x-custom')).toBe('é "quoted" \\ value');
+  expect(await decoded(mail.headers.get('x-custom'))).toBe('é "quoted" \\ value');
 });
 
 test('bounds: recipients, headers, attachments, and bytes of a header line', async () => {
