@@ -10,7 +10,7 @@ import fastify, {
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
-import { isUnavailable } from '../db/unavailable.ts';
+import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
 import { trackingRoutes } from '../tracking/routes.ts';

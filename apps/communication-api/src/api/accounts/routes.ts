@@ -51,7 +51,7 @@ const accountAnswer = z
         status: 'running',
         scope_id: null,
         created_at: '2026-11-21T12:00:00.000Z',
-        initial_sync: { status: 'completed' },
+        initial_sync: { status: 'completed', started_at: '2026-11-21T12:00:00.000Z', progress: 1 },
         metadata: { customer: 42 },
         proxy: null,
       },
