@@ -230,7 +230,7 @@ describe('pages', () => {
 
   it('CONTRIBUTING.md names files and scripts that exist', () => {
     const text = read('CONTRIBUTING.md');
-    const paths = [...text.matchAll(/`((?:src|test|docs|bench)\/[\w./-]+)`/g)].map(([, path]) => path as string);
+    const paths = [...text.matchAll(/`((?:apps|src|test|docs|bench)\/[\w./-]+)`/g)].map(([, path]) => path as string);
     expect(paths.length).toBeGreaterThan(40);
     // NAME is the reader's own; drafts of benchmarks are not in the repository.
     const missing = paths.filter((path) => !/NAME|\/draft$/.test(path) && !existsSync(join(ROOT, path)));

@@ -23,10 +23,14 @@ const BUNDLED_FROM = /^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm;
 
 /** Files of the repository that a page links to. */
 function linksIn(page: string): string[] {
-  return [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\(([^)#\s]+)/g)]
-    .map(([, target = '']) => target)
-    .filter((target) => !/^\w+:/.test(target))
-    .map((target) => join(dirname(page), target));
+  return (
+    [...readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\(([^)#\s]+)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !/^\w+:/.test(target))
+      .map((target) => join(dirname(page), target))
+      // The service is not part of the package. Registries show these links as links to the repository.
+      .filter((target) => !target.startsWith('docs/service/'))
+  );
 }
 
 function node(file: string, source: string): string {

@@ -10,26 +10,30 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   config: ['domain', 'security'],
   security: ['domain'],
+  observability: ['domain'],
   db: ['domain', 'security'],
   mail: ['domain', 'security'],
   providers: ['domain', 'db', 'mail', 'security'],
   applications: ['domain', 'db'],
-  keys: ['domain', 'db'],
+  keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
-  accounts: ['domain', 'db', 'security'],
+  accounts: ['domain', 'db', 'security', 'scopes'],
   links: ['domain', 'db', 'security', 'accounts', 'keys'],
   limits: ['domain', 'db', 'accounts'],
   journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts'],
+  // Its routes are HTTP: what a recipient of an email opens.
+  tracking: ['domain', 'db', 'security', 'rooms'],
+  assets: [],
   rooms: [
-    ...['domain', 'config', 'security', 'mail', 'providers'],
+    ...['tracking', 'domain', 'config', 'security', 'mail', 'providers'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
   ],
   wizard: [
-    ...['domain', 'security', 'mail', 'providers', 'rooms', 'api', 'config'],
+    ...['assets', 'domain', 'security', 'mail', 'providers', 'rooms', 'api', 'config'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits'],
   ],
   api: [
-    ...['domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
+    ...['tracking', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal'],
   ],
 };
@@ -42,7 +46,7 @@ const HEADGATE = ['api', 'limits', 'wizard', 'service', 'rooms'];
 
 /** The files with SQL: the stores, and the database itself. */
 const SQL = [
-  ...['applications/', 'keys/', 'scopes/', 'accounts/', 'links/', 'limits/', 'journal/', 'db/'],
+  ...['applications/', 'keys/', 'scopes/', 'accounts/', 'links/', 'limits/', 'journal/', 'tracking/', 'db/'],
   // What the mock provider has sent and drafted is its own.
   'providers/mock/mailbox.ts',
 ];
@@ -57,9 +61,28 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts close': 'a process serves every application',
   'journal/instances.ts isAlive': 'a process serves every application',
   'journal/instances.ts start': 'a process serves every application',
+  'keys/key-uses.ts #update': 'the times of use of all keys are written together',
   'journal/sends.ts cancelAbandoned': 'the sweeper works for every application',
   'journal/sends.ts forgetKeys': 'the sweeper works for every application',
   'journal/sends.ts unsettled': 'the sweeper works for every application',
+  'links/links.ts resolve': 'the token of the link says which application it is',
+  'links/wizard-sessions.ts changeCookie':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts close':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts create':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts failAttempt':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts resolve':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts returnAttempt':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts save': 'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts setLanguage':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts takeAttempt':
+    'the id of the session was found by its cookie, and the session belongs to one link',
   'providers/mock/mailbox.ts byId': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts byMessageId': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts deleteDraft': 'a mailbox outside, which knows its account only',

@@ -10,7 +10,7 @@ import fastify, {
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
-
+import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
 import { trackingRoutes } from '../tracking/routes.ts';
@@ -25,7 +25,6 @@ import { linkRoutes } from './links/routes.ts';
 import { describeApi } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { scopeRoutes } from './scopes/routes.ts';
-import { isUnavailable } from './unavailable.ts';
 import { validatorCompiler } from './validate.ts';
 
 /** Largest body of a request that is not an email. */
@@ -91,7 +90,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     await api.register(linkRoutes, { rooms });
     await api.register(emailRoutes, { rooms });
   });
-  await app.register(trackingRoutes, { rooms });
+  await app.register(trackingRoutes, { rooms, prefix: '/t' });
   await app.register(wizard, { rooms });
   return app;
 }

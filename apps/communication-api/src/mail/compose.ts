@@ -39,8 +39,11 @@ export interface Draft {
 
 /** References beyond the last ones only make the header long. */
 const MAX_REFERENCES = 20;
-/** Most of an HTML body that becomes its text alternative, in characters: to convert it blocks the process. */
-const MAX_TEXT_SOURCE = 1_048_576;
+/**
+ * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its time
+ * grows with the square of the depth of the elements.
+ */
+const MAX_TEXT_SOURCE = 131_072;
 /** Without a bound, elements that are nested very deeply would overflow the stack. */
 const MAX_DEPTH = 100;
 const htmlToText = compile({ wordwrap: 78, limits: { maxDepth: MAX_DEPTH } });
@@ -61,6 +64,9 @@ export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] => 
   ...parent.references.slice(-MAX_REFERENCES),
   parent.messageId,
 ];
+
+/** Without a text, the composer would make an attachment the whole message. */
+const EMPTY = '\r\n';
 
 /** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. */
 export function compose(draft: Draft): ComposedMail {
@@ -94,7 +100,9 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     ...(subject === undefined ? {} : { subject }),
     ...(replyTo === undefined ? {} : { replyTo: (readAddressList(replyTo) ?? []).map(boxOf) }),
     ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
-    ...(isHtml({ body, customHeaders }) ? { html: draft.trackedBody ?? body, text: toText(body) } : { text: body }),
+    ...(isHtml({ body, customHeaders })
+      ? { html: draft.trackedBody ?? (body || EMPTY), text: toText(body) }
+      : { text: body || EMPTY }),
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),

@@ -15,7 +15,7 @@ const NOT_FOUND = `<!doctype html>
 </html>
 `;
 
-/** The links and pixels of tracked emails, under `/t`. */
+/** The links and pixels of tracked emails. */
 export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'> }> = async (
   app,
   { rooms: { tracking } },
@@ -27,9 +27,11 @@ export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'>
 
   app.addHook('onRequest', async (_, reply) => void reply.header('cache-control', 'no-store'));
 
+  app.setNotFoundHandler((_, reply) => notFound(reply));
+
   app.route({
     method: ['GET', 'HEAD'],
-    url: '/t/l/*',
+    url: '/l/*',
     schema: { hide: true },
     handler: (request, reply) => {
       const link = tracking.tokens.openLink(tokenOf(request));
@@ -41,10 +43,10 @@ export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'>
 
   app.route({
     method: ['GET', 'HEAD'],
-    url: '/t/o/*',
+    url: '/o/*',
     schema: { hide: true },
     handler: (request, reply) => {
-      const sendId = tracking.tokens.openOpen(tokenOf(request));
+      const sendId = tracking.tokens.openPixel(tokenOf(request));
       if (sendId === undefined) return notFound(reply);
       record(request, sendId, null);
       return reply.type('image/gif').send(PIXEL);

@@ -34,11 +34,15 @@ type TagLocation =
 export interface TrackingWish {
   readonly opens: boolean;
   readonly links: boolean;
-  /** Links that are never tracked, as `targetOf` returns them. */
+  /** Links that are never tracked, as `URL` writes them. */
   readonly except: ReadonlySet<string>;
 }
 
-/** Where the links and the pixel of an HTML body are. Everything else in the body stays as it is, byte for byte. */
+/**
+ * An HTML body with the places of its links and its pixel. Everything else in the body stays the same, byte for byte.
+ * A tokenizer finds the places, because building a tree would take quadratic time for hostile bodies. It is wrong only
+ * about text after faulty SVG or MathML, and inside `<select>`.
+ */
 export class TrackedHtml {
   private constructor(
     private readonly html: string,
@@ -49,7 +53,7 @@ export class TrackedHtml {
 
   /**
    * Finds the links and the place of the pixel.
-   * @throws ServiceError 422 if the body is too long, or has too many links
+   * @throws ServiceError 422 if the body is too long, or has too many links or images
    */
   static async read(html: string, { opens, links, except }: TrackingWish): Promise<TrackedHtml> {
     if (html.length > MAX_HTML) throw tooMuch(`is longer than ${MAX_HTML} characters`);
@@ -66,7 +70,7 @@ export class TrackedHtml {
       if ((tag.tagName === 'svg' || tag.tagName === 'math') && ++foreign > MAX_FOREIGN)
         fault = `has more than ${MAX_FOREIGN} svg and math elements`;
       if (location.startOffset >= html.length) pixelAt ??= html.length;
-      // The end of the body was in this tag, so it is no tag.
+      // The body ended inside this tag, so the tag is not part of the tree.
       if (!links || tag.tagName !== 'a' || location.endOffset > html.length) return;
       const { href, [DISABLE]: disabled } = location.attrs ?? {};
       if (disabled !== undefined) {
@@ -74,7 +78,7 @@ export class TrackedHtml {
         return void changes.push({ start, end: endOfAttribute(html, start, disabled.endOffset), link: 'none' });
       }
       const target = targetOf(tag.attrs.find(({ name, prefix = '' }) => name === 'href' && prefix === '')?.value);
-      if (href === undefined || target === undefined || except.has(target)) return;
+      if (href === undefined || target === undefined || except.has(new URL(target).href)) return;
       if (targets.push(target) > MAX_LINKS) fault = `has more than ${MAX_LINKS} links`;
       changes.push({ start: href.startOffset, end: href.endOffset, link: targets.length });
     });

@@ -4,7 +4,7 @@ import { type CustomHeader, headerOf } from '../domain/custom-headers.ts';
 export interface TrackedLink {
   /** Its place among the tracked links of the email, from 1. */
   readonly no: number;
-  /** Where it leads: an absolute http or https URL, in printable ASCII. */
+  /** Its URL: an absolute http or https URL, in printable ASCII. */
   readonly target: string;
 }
 
@@ -13,7 +13,7 @@ export const MAX_TARGET = 2_048;
 /** A URL that `Location` can carry as it is. */
 const PLAIN = /^https?:\/\/[!-~]+$/i;
 
-/** Where a link leads, if it can be tracked. A plain URL stays as it is; others are written as a browser writes them. */
+/** The target of a link that can be tracked. A plain URL stays the same; other URLs are written as a browser writes them. */
 export function targetOf(href: string | undefined): string | undefined {
   if (href === undefined || !URL.canParse(href)) return undefined;
   const { protocol, href: written } = new URL(href);
@@ -22,10 +22,11 @@ export function targetOf(href: string | undefined): string | undefined {
   return target.length > MAX_TARGET ? undefined : target;
 }
 
-/** The web links of `List-Unsubscribe`. A mail client must reach them directly. */
+/** The web links of `List-Unsubscribe`, as `URL` writes them. A mail client must reach them directly. */
 export const unsubscribeTargets = (headers: readonly CustomHeader[]): ReadonlySet<string> =>
   new Set(
-    [...(headerOf(headers, 'list-unsubscribe') ?? '').matchAll(/<([^<>]*)>/g)].flatMap(
-      ([, url]) => targetOf(url) ?? [],
-    ),
+    [...(headerOf(headers, 'list-unsubscribe') ?? '').matchAll(/<([^<>]*)>/g)]
+      .map(([, url = '']) => url)
+      .filter((url) => URL.canParse(url))
+      .map((url) => new URL(url).href),
   );

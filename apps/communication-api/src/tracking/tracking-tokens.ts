@@ -6,14 +6,14 @@ export interface LinkToken extends TrackedLink {
   readonly sendId: string;
 }
 
-type Kind = 'link' | 'open';
+type Kind = 'link' | 'pixel';
 
 const NONCE = 12;
 const TAG = 16;
 
 /**
  * The tokens of tracked links and pixels: sealed by AES-256-GCM, in URL-safe base64. Only the service can make them, so
- * nobody can make it redirect to a target of their own.
+ * an attacker cannot choose the target of a redirect.
  */
 export class TrackingTokens {
   /** @param keys 32 bytes each: the first one seals; all of them open */
@@ -23,8 +23,8 @@ export class TrackingTokens {
     return this.#seal('link', [sendId, no, target]);
   }
 
-  sealOpen(sendId: string): string {
-    return this.#seal('open', [sendId]);
+  sealPixel(sendId: string): string {
+    return this.#seal('pixel', [sendId]);
   }
 
   /** Undefined if the service did not make this token for a link, or if its key was removed. */
@@ -34,14 +34,14 @@ export class TrackingTokens {
   }
 
   /** The id of the send. Undefined if the service did not make this token for a pixel, or if its key was removed. */
-  openOpen(token: string): string | undefined {
-    const [sendId] = (this.#open('open', token) ?? []) as [string?];
+  openPixel(token: string): string | undefined {
+    const [sendId] = (this.#open('pixel', token) ?? []) as [string?];
     return sendId;
   }
 
   #seal(kind: Kind, fields: readonly unknown[]): string {
     const [key] = this.keys;
-    if (key === undefined) throw new Error('There is no key for tracking.');
+    if (key === undefined) throw new Error('Tracking tokens need a key.');
     const nonce = randomBytes(NONCE);
     const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(kind));
     const sealed = [nonce, cipher.update(JSON.stringify(fields)), cipher.final(), cipher.getAuthTag()];

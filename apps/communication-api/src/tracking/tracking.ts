@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
-import { isId } from '../domain/ids.ts';
 import type { TrackingTokens } from './tracking-tokens.ts';
 import type { Visitor } from './visitor.ts';
 
@@ -22,7 +21,7 @@ export interface HitCounts {
 
 /** More hits that wait for the database are not stored. */
 export const MAX_PENDING = 100;
-/** More hits of one email are not stored: anybody who has the email can make them. */
+/** More hits of one email are not stored: everyone who has the email can make them. */
 export const MAX_HITS_PER_SEND = 10_000;
 
 /** The hits of tracked emails, and the domains that an application may use for them. */
@@ -87,7 +86,6 @@ export class Tracking {
 
   /** The sealed token has named the send, so its row names the application. A row that is gone has no hits. */
   async #insert({ sendId, linkNo, visitor }: Hit, at: Date): Promise<void> {
-    if (!isId(sendId, 'eml')) return;
     await this.db
       .insertInto('tracking_hits')
       .columns(['application_id', 'send_id', 'kind', 'link_no', 'class', 'at'])

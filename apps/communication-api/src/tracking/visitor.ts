@@ -6,14 +6,26 @@ export type Visitor = 'person' | 'mail_proxy' | 'scanner';
 /** Apple's proxy calls itself `Mozilla/5.0`, and nothing else. */
 const MAIL_PROXY = /GoogleImageProxy|ggpht\.com|YahooMailProxy|^Mozilla\/5\.0$/i;
 const SCANNERS = [
-  ...['bot', 'crawl', 'spider', 'scan', 'preview', 'prefetch', 'monitor', 'check', 'fetch', 'headless', 'phantom'],
+  ...[
+    '(?<!cu)bot',
+    'crawl',
+    'spider',
+    'scan',
+    'preview',
+    'prefetch',
+    'monitor',
+    'check',
+    'fetch',
+    'headless',
+    'phantom',
+  ],
   ...['curl', 'wget', 'httpie', 'python', 'java/', 'go-http', 'okhttp', 'axios', 'undici', 'libwww', 'perl', 'ruby'],
   ...['php', 'apache-http', 'winhttp', 'powershell', 'postman', 'safelinks', 'barracuda', 'mimecast', 'proofpoint'],
   ...['symantec', 'trendmicro', 'fireeye', 'sophos', 'zscaler', 'forcepoint', 'office existence discovery'],
   ...['facebookexternalhit', 'whatsapp', 'telegram', 'slack', 'skypeuri', 'embedly', 'validator', 'google-read-aloud'],
 ];
 const SCANNER = new RegExp(SCANNERS.join('|'), 'i');
-/** A browser that loads a page before somebody opens it. */
+/** Fields that a browser sends when it loads a page in advance. */
 const PREFETCH = ['purpose', 'sec-purpose', 'x-purpose', 'x-moz'];
 
 /** Guesses by the method and the header fields of a request. A program that looks like a browser counts as a person. */

@@ -4,7 +4,9 @@ import { pageHtml } from './pages/layout.tsx';
 
 /**
  * What every answer of the wizard says to browsers.
- * @param redirectOrigin where forms may lead: browsers apply `form-action` to the redirects behind a form as well
+ * @param redirectOrigin where the user returns to. Browsers apply `form-action` to every redirect behind a form, also to
+ * those of the application's own callback, which may lead anywhere. So all of https is allowed, and the origin itself,
+ * which may be http in development.
  */
 export const headersOf = (redirectOrigin: string | null): Readonly<Record<string, string>> => ({
   'cache-control': 'no-store',
@@ -16,7 +18,7 @@ export const headersOf = (redirectOrigin: string | null): Readonly<Record<string
     `connect-src 'self'`,
     `frame-ancestors 'none'`,
     `base-uri 'none'`,
-    `form-action 'self'${redirectOrigin === null ? '' : ` ${redirectOrigin}`}`,
+    `form-action 'self'${redirectOrigin === null ? '' : ` https: ${redirectOrigin}`}`,
   ].join('; '),
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',

@@ -31,7 +31,7 @@ describe('reading accounts', () => {
       status: 'running',
       scope_id: null,
       created_at: expect.stringMatching(/Z$/),
-      initial_sync: { status: 'completed', started_at: expect.any(String) },
+      initial_sync: { status: 'completed', started_at: expect.any(String), progress: 1 },
       metadata: {},
       proxy: { protocol: 'http', host: 'p.example', port: 3128, username: 'u' },
     });

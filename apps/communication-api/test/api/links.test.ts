@@ -260,9 +260,11 @@ test('the key decides the scope: a scoped key uses its own, a service key may ch
 });
 
 test('a disabled scope has no new links', async () => {
-  const disabled = await scope('disabled');
+  const disabled = await scope('active');
+  const scoped = await key('scoped', disabled);
+  await rooms.scopes.setStatus(applicationId, disabled, 'disabled');
   expect((await post({ ...LINK, account_id: await account(disabled) })).body).toMatchObject({ status: 422 });
-  expect((await post({ ...LINK, providers: 'mock' }, await key('scoped', disabled))).body).toMatchObject({
+  expect((await post({ ...LINK, providers: 'mock' }, scoped)).body).toMatchObject({
     status: 403,
   });
 });

@@ -89,7 +89,7 @@ export async function mailClient(
     request(url, {
       method: 'POST',
       headers: { 'x-api-key': application.token, 'content-type': type, ...headers },
-      body: body as BodyInit,
+      body: body as NonNullable<RequestInit['body']>,
     });
   const keyed = (key: string | undefined): Record<string, string> =>
     key === undefined ? {} : { 'idempotency-key': key };

@@ -114,10 +114,10 @@ test('links stay as they are if only opens are tracked, and keep their attribute
 
 test('the web links of List-Unsubscribe stay as they are, however they are written', async () => {
   const except = unsubscribeTargets([
-    { name: 'List-unsubscribe', value: '<mailto:u@a.example>, <https://a.example/u?a=1&b=2>, <http://a.example>' },
+    { name: 'List-unsubscribe', value: '<mailto:u@a.example>, <https://a.example/u?a=1&b=2>, <http://a.example>, <x>' },
   ]);
   const html =
-    '<a href="https://a.example/u?a=1&amp;b=2"></a><a href=" https://a.example/u?a=1&b=2"></a><a href="https://a.example/u">';
+    '<a href="https://a.example/u?a=1&amp;b=2"></a><a href=" HTTPS://A.example/u?a=1&b=2"></a><a href="https://a.example/u">';
   const { body, links } = await track(html, { except });
   expect(body).toBe(html.replace('"https://a.example/u"', '"T1"'));
   expect(links).toEqual(['https://a.example/u']);
@@ -175,95 +175,54 @@ test.each(Object.entries(HOSTILE))(
   },
 );
 
-const href = fc.constantFrom(
-  ...[
-    'http://a.example/1',
-    'https://b.example/?x=1&amp;y=2',
-    'HTTP://C.example',
-    'https://ä.example/ö',
-    'https:/d.example',
-  ],
-  ...['mailto:a@b.example', '#top', '/relative', 'javascript:void 0', '', 'http://', 'ftp://a.example'],
+const words = (text: string) => fc.constantFrom(...text.split(' '));
+const href = words(
+  'http://a.example/1 https://b.example/?x=1&amp;y=2 HTTP://C.example https://ä.example/ö https:/d.example ' +
+    'mailto:a@b.example #top /relative javascript:void(0) http:// ftp://a.example',
 );
-const quote = fc.constantFrom('"', "'");
-const attribute = fc.oneof(
-  fc.tuple(href, quote).map(([value, q]) => ` href=${q}${value}${q}`),
-  fc.constantFrom(
-    ' class=c',
-    ' disabled',
-    ' title="a > b"',
-    ' data-disable-tracking',
-    ' data-disable-tracking="x"',
-    '\n',
-    '/',
-  ),
+const target = fc.tuple(href, words(`" '`)).map(([value, quote]) => ` href=${quote}${value}${quote}`);
+const attribute = fc.constantFrom(
+  ...[' class=c', ' disabled', ' title="a > b"', ' data-disable-tracking', ' data-disable-tracking="x"', '\n', '/'],
 );
-const link = fc.uniqueArray(attribute, { maxLength: 5, selector: (text) => text.trim().split('=')[0] });
+const link = fc
+  .uniqueArray(fc.oneof(target, target, attribute), {
+    minLength: 1,
+    maxLength: 4,
+    selector: (text) => text.trim().split('=')[0],
+  })
+  .map((attributes) => `<a${attributes.join('')}>`);
+const element = words(
+  '</a> <p> </p> <b> </b> <table> <tr> <td> </table> <div> </div> <br/> <ul> <li> <pre> </pre> <html> <head> <body> ' +
+    '</body> </html> <!doctype> <button> </title> </style> </script> -->',
+);
+/** Whole: the parser is wrong about text after a faulty SVG image, and inside `<select>`, which emails do not have. */
+const image = link.map((tag) => `<svg viewBox="0 0 1 1"><title>t</title>${tag}<path d=""/></a></svg>`);
+/** What follows may not be HTML. */
+const opening = words('<textarea> <title> <style> <script> <!-- <![CDATA[ <? < <a <template> <noscript>');
+const text = fc.constantFrom(
+  '&amp;',
+  '&nbsp',
+  '\r\n',
+  '\n',
+  '\r',
+  '\u0000',
+  '😀',
+  '\ud800',
+  'text',
+  ' ',
+  '>',
+  '"',
+  "'",
+);
 const piece = fc.oneof(
-  { weight: 4, arbitrary: link.map((attributes) => `<a${attributes.join('')}>`) },
-  {
-    weight: 4,
-    arbitrary: fc.constantFrom(
-      ...[
-        '</a>',
-        '<p>',
-        '</p>',
-        '<b>',
-        '</b>',
-        '<table>',
-        '<tr>',
-        '<td>',
-        '</table>',
-        '<div class="x">',
-        '</div>',
-        '<br/>',
-      ],
-      ...[
-        '<ul>',
-        '<li>',
-        '<pre>\n',
-        '</pre>',
-        '<textarea>',
-        '</textarea>',
-        '<title>',
-        '</title>',
-        '<style>',
-        '</style>',
-      ],
-      ...[
-        '<script>',
-        '</script>',
-        '<!-- ',
-        ' -->',
-        '<!doctype html>',
-        '<html>',
-        '<head>',
-        '<body>',
-        '</body>',
-        '</html>',
-      ],
-      ...[
-        '&amp;',
-        '&nbsp',
-        '\r\n',
-        '\r',
-        '\u0000',
-        '😀',
-        '\ud800',
-        'text',
-        ' ',
-        '<',
-        '>',
-        '"',
-        "'",
-        '<![CDATA[',
-        '<?x?>',
-      ],
-    ),
-  },
+  { weight: 10, arbitrary: link },
+  { weight: 10, arbitrary: element },
+  { weight: 5, arbitrary: text },
+  { weight: 1, arbitrary: image },
+  { weight: 1, arbitrary: opening },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 8 }) },
 );
-const soup = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''));
+const soup = fc.array(piece, { size: 'max', maxLength: 30 }).map((pieces) => pieces.join(''));
 
 type Parent = DefaultTreeAdapterTypes.ParentNode;
 
@@ -283,6 +242,7 @@ function treeOf(node: Parent, change: (attributes: Map<string, string>) => void)
 }
 
 test('whatever the body is, only the targets of its links change in its tree, and the attribute disappears', async () => {
+  let tracked = 0;
   await fc.assert(
     fc.asyncProperty(soup, async (html) => {
       const { body, links } = await track(html);
@@ -295,9 +255,12 @@ test('whatever the body is, only the targets of its links change in its tree, an
         if (no !== undefined) attributes.set('href', links[Number(no) - 1] ?? '');
       });
       expect(actual).toEqual(expected);
+      tracked += links.length;
     }),
     { numRuns: 2_000 },
   );
+  // Otherwise the bodies have shown nothing.
+  expect(tracked).toBeGreaterThan(1_000);
 });
 
 test('whatever the body is, everything but its tracked links and the pixel stays the same, byte for byte', async () => {
@@ -320,6 +283,12 @@ test('whatever the body is, everything but its tracked links and the pixel stays
     }),
     { numRuns: 2_000 },
   );
+});
+
+test.each([0, 1, 2])('a character or a line break may be at the end of a slice of the body (%i)', async (shift) => {
+  const filler = 'x'.repeat(shift) + '😀\r\n'.repeat(30_000);
+  const { body } = await track(`${filler}<a href="http://a.example/">`, { opens: true });
+  expect(body).toBe(`${filler}<a href="T1">${PIXEL}`);
 });
 
 test('a long body is changed at the same places as a short one', async () => {

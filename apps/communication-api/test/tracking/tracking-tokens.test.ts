@@ -15,7 +15,7 @@ test('a token says what was sealed, in characters that need no escape in a URL',
       const token = tokens.sealLink({ sendId, no, target });
       expect(token).toMatch(/^[\w-]+$/);
       expect(tokens.openLink(token)).toEqual({ sendId, no, target });
-      expect(tokens.openOpen(tokens.sealOpen(sendId))).toBe(sendId);
+      expect(tokens.openPixel(tokens.sealPixel(sendId))).toBe(sendId);
     }),
   );
 });
@@ -50,15 +50,15 @@ test('any other text is refused', () => {
       ),
       (text) => {
         expect(tokens.openLink(text)).toBeUndefined();
-        expect(tokens.openOpen(text)).toBeUndefined();
+        expect(tokens.openPixel(text)).toBeUndefined();
       },
     ),
   );
 });
 
 test('a token of a pixel opens no link, and a token of a link no pixel', () => {
-  expect(tokens.openLink(tokens.sealOpen('eml_1'))).toBeUndefined();
-  expect(tokens.openOpen(tokens.sealLink(link))).toBeUndefined();
+  expect(tokens.openLink(tokens.sealPixel('eml_1'))).toBeUndefined();
+  expect(tokens.openPixel(tokens.sealLink(link))).toBeUndefined();
 });
 
 test('after a new master key, old tokens still work; without their key, they do not', () => {

@@ -9,6 +9,10 @@ const IPHONE =
 test.each([
   ['person', CHROME],
   ['person', IPHONE],
+  [
+    'person',
+    'Mozilla/5.0 (Linux; Android 13; CUBOT P80) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Mobile Safari/537.36',
+  ],
   ['person', 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Thunderbird/128.5.0'],
   [
     'person',

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -125,10 +126,25 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
     if (raw.complete) return;
     // The request was refused before its body was read: the API key is wrong, for example.
     if (!raw.readableDidRead) await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
+    if (raw.complete) return;
     // The rest of the body would be taken for the next request.
-    if (!raw.complete) reply.header('connection', 'close');
+    reply.header('connection', 'close');
+    closeLater(raw.socket);
   });
 };
+
+const LINGER_MS = 1_000;
+
+/**
+ * Ends a connection whose client is still sending. Node would destroy it with the end of the answer, and the system would
+ * then drop what the client has not read yet: the answer.
+ */
+function closeLater(socket: Socket): void {
+  socket.destroySoon = () => {
+    socket.end();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  };
+}
 
 const disconnected = (): ServiceError =>
   new ServiceError(400, 'errors/malformed_request', 'The client has ended the connection.');

@@ -124,7 +124,7 @@ export const emailRequest = z
           .describe('Host of the tracked links: a verified tracking domain of the application.'),
       })
       .optional()
-      .describe('HTML bodies are tracked. A plain text body is sent as it is.'),
+      .describe('Tracks an HTML body. A plain text body is sent as it is, also if tracking is asked for.'),
     attachments: z.array(attachment).max(MAX_ATTACHMENTS).optional(),
   })
   .superRefine(({ to, cc = [], bcc = [] }, context) => {

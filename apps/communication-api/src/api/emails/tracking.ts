@@ -6,6 +6,9 @@ import { TrackedHtml } from '../../tracking/tracked-html.ts';
 import { unsubscribeTargets } from '../../tracking/tracked-link.ts';
 import type { EmailRequest } from './schema.ts';
 
+/** The database refuses some other texts. */
+const HOST = /^[a-z0-9.-]+$/;
+
 /**
  * Makes the tracked body of an email from the id of its send. Undefined if the body stays as it is.
  * @throws ServiceError 422 if the application may not use the domain, or if the body cannot be tracked
@@ -18,7 +21,7 @@ export async function trackingOf(
 ): Promise<((sendId: string) => string) | undefined> {
   const { opens = false, links = false, custom_domain: domain } = options;
   const host = domain?.toLowerCase();
-  if (host !== undefined && !(await tracking.ownsDomain(account.application_id, host)))
+  if (host !== undefined && !(HOST.test(host) && (await tracking.ownsDomain(account.application_id, host))))
     throw new ServiceError(
       422,
       'errors/unprocessable_entity',
@@ -32,6 +35,6 @@ export async function trackingOf(
   return (sendId) =>
     html.render(
       (link) => `${origin}/t/l/${tokens.sealLink({ sendId, ...link })}`,
-      () => `${origin}/t/o/${tokens.sealOpen(sendId)}`,
+      () => `${origin}/t/o/${tokens.sealPixel(sendId)}`,
     );
 }

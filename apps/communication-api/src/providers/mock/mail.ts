@@ -116,7 +116,7 @@ export function behaviourOf(address: string): Behaviour | undefined {
   if (kind === 'limit' && value === '') return { kind: 'error', status: 429, type: 'provider/too_many_requests' };
   if (kind === 'delay' || kind === 'slow')
     return /^\d{1,6}$/.test(value) ? { kind, ms: Math.min(Number(value), LONGEST_MS) } : undefined;
-  if (kind !== 'error') return undefined;
+  if (kind !== 'error' || rest.length !== 2) return undefined;
   const status = ERROR_STATUSES.find((each) => String(each) === rest[0]);
   // A provider has no part in our own types, such as `api/too_many_requests`.
   const type =

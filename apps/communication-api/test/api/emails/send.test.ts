@@ -280,6 +280,7 @@ test('a sent email can be read by its id and by its key, by callers that may see
     error: null,
     created_at: expect.stringMatching(/Z$/),
     sent_at: expect.stringMatching(/Z$/),
+    tracking: null,
   };
   expect((await get(`/v2/emails/${id}`)).json).toEqual(expected);
   expect((await get('/v2/emails?idempotency_key=visible%20key')).json).toEqual(expected);
