@@ -48,7 +48,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
     async (request: FastifyRequest, body: FastifyRequest['raw']) => {
       const { method, url, headers } = request;
       const intake = await readIntake({ method, url, headers, body }, options);
-      // The connection's end was seen already, so nobody would free the files.
+      // The connection has closed already, so the hook that frees the files does not run again.
       if (request.socket.destroyed) {
         await intake.close();
         throw disconnected();

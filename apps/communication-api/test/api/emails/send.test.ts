@@ -191,7 +191,7 @@ test('a body is HTML if it has a tag, unless Content-Type says otherwise', async
   expect(await sent('1 < 2 and 3 > 2')).toEqual({ html: false, text: '1 < 2 and 3 > 2' });
   expect(await sent('<b>Hi</b>', 'text/plain; charset=utf-8')).toEqual({ html: false, text: '<b>Hi</b>' });
   expect(await sent('Hi', 'TEXT/HTML')).toEqual({ html: 'Hi', text: 'Hi' });
-  expect(await sent('')).toEqual({ html: false, text: undefined });
+  expect(await sent('')).toEqual({ html: false, text: '' });
   for (const value of ['text/calendar', 'multipart/mixed', 'html', 'text/html\r\nX: y'])
     expect(await json({ custom_headers: [{ name: 'content-type', value }] })).toMatchObject(
       problem(422, 'errors/invalid_headers', 'custom_headers[0]'),
