@@ -123,8 +123,9 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   app.addHook('onSend', async (request, reply) => {
     const { raw } = request;
     if (raw.complete) return;
-    // The request was refused before its body was read: the API key is wrong, for example.
-    if (!raw.readableDidRead) await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
+    // The request was refused before its body was read: the API key is wrong, for example. After a 408 nothing more arrives.
+    if (!raw.readableDidRead && reply.statusCode !== 408)
+      await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
     if (raw.complete) return;
     // The rest of the body would be taken for the next request.
     reply.header('connection', 'close');
