@@ -21,6 +21,8 @@ const WRAPPED = NONCE + KEY + TAG;
  * value names its master key, so that keys can be rotated without decrypting the secrets.
  */
 export class Envelope {
+  /** The current master key never changes, and each send needs a derived key. */
+  readonly #derived = new Map<DerivedPurpose, Uint8Array>();
   readonly #current: MasterKey;
   readonly #keys: ReadonlyMap<string, Uint8Array>;
 
@@ -70,7 +72,9 @@ export class Envelope {
 
   /** A key for one purpose (HKDF-SHA-256), from the current master key. */
   derive(purpose: DerivedPurpose): Uint8Array {
-    return deriveFrom(this.#current.key, purpose);
+    const key = this.#derived.get(purpose) ?? deriveFrom(this.#current.key, purpose);
+    this.#derived.set(purpose, key);
+    return key;
   }
 
   /** The keys for one purpose from all master keys, the current one first. Older values were made with the others. */

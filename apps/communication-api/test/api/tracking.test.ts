@@ -225,15 +225,7 @@ test('custom_domain is the host of the links if it is a verified tracking domain
   expect(pixelOf(html)).toMatch(/^https:\/\/links\.example\.org\/t\/o\//);
   await visit((links(html)[0] ?? '').replace('https://links.example.org', ORIGIN));
   await expectTracking(id, { label: null, opens: 0, clicks: 1 });
-  for (const host of [
-    'pending.example.org',
-    'auth.example.org',
-    'other.example.org',
-    'no.example.org',
-    '',
-    'a\u0000b',
-    'a/b',
-  ]) {
+  for (const host of ['pending.example.org', 'auth.example.org', 'other.example.org', 'no.example.org', '', 'a/b']) {
     const answer = await post(fields(host));
     expect(await answer.json()).toMatchObject({
       status: 422,

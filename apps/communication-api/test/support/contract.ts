@@ -14,6 +14,9 @@ export interface Verdict {
 /** Response headers that an operation may only send if it declares them. */
 const DECLARED_HEADERS = /^(?:x-ratelimit-.*|retry-after|idempotency-replayed)$/;
 
+/** Larger request bodies are not checked. */
+const MAX_CHECKED = 262_144;
+
 /** Judges exchanges by an OpenAPI document. */
 export class Contract {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
@@ -23,6 +26,8 @@ export class Contract {
   constructor(readonly document: ApiDocument) {
     // It may have another copy of ajv, whose types differ.
     addFormats.default(this.#ajv as never);
+    // Which addresses are taken is tested elsewhere; ajv-formats does not know the international ones.
+    this.#ajv.addFormat('idn-email', true);
     // Its values are any bytes.
     this.#ajv.addFormat('binary', true);
     this.#ajv.addSchema(document, 'api');
@@ -123,7 +128,8 @@ export class Contract {
     if (requestBody === undefined) return;
     const type = essenceOf(requestHeaders['content-type']);
     if (requestBody.content[type] === undefined) yield `the media type ${type} of the request is not declared`;
-    else if (type === 'application/json') {
+    // The validator cannot take very large bodies.
+    else if (type === 'application/json' && body.length < MAX_CHECKED) {
       const schema = `#/paths/${pointerPart(path)}/${method}/requestBody/content/${pointerPart(type)}/schema`;
       for (const text of this.errorsOf(schema, parse(body))) yield `request: ${text}`;
     }

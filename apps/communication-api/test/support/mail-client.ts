@@ -57,7 +57,7 @@ export function multipart(parts: readonly Part[], boundary = 'b1'): Buffer {
 
 let accounts = 0;
 
-/** A client with a new mock account, whose limits nobody else uses. */
+/** A client with a new mock account, whose limits only this client uses. */
 export async function mailClient(
   service: TestService,
   application: TestApplication,

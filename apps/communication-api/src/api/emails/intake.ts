@@ -177,7 +177,7 @@ async function readMultipart(
       check(() => {
         parts++;
         streams.push(stream);
-        // A stream that nobody reads any more would otherwise throw its error.
+        // A refused file has no reader, and a stream without a listener throws its error.
         stream.on('error', () => undefined);
         const file = storeFile(spool, { name: nameOf(name), stream, filename, encoding, type }, files.length);
         file.catch(reject);

@@ -49,7 +49,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
     async (request: FastifyRequest, body: FastifyRequest['raw']) => {
       const { method, url, headers } = request;
       const intake = await readIntake({ method, url, headers, body }, options);
-      // The connection's end was seen already, so nobody would free the files.
+      // The connection has closed already, so the hook that frees the files does not run again.
       if (request.socket.destroyed) {
         await intake.close();
         throw disconnected();
@@ -124,8 +124,9 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   app.addHook('onSend', async (request, reply) => {
     const { raw } = request;
     if (raw.complete) return;
-    // The request was refused before its body was read: the API key is wrong, for example.
-    if (!raw.readableDidRead) await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
+    // The request was refused before its body was read: the API key is wrong, for example. After a 408 nothing more arrives.
+    if (!raw.readableDidRead && reply.statusCode !== 408)
+      await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
     if (raw.complete) return;
     // The rest of the body would be taken for the next request.
     reply.header('connection', 'close');

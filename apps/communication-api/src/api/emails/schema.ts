@@ -27,7 +27,7 @@ const displayName = headerText(MAX_DISPLAY_NAME);
 const address = (type: 'errors/invalid_recipient' | 'errors/unprocessable_entity') =>
   z
     .string()
-    .meta({ format: 'email' })
+    .meta({ format: 'idn-email' })
     .transform((text, context) => {
       const read = readAddress(text);
       if (read !== undefined) return read;
@@ -208,6 +208,7 @@ export const email = z
         provider_immutable_id: null,
         message_id: '<5f0c1a52@mock.test>',
         rejected: [],
+        tracking: { label: 'welcome', opens: 1, clicks: 0 },
         error: null,
         created_at: '2026-11-21T12:00:00.000Z',
         sent_at: '2026-11-21T12:00:00.120Z',

@@ -162,7 +162,7 @@ test('a repeated account_id is refused, and never is one account checked and ano
   expect([await delivered(), await stranger.delivered(), await other.delivered()]).toEqual([before + 1, 0, 0]);
 });
 
-test('a field that nobody knows is refused, so that a misspelt one does not change the email', async () => {
+test('an unknown field is refused, so that a misspelt one does not change the email', async () => {
   const { accountId, form, json, fields } = await client();
   const rest = [part('account_id', accountId), part('body', 'Hi'), part('to', ANN)];
   for (const name of [

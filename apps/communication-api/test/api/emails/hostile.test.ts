@@ -116,7 +116,7 @@ test('any text in any field is refused by its name, or arrives as it was sent, w
       expect(read(mail.attachments[0]?.filename ?? '')).toBe(read(filename));
       expect(mail.text?.replace(/\r\n?/g, '\n').trim() ?? '').toBe(body.replace(/\r\n?/g, '\n').trim());
     }),
-    { numRuns: 120, ...(process.env.FC_SEED && { seed: Number(process.env.FC_SEED) }) },
+    { numRuns: 120 },
   );
 });
 
@@ -395,7 +395,7 @@ test('a malformed multipart body is refused, whatever is wrong with it', async (
     'a part without headers': withPart(''),
     'a part without a name': withPart('Content-Disposition: form-data'),
     'a file without a name': withPart('Content-Disposition: form-data; filename="a"'),
-    'a part that is no form-data': withPart('Content-Disposition: attachment; name="attachments"; filename="a"'),
+    'a part that is not form-data': withPart('Content-Disposition: attachment; name="attachments"; filename="a"'),
     'a part with another header only': withPart('Content-Type: text/plain'),
     'a name with a line break': withPart('Content-Disposition: form-data; name="attach\nments"; filename="a"'),
     'a file name with an encoded line break': withPart(
