@@ -212,7 +212,6 @@ export const email = z
         error: null,
         created_at: '2026-11-21T12:00:00.000Z',
         sent_at: '2026-11-21T12:00:00.120Z',
-        tracking: null,
       },
     ],
   });
