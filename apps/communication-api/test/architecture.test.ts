@@ -18,7 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
   accounts: ['domain', 'db', 'security', 'scopes'],
-  links: ['domain', 'db', 'security', 'accounts', 'keys'],
+  links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
   limits: ['domain', 'db', 'accounts'],
   journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts'],
   // Its routes are HTTP: what a recipient of an email opens.

@@ -29,6 +29,8 @@ import { validatorCompiler } from './validate.ts';
 
 /** Largest body of a request that is not an email. */
 const MAX_SMALL_BODY = 262_144;
+/** Longest time for a whole request to arrive: a client that sends a byte now and then must end, too. */
+const REQUEST_TIMEOUT_MS = 600_000;
 /** When to try again while the database is not available. */
 const RETRY_SECONDS = 5;
 
@@ -45,7 +47,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
     clientErrorHandler: answerMalformed,
     forceCloseConnections: 'idle',
-    requestTimeout: 0,
+    requestTimeout: REQUEST_TIMEOUT_MS,
   });
   app.decorateRequest('caller', null);
   app.setValidatorCompiler(validatorCompiler);

@@ -7,6 +7,8 @@ import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
 import type { ProviderName } from '../domain/providers.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import { lockActiveScope } from '../scopes/active-scope.ts';
 import type { Envelope } from '../security/envelope.ts';
 import type { WizardSessions } from './wizard-sessions.ts';
 
@@ -124,6 +126,7 @@ export class Links {
           .returning('id')
           .executeTakeFirst();
         if (open === undefined) return { kind: 'closed' };
+        await checkScope(applicationId, link, trx);
         const accountId = await this.#store(applicationId, linking, trx);
         await trx
           .updateTable('auth_links')
@@ -191,7 +194,22 @@ export class Links {
       .select('status')
       .where('application_id', '=', applicationId)
       .where('id', '=', scopeId)
+      .where('removed_at', 'is', null)
       .executeTakeFirst();
     return row?.status;
   }
+}
+
+/**
+ * The scope of a link may have been disabled or deleted since the link was made.
+ * @throws ServiceError 403
+ */
+async function checkScope(applicationId: string, { scope_id: scopeId }: Link, trx: Database): Promise<void> {
+  if (scopeId === null) return;
+  await lockActiveScope(applicationId, scopeId, trx).catch((cause: unknown) => {
+    if (!(cause instanceof ServiceError)) throw cause;
+    throw new ServiceError(403, 'errors/feature_not_subscribed', 'The scope of the link is disabled or deleted.', {
+      cause,
+    });
+  });
 }

@@ -143,6 +143,16 @@ describe('the way to an account', () => {
     expect(account && rooms.accounts.secretOf(account)).toEqual({ credentials: { drafts: false } });
   });
 
+  test('a link into a scope that was disabled meanwhile links nothing', async () => {
+    const scope = await rooms.scopes.create(applicationId, { name: 'Scope', reference: null });
+    const { client } = await opened({ scope_id: scope.id });
+    await rooms.scopes.setStatus(applicationId, scope.id, 'disabled');
+    const address = newAddress();
+    expect(await client.submit('/step/login', login({ address }))).toBeUndefined();
+    expect(client.text).toContain('This provider is not available');
+    expect(await rooms.accounts.findLinked(applicationId, 'mock', address)).toBeUndefined();
+  });
+
   test('a code is asked for, a wrong one is shown on the page, and the right one links', async () => {
     const { client } = await opened();
     await client.submit('/step/login', login({ behaviour: 'code' }));
@@ -688,7 +698,7 @@ describe('pages', () => {
       expect(headers.get('x-robots-tag')).toBe('noindex');
     }
     expect(client.page.headers.get('content-security-policy')).toBe(
-      "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://app.example",
+      "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self' https: https://app.example",
     );
   });
 
