@@ -8,7 +8,7 @@ const BEAT_MS = 3_000;
 const DEAD_AFTER_MS = 10_000;
 const FORGET_AFTER_MS = 3_600_000;
 
-/** The running processes. Each one writes a sign of life, so that the others know which sends nobody works on. */
+/** The running processes. Each one writes a sign of life, so that the others know which sends they may take over. */
 export class Instances {
   #timer: NodeJS.Timeout | undefined;
 

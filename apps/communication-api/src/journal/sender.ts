@@ -52,7 +52,7 @@ const unknownOutcome = (id: string): ServiceError =>
   new ServiceError(
     409,
     'errors/conflict',
-    `Nobody can say whether the email ${id} was sent, so it is not sent again. GET /v2/emails/${id} shows if this becomes known.`,
+    `It is not known whether the email ${id} was sent, so it is not sent again. GET /v2/emails/${id} shows if this becomes known.`,
   );
 
 const timedOut = (): ServiceError =>

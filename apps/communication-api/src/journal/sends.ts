@@ -232,7 +232,7 @@ export class Sends {
     await this.#rows(applicationId, id).where('owner', '=', owner).set({ owner: null }).execute();
   }
 
-  /** Nobody can say whether the email was sent. */
+  /** It is not known whether the email was sent. */
   async unknown(applicationId: string, id: string, owner: string | null): Promise<boolean> {
     return this.#changed(
       this.#rows(applicationId, id)
@@ -258,7 +258,7 @@ export class Sends {
       .where('dispatched_at', '<', new Date(now - ageMs))
       .where(({ eb, or, and }) =>
         or([
-          // A keyed draft that nobody works on waits for the client's retry.
+          // A keyed draft without an owner waits for the client's retry.
           and([
             eb('state', '=', 'dispatched'),
             or([eb('owner', 'is not', null), eb('draft_ref', 'is', null), eb('idempotency_key', 'is', null)]),

@@ -77,7 +77,7 @@ export class Sweeper {
     }
     const mailAccount = mailAccountOf(accounts, account);
     const signal = AbortSignal.timeout(timeoutMs);
-    // Without a key nobody will ask for this email again: its draft must not be sent any more.
+    // Without a key, no retry will ask for this email: its draft must not be sent any more.
     const isAbandoned = row.draft_ref !== null && row.idempotency_key === null;
     if (isAbandoned) await mail.discard(row.draft_ref ?? '', mailAccount, signal);
     const found = await mail.find(row.message_id, mailAccount, signal);
