@@ -406,7 +406,12 @@ describe('the initial sync', () => {
     expect(client.page.html).toMatch(/<div id="leave" class="lead" hidden>/);
     skew = 30_000;
     const { html } = await client.request(`${path}/progress`, { headers: { accept: 'application/json' } });
-    expect(JSON.parse(html)).toMatchObject({ status: 'running', text: '50% done', may_leave: true });
+    expect(JSON.parse(html)).toMatchObject({
+      status: 'running',
+      // The real clock goes on.
+      text: expect.stringMatching(/^5\d% done$/),
+      may_leave: true,
+    });
     await client.open(`${path}/sync`);
     expect(client.page.html).toMatch(/<div id="leave" class="lead">/);
     skew = 61_000;
