@@ -3,6 +3,9 @@ import { configDefaults, defineConfig, type UserWorkspaceConfig } from 'vitest/c
 /** The built service, as a process. */
 const PROCESS = ['test/process/**/*.test.ts'];
 
+/** Tests of stores by their operations, which run once more on a PostgreSQL server. */
+const STORES = ['test/api/{accounts,keys,limits,links,scopes}.test.ts', 'test/api/emails/send.test.ts'];
+
 /** Pages in Chromium. */
 const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 
@@ -31,6 +34,7 @@ export const projects = [
     exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER],
     sequence: { groupOrder: 2 },
   }),
+  project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
     globalSetup: ['test/support/browser.ts'],
     maxWorkers: 1,
