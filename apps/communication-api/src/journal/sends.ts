@@ -46,7 +46,7 @@ export interface SendError {
 /** An idempotency key is known for 24 hours. */
 export const KEY_RETENTION_MS = 86_400_000;
 /** How long an email whose outcome is unknown is looked for. */
-const LOOK_FOR_MS = 3_600_000;
+export const LOOK_FOR_MS = 3_600_000;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -206,7 +206,7 @@ export class Sends {
   /** The email was not sent, and this attempt was the last. */
   async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
     return this.#changed(
-      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched', 'unknown').set({
         state: 'failed',
         owner: null,
         error: json(error),
@@ -248,7 +248,8 @@ export class Sends {
 
   /**
    * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
-   * hour, of all applications.
+   * hour, of all applications. Those with fewer attempts come first, so that emails that cannot be looked up do not
+   * keep the others waiting.
    */
   async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {
     const now = this.clock();
@@ -266,6 +267,7 @@ export class Sends {
           and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
         ]),
       )
+      .orderBy('attempt')
       .orderBy('dispatched_at')
       .limit(limit)
       .execute();
@@ -283,13 +285,16 @@ export class Sends {
       .execute();
   }
 
-  /** Forgets idempotency keys that are older than their retention, of all applications. */
-  async forgetKeys(): Promise<void> {
+  /**
+   * Forgets idempotency keys that are older than their retention, of all applications.
+   * @param graceMs how long an attempt may take: one that began just before the end still needs its key
+   */
+  async forgetKeys(graceMs: number): Promise<void> {
     await this.db
       .updateTable('sends')
       .set({ idempotency_key: null })
       .where('idempotency_key', 'is not', null)
-      .where('created_at', '<', new Date(this.clock() - KEY_RETENTION_MS))
+      .where('created_at', '<', new Date(this.clock() - KEY_RETENTION_MS - graceMs))
       .execute();
   }
 
