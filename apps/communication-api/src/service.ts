@@ -9,6 +9,7 @@ import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
 import { Instances } from './journal/instances.ts';
+import { Retention } from './journal/retention.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
 import { Sweeper } from './journal/sweeper.ts';
@@ -94,12 +95,21 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   await book.start();
   const app = await createServer(rooms);
   const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
+  const retention = new Retention(
+    [
+      { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
+      { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
+      { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
+    ],
+    log,
+  );
   await instances.start();
   sweeper.start();
+  retention.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await sweeper.close();
+    await Promise.all([sweeper.close(), retention.close()]);
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     redis?.disconnect();
   };

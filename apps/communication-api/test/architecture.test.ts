@@ -63,8 +63,12 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts start': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
   'journal/sends.ts cancelAbandoned': 'the sweeper works for every application',
+  'journal/sends.ts #settledBefore': 'the retention is the same for every application',
+  'journal/sends.ts deleteOld': 'the retention is the same for every application',
+  'journal/sends.ts eraseContents': 'the retention is the same for every application',
   'journal/sends.ts forgetKeys': 'the sweeper works for every application',
   'journal/sends.ts unsettled': 'the sweeper works for every application',
+  'links/links.ts deleteOld': 'the retention is the same for every application',
   'links/links.ts resolve': 'the token of the link says which application it is',
   'links/wizard-sessions.ts changeCookie':
     'the id of the session was found by its cookie, and the session belongs to one link',

@@ -80,6 +80,8 @@ export interface AuthLinkRow {
   status: 'open' | 'used' | 'cancelled';
   used_account_id: Optional<string>;
   expires_on: Date;
+  /** When it was used or cancelled. */
+  closed_at: Optional<Date>;
   created_at: Date;
 }
 

@@ -46,7 +46,12 @@ export interface SendError {
 /** An idempotency key is known for 24 hours. */
 export const KEY_RETENTION_MS = 86_400_000;
 /** How long an email whose outcome is unknown is looked for. */
-const LOOK_FOR_MS = 3_600_000;
+export const LOOK_FOR_MS = 3_600_000;
+/** How long the addresses and the subject of an email are remembered, for the emails that answer it. */
+const ENVELOPE_RETENTION_MS = 7 * 86_400_000;
+const SEND_RETENTION_MS = 30 * 86_400_000;
+/** The states of a row that no attempt works on any more. Of `unknown`, the outcome stays unknown after an hour. */
+const SETTLED = ['sent', 'failed', 'unknown'] as const;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -206,7 +211,7 @@ export class Sends {
   /** The email was not sent, and this attempt was the last. */
   async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
     return this.#changed(
-      this.#owned(applicationId, id, owner, 'prepared', 'dispatched').set({
+      this.#owned(applicationId, id, owner, 'prepared', 'dispatched', 'unknown').set({
         state: 'failed',
         owner: null,
         error: json(error),
@@ -248,7 +253,8 @@ export class Sends {
 
   /**
    * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
-   * hour, of all applications.
+   * hour, of all applications. Those with fewer attempts come first, so that emails that cannot be looked up do not
+   * keep the others waiting.
    */
   async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {
     const now = this.clock();
@@ -266,6 +272,7 @@ export class Sends {
           and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
         ]),
       )
+      .orderBy('attempt')
       .orderBy('dispatched_at')
       .limit(limit)
       .execute();
@@ -283,14 +290,56 @@ export class Sends {
       .execute();
   }
 
-  /** Forgets idempotency keys that are older than their retention, of all applications. */
-  async forgetKeys(): Promise<void> {
+  /**
+   * Forgets idempotency keys that are older than their retention, of all applications.
+   * @param graceMs how long an attempt may take: one that began just before the end still needs its key
+   */
+  async forgetKeys(graceMs: number): Promise<void> {
     await this.db
       .updateTable('sends')
       .set({ idempotency_key: null })
       .where('idempotency_key', 'is not', null)
-      .where('created_at', '<', new Date(this.clock() - KEY_RETENTION_MS))
+      .where('created_at', '<', new Date(this.clock() - KEY_RETENTION_MS - graceMs))
       .execute();
+  }
+
+  /**
+   * Erases what is remembered of emails that were settled 7 days ago, of all applications.
+   * @param limit rows per call
+   * @returns how many rows were changed
+   */
+  async eraseContents(limit: number): Promise<number> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('sends')
+      .set({ envelope: null })
+      .where('id', 'in', this.#settledBefore(ENVELOPE_RETENTION_MS, limit).where('envelope', 'is not', null))
+      .executeTakeFirstOrThrow();
+    return Number(numUpdatedRows);
+  }
+
+  /**
+   * Deletes emails that were settled 30 days ago, with the hits of their links and pixels, of all applications.
+   * @param limit rows per call
+   * @returns how many rows were deleted
+   */
+  async deleteOld(limit: number): Promise<number> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('sends')
+      .where('id', 'in', this.#settledBefore(SEND_RETENTION_MS, limit))
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
+  }
+
+  /** Another process may do the same: each takes rows that the other one has not locked. */
+  #settledBefore(ageMs: number, limit: number) {
+    return this.db
+      .selectFrom('sends')
+      .select('id')
+      .where('state', 'in', SETTLED)
+      .where(({ fn }) => fn.coalesce('settled_at', 'dispatched_at'), '<', new Date(this.clock() - ageMs))
+      .limit(limit)
+      .forUpdate()
+      .skipLocked();
   }
 
   #rows(applicationId: string, id: string) {

@@ -6,7 +6,7 @@ import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
 import { mailAccountOf } from './mail-account.ts';
 import { GRACE_MS } from './sender.ts';
-import type { Send, Sends } from './sends.ts';
+import { LOOK_FOR_MS, type Send, type Sends } from './sends.ts';
 
 const EVERY_MS = 30_000;
 /** Rows per sweep; the rest waits for the next one. */
@@ -31,6 +31,7 @@ interface SweeperParts {
 export class Sweeper {
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | undefined;
+  readonly #closing = new AbortController();
 
   constructor(private readonly parts: SweeperParts) {}
 
@@ -47,27 +48,43 @@ export class Sweeper {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    this.#closing.abort();
     await this.#sweeping;
   }
 
   /** One sweep over the rows of all applications. */
   async sweep(): Promise<void> {
     const { sends, log, timeoutMs } = this.parts;
-    await sends.forgetKeys();
-    await sends.cancelAbandoned(timeoutMs + GRACE_MS, CANCELED);
-    for (const row of await sends.unsettled(timeoutMs + GRACE_MS, AT_ONCE)) {
+    const attemptMs = timeoutMs + GRACE_MS;
+    await sends.forgetKeys(attemptMs);
+    await sends.cancelAbandoned(attemptMs, CANCELED);
+    for (const row of await sends.unsettled(attemptMs, AT_ONCE)) {
+      // Another process, or the next start, looks up the rest.
+      if (this.#closing.signal.aborted) return;
+      const owner = randomUUID();
       try {
-        await this.#settle(row);
+        await this.#settle(row, owner);
       } catch (error) {
         log.warn({ send: row.id, err: error }, 'the outcome of an email could not be looked up');
+        await this.#giveBack(row, owner).catch((error: unknown) =>
+          log.warn({ send: row.id, err: error }, 'an email whose outcome could not be looked up was not given back'),
+        );
       }
     }
   }
 
-  async #settle(row: Send): Promise<void> {
-    const { sends, instances, accounts, providers, timeoutMs } = this.parts;
+  /** The look-up has failed. Without an end, a mailbox that cannot be reached any more would be asked for ever. */
+  async #giveBack(row: Send, owner: string): Promise<void> {
+    const { sends } = this.parts;
+    const { application_id: applicationId, id, dispatched_at: since } = row;
+    const waits = row.draft_ref !== null && row.idempotency_key !== null;
+    if (waits || since === null || !sends.isOlder(since, LOOK_FOR_MS)) await sends.leave(applicationId, id, owner);
+    else await sends.unknown(applicationId, id, owner);
+  }
+
+  async #settle(row: Send, owner: string): Promise<void> {
+    const { sends, instances, accounts, providers } = this.parts;
     const { application_id: applicationId, id } = row;
-    const owner = randomUUID();
     if (!(await sends.adopt(applicationId, row, { owner, instanceId: instances.id }))) return;
     const account = await accounts.find(applicationId, row.account_id);
     const mail: MailProvider | undefined = account && providers.find(account.provider)?.mail;
@@ -76,15 +93,24 @@ export class Sweeper {
       return;
     }
     const mailAccount = mailAccountOf(accounts, account);
-    const signal = AbortSignal.timeout(timeoutMs);
     // Without a key, no retry will ask for this email: its draft must not be sent any more.
     const isAbandoned = row.draft_ref !== null && row.idempotency_key === null;
-    if (isAbandoned) await mail.discard(row.draft_ref ?? '', mailAccount, signal);
-    const found = await mail.find(row.message_id, mailAccount, signal);
+    const found = await this.#timed(async (signal) => {
+      if (isAbandoned) await mail.discard(row.draft_ref ?? '', mailAccount, signal);
+      return mail.find(row.message_id, mailAccount, signal);
+    });
     if (found !== undefined) await sends.sent(applicationId, id, found);
     else if (isAbandoned) await sends.failed(applicationId, id, owner, CANCELED);
     // The next request with this key sends the draft.
     else if (row.draft_ref !== null) await sends.leave(applicationId, id, owner);
     else await sends.unknown(applicationId, id, owner);
+  }
+  /** Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short. */
+  async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.parts.timeoutMs)]);
+    const deadline = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    return Promise.race([call(signal), deadline]);
   }
 }

@@ -49,6 +49,8 @@ export type LinkOutcome =
   /** The account to reconnect was removed in the meantime. */
   | { readonly kind: 'removed' };
 
+/** How long a link is kept after it was used or cancelled, or has expired. */
+const RETENTION_MS = 7 * 86_400_000;
 const TOKEN_BYTES = 32;
 /** Hexadecimal: a program that looks for links in a text could cut off a `-` or `_` at the end. */
 const TOKEN = /^[0-9a-f]{64}$/;
@@ -118,7 +120,7 @@ export class Links {
       return await this.db.transaction().execute(async (trx): Promise<LinkOutcome> => {
         const open = await trx
           .updateTable('auth_links')
-          .set({ status: 'used' })
+          .set({ status: 'used', closed_at: new Date(this.clock()) })
           .where('application_id', '=', applicationId)
           .where('id', '=', link.id)
           .where('status', '=', 'open')
@@ -162,7 +164,7 @@ export class Links {
     return this.db.transaction().execute(async (trx) => {
       const open = await trx
         .updateTable('auth_links')
-        .set({ status: 'cancelled' })
+        .set({ status: 'cancelled', closed_at: new Date(this.clock()) })
         .where('application_id', '=', applicationId)
         .where('id', '=', link.id)
         .where('status', '=', 'open')
@@ -171,6 +173,28 @@ export class Links {
       if (open !== undefined) await this.sessions.close(sessionId, 'cancelled', trx);
       return open !== undefined;
     });
+  }
+
+  /**
+   * Deletes links that ended 7 days ago, with their sessions, of all applications.
+   * @param limit links per call
+   * @returns how many links were deleted
+   */
+  async deleteOld(limit: number): Promise<number> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('auth_links')
+      .where('id', 'in', (db) =>
+        db
+          .selectFrom('auth_links')
+          .select('id')
+          .where(({ fn }) => fn.coalesce('closed_at', 'expires_on'), '<', new Date(this.clock() - RETENTION_MS))
+          .limit(limit)
+          // Another process may do the same.
+          .forUpdate()
+          .skipLocked(),
+      )
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
   }
 
   /** Whether an application may use a host for its wizard. */

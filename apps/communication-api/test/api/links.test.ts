@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { json } from '../../src/db/json.ts';
 import { newId } from '../../src/domain/ids.ts';
+import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 
 const { url, application, db, rooms } = await startService({ AUTH_URL: 'https://auth.example' });
@@ -53,8 +54,9 @@ test('a link has an address of the wizard, and its token is stored as a hash onl
 });
 
 test('every part of config is accepted, and a proxy password is stored sealed', async () => {
+  const password = secret();
   const config = {
-    mock: { custom_proxy: { protocol: 'socks5', host: 'p.example', port: 1080, username: 'u', password: 'canary-1' } },
+    mock: { custom_proxy: { protocol: 'socks5', host: 'p.example', port: 1080, username: 'u', password } },
     whatsapp: { auto_proxy_config: { country: 'FR' } },
     linkedin: { auto_proxy_config: { ip: '192.0.2.1' } },
     instagram: { custom_proxy: { protocol: 'http', host: '192.0.2.7', port: 1 } },
@@ -70,7 +72,7 @@ test('every part of config is accepted, and a proxy password is stored sealed', 
   expect([status, body.detail]).toEqual([200, undefined]);
   const row = await linkRow(body.link);
   expect(row && rooms.links.configOf(row)).toEqual(config);
-  expect(Buffer.from(row?.config ?? []).toString('latin1')).not.toContain('canary-1');
+  expect(Buffer.from(row?.config ?? []).toString('latin1')).not.toContain(password);
 });
 
 test('a form makes the same link as JSON', async () => {

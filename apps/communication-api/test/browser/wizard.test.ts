@@ -8,6 +8,7 @@ import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { launchBrowser } from '../support/chromium.ts';
 import { freePort } from '../support/free-port.ts';
+import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -97,7 +98,7 @@ interface Login {
 }
 
 async function logIn(page: Page, login: Login = {}): Promise<void> {
-  const { address = `b${++mailboxes}@mock.test`, password = 'secret', behaviour, sync } = login;
+  const { address = `b${++mailboxes}@mock.test`, password = secret(), behaviour, sync } = login;
   await page.fill('[name=address]', address);
   await page.fill('[name=password]', password);
   if (behaviour !== undefined) await page.check(`[value=${behaviour}]`);
@@ -182,7 +183,7 @@ test('two clicks send a form once', async () => {
   page.on('request', (request) => {
     if (request.method() === 'POST') posts++;
   });
-  await page.fill('[name=password]', 'secret');
+  await page.fill('[name=password]', secret());
   await page.fill('[name=address]', `b${++mailboxes}@mock.test`);
   await page.dblclick('main .card button[type=submit]');
   expect(await returned(page)).toEqual(SUCCESS);

@@ -7,11 +7,15 @@ import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
+import type { MasterKey } from '../../src/security/envelope.ts';
 import { createService, type Service, type ServiceParts } from '../../src/service.ts';
 import { Contract } from './contract.ts';
 import { noteDeclared, noteSeen } from './contract-coverage.ts';
+import { dumpDatabase } from './database-dump.ts';
 import { type DatabaseKind, type OpenDatabase, openTestDatabase } from './databases.ts';
 import { watchExchanges } from './exchanges.ts';
+import { madeSecrets } from './secret.ts';
+import { SecretWatch } from './secret-watch.ts';
 
 const YEAR_MS = 31_536_000_000;
 
@@ -22,6 +26,8 @@ export interface TestService extends Service {
   readonly url: string;
   /** In what the answers until now differ from the OpenAPI document. After the test file, there must be none. */
   contractFaults(): readonly string[];
+  /** Everything that was logged, from level debug on. */
+  logged(): string;
   /** A new application with a service key, and a way to make other keys. */
   application(environment?: Environment): Promise<TestApplication>;
 }
@@ -33,40 +39,44 @@ export interface TestApplication {
 }
 
 /**
- * Starts a service. It ends after the test file.
+ * Starts a service. It ends after the test file, which fails if an answer differed from the OpenAPI document, or if a
+ * secret was found where it must not be.
  * @param parts replace those of the running service. `kind` is the database: by default the one of DATABASE_URL if it is
  * given, else of the variable `DB`, else PGlite in memory
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
-  {
-    kind,
-    ...parts
-  }: Pick<ServiceParts, 'clock' | 'log' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
+  { kind, ...parts }: Pick<ServiceParts, 'clock' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
   const given = environment.DATABASE_URL;
   const { db, url: databaseUrl, close } = given === undefined ? await openTestDatabase(kind) : await openGiven(given);
   const config = readConfig({
     SECRET_KEYS: `k1:${masterKey}`,
-    LOG_LEVEL: 'silent',
     PORT: '0',
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...environment,
   });
+  const lines: string[] = [];
   const service = await createService({
     config,
     db,
     masterKeys: config.SECRET_KEYS ?? [],
-    log: pino({ level: config.LOG_LEVEL }),
+    // Without the filter for tokens that the log of a process has: no token should reach it.
+    log: pino({ level: 'debug' }, { write: (line) => void lines.push(line) }),
     ...parts,
   });
   await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
   const contractFaults = watchContract(service);
+  const checkSecrets = watchSecrets(service, config.SECRET_KEYS ?? [], { db, lines });
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
-    await close();
+    try {
+      await checkSecrets();
+    } finally {
+      await close();
+    }
     const faults = contractFaults();
     if (faults.length > 0) throw new Error(`Not as in the OpenAPI document:\n  ${faults.join('\n  ')}`);
   });
@@ -76,6 +86,7 @@ export async function startService(
     db,
     url: `http://127.0.0.1:${port}`,
     contractFaults,
+    logged: () => lines.join(''),
     application: async (kind = 'development') => {
       const { id } = await applications.create('Test', kind);
       const key = async (role: Role, scopeId?: string): Promise<string> =>
@@ -119,3 +130,50 @@ function watchContract({ app }: Service): () => readonly string[] {
   });
   return () => faults;
 }
+
+/**
+ * Looks for every secret of the service, and of its tests, in what the service has answered, logged and stored.
+ * @returns throws if one was found where it must not be
+ */
+function watchSecrets(
+  { app, rooms }: Service,
+  masterKeys: readonly MasterKey[],
+  { db, lines }: { readonly db: Database; readonly lines: readonly string[] },
+): () => Promise<void> {
+  const watch = new SecretWatch();
+  const { keys, links, wizardSessions } = rooms;
+  for (const { key } of masterKeys) watch.add('master key', key);
+  keys.create = noting(keys.create.bind(keys), ({ token }) => watch.add('API key', token));
+  links.create = noting(links.create.bind(links), ({ token }) => watch.add('link token', token));
+  wizardSessions.create = noting(wizardSessions.create.bind(wizardSessions), ({ cookie }) =>
+    watch.add('wizard cookie', cookie),
+  );
+  wizardSessions.changeCookie = noting(wizardSessions.changeCookie.bind(wizardSessions), (cookie) =>
+    watch.add('wizard cookie', cookie),
+  );
+  const addMade = (): void => {
+    for (const made of madeSecrets()) watch.add('password', made);
+  };
+  watchExchanges(app.server, (exchange) => {
+    addMade();
+    watch.checkExchange(exchange);
+  });
+  return async () => {
+    addMade();
+    for (const line of lines) watch.check('the log', line);
+    await dumpDatabase(db, (place, value) => watch.check(place, value));
+    if (watch.faults.length > 0) throw new Error(`Secrets were found:\n  ${watch.faults.join('\n  ')}`);
+  };
+}
+
+/** The same method, which passes each result on before its caller has it. */
+const noting =
+  <Values extends unknown[], Result>(
+    method: (...values: Values) => Promise<Result>,
+    note: (result: Result) => void,
+  ): ((...values: Values) => Promise<Result>) =>
+  async (...values) => {
+    const result = await method(...values);
+    note(result);
+    return result;
+  };

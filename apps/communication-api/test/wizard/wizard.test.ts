@@ -1,9 +1,9 @@
-import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { LinkAnswer, LinkFlow, LinkStep } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { freePort } from '../support/free-port.ts';
+import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 import { PlainBrowser } from './plain-browser.ts';
 
@@ -76,10 +76,9 @@ const providers: readonly Provider[] = [
   ),
 ];
 
-const logged: string[] = [];
-const { url, application, db, rooms } = await startService(
+const { url, application, db, rooms, logged } = await startService(
   { PORT: await freePort(), TRUSTED_PROXIES: 'loopback' },
-  { clock: () => Date.now() + skew, providers, log: pino({ level: 'debug' }, { write: (line) => logged.push(line) }) },
+  { clock: () => Date.now() + skew, providers },
 );
 const { id: applicationId, token } = await application();
 afterEach(() => {
@@ -119,7 +118,7 @@ async function opened(body: object = {}, headers: Readonly<Record<string, string
 
 let mailboxes = 0;
 const newAddress = (): string => `box${++mailboxes}@mock.test`;
-const login = (values: object = {}) => ({ address: newAddress(), password: 'secret', ...values });
+const login = (values: object = {}) => ({ address: newAddress(), password: secret(), ...values });
 const accountIn = (callback: string | undefined): string =>
   new URL(callback ?? '').searchParams.get('account_id') ?? '';
 
@@ -177,10 +176,8 @@ describe('the way to an account', () => {
 
   test('what was entered is stored sealed, without passwords', async () => {
     const { path, client } = await opened();
-    await client.submit(
-      '/step/login',
-      login({ address: 'canary-2@mock.test', password: 'canary-3', behaviour: 'code' }),
-    );
+    const password = secret();
+    await client.submit('/step/login', login({ address: 'canary-2@mock.test', password, behaviour: 'code' }));
     const link = await rooms.links.resolve(path.split('/').at(-1) ?? '');
     const rows = await db
       .selectFrom('wizard_sessions')
@@ -190,7 +187,7 @@ describe('the way to an account', () => {
     expect(rows).toHaveLength(1);
     const [row] = rows;
     expect(Buffer.from(row?.data ?? []).toString('latin1')).not.toMatch(/canary/);
-    expect(JSON.stringify(row && rooms.wizardSessions.dataOf(row))).not.toContain('canary-3');
+    expect(JSON.stringify(row && rooms.wizardSessions.dataOf(row))).not.toContain(password);
   });
 
   test.each([
@@ -300,23 +297,24 @@ describe('proxies', () => {
     expect((await opened()).client.page.html).not.toContain('<details');
     const { client } = await opened(allowProxy);
     expect(client.page.html).toMatch(/<details><summary>/);
+    const password = secret();
     const proxy = {
       _proxy_protocol: 'socks5',
       _proxy_host: 'p.example',
       _proxy_username: 'u',
-      _proxy_password: 'canary-4',
+      _proxy_password: password,
     };
     await client.submit('/step/login', login({ ...proxy, _proxy_port: '0' }));
     expect(client.page.html).toMatch(/<details open><summary>/);
     expect(client.text).toContain('Port: Enter a port from 1 to 65535.');
-    expect(client.page.html).not.toContain('canary-4');
+    expect(client.page.html).not.toContain(password);
     await client.submit('/step/login', login({ ...proxy, _proxy_port: '1080', password: 'wrong' }));
     expect(client.text).toContain('Leave this empty to keep the password that you entered.');
-    expect(client.page.html).not.toContain('canary-4');
+    expect(client.page.html).not.toContain(password);
     const accountId = accountIn(await client.submit('/step/login', login()));
     const account = await rooms.accounts.find(applicationId, accountId);
     expect(account?.proxy).toEqual({ protocol: 'socks5', host: 'p.example', port: 1080, username: 'u' });
-    expect(account && rooms.accounts.secretOf(account).proxy?.password).toBe('canary-4');
+    expect(account && rooms.accounts.secretOf(account).proxy?.password).toBe(password);
   });
 
   test('fields that the page did not offer are ignored', async () => {
@@ -362,7 +360,7 @@ describe('reconnection', () => {
       .execute();
     const { client } = await opened({ account_id: accountId });
     expect(client.page.html).toContain(`value="${address}"`);
-    const callback = await client.submit('/step/login', { password: 'new', drafts: '' });
+    const callback = await client.submit('/step/login', { password: secret(), drafts: '' });
     expect(callback).toBe(`${REDIRECT}&account_id=${accountId}&provider=mock&state=u+42`);
     const account = await rooms.accounts.find(applicationId, accountId);
     expect(account).toMatchObject({ status: 'running', status_reason: null });
@@ -763,7 +761,7 @@ describe('pages', () => {
 });
 
 test('the log has no password, no token of a link and no text of a failed provider', () => {
-  const text = logged.join('');
+  const text = logged();
   expect(text).toContain('/auth/l/:token/step/:step');
   expect(text).toContain('a provider failed in the wizard');
   expect(text).not.toMatch(/canary|secret|[0-9a-f]{64}/);

@@ -67,9 +67,10 @@ const STATEMENTS = [
     status text not null check (status in ('open', 'used', 'cancelled')),
     used_account_id text references accounts,
     expires_on timestamptz not null,
+    closed_at timestamptz,
     created_at timestamptz not null
   )`,
-  `create index links_by_end on auth_links (expires_on)`,
+  `create index links_by_end on auth_links (coalesce(closed_at, expires_on))`,
   `create table wizard_sessions (
     id text primary key,
     link_id text not null references auth_links on delete cascade,
@@ -121,6 +122,7 @@ const STATEMENTS = [
   `create index sends_by_message_id on sends (account_id, message_id)`,
   `create index sends_by_provider_id on sends (account_id, provider_id)`,
   `create index sends_in_flight on sends (state, dispatched_at) where state in ('prepared', 'dispatched', 'unknown')`,
+  `create index sends_by_end on sends (coalesce(settled_at, dispatched_at))`,
   `create table tracking_hits (
     id bigint generated always as identity primary key,
     application_id text not null references applications on delete cascade,

@@ -1,0 +1,69 @@
+import type { Logger } from 'pino';
+
+const EVERY_MS = 3_600_000;
+/** A process that never runs for an hour erases, too. */
+const FIRST_MS = 60_000;
+/** Rows per statement, so that no statement keeps others waiting. */
+const AT_ONCE = 500;
+
+/** What is erased after its time. */
+export interface Retained {
+  /** For the log. */
+  readonly what: string;
+  /** Erases at most so many rows, and returns how many it has erased. */
+  erase(limit: number): Promise<number>;
+}
+
+/** Erases what is older than it needs to be, every hour. Each process does so, since one may be all there is. */
+export class Retention {
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #isClosing = false;
+
+  constructor(
+    private readonly all: readonly Retained[],
+    private readonly log: Pick<Logger, 'info' | 'error'>,
+    private readonly atOnce = AT_ONCE,
+  ) {}
+
+  start(): void {
+    this.#runIn(FIRST_MS);
+  }
+
+  #runIn(ms: number): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.run().then(() => {
+        if (!this.#isClosing) this.#runIn(EVERY_MS);
+      });
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  /** Erases everything whose time is over. It never fails: the next run tries again. */
+  async run(): Promise<void> {
+    for (const { what, erase } of this.all) {
+      try {
+        const rows = await this.#eraseAll(erase);
+        if (rows > 0) this.log.info({ what, rows }, 'old rows were erased');
+      } catch (error) {
+        this.log.error({ what, err: error }, 'old rows were not erased');
+      }
+    }
+  }
+
+  async #eraseAll(erase: Retained['erase']): Promise<number> {
+    let rows = 0;
+    while (!this.#isClosing) {
+      const erased = await erase(this.atOnce);
+      rows += erased;
+      if (erased < this.atOnce) break;
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,345 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Account, Accounts } from '../../src/accounts/accounts.ts';
+import { Applications } from '../../src/applications/applications.ts';
+import { Instances } from '../../src/journal/instances.ts';
+import { mailAccountOf } from '../../src/journal/mail-account.ts';
+import { GRACE_MS, Sender, type SendRequest } from '../../src/journal/sender.ts';
+import { type Send, Sends } from '../../src/journal/sends.ts';
+import { Sweeper } from '../../src/journal/sweeper.ts';
+import { compose } from '../../src/mail/compose.ts';
+import { MockMailProvider } from '../../src/providers/mock/mail.ts';
+import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
+import { createMock } from '../../src/providers/mock/mock.ts';
+import { Registry } from '../../src/providers/registry.ts';
+import { Envelope } from '../../src/security/envelope.ts';
+import { DATABASES, type OpenDatabase } from '../support/databases.ts';
+
+const TIMEOUT_MS = 60_000;
+/** Longer than any attempt. */
+const OVER_MS = TIMEOUT_MS + GRACE_MS + 1;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+const CANCELED = expect.objectContaining({ status: 409, type: 'errors/operation_canceled' });
+
+/** How far a process came before it died. */
+type Step = 'prepared' | 'dispatched' | 'sent';
+
+describe.each(DATABASES)('the sweeper on %s', (_, open) => {
+  let opened: OpenDatabase;
+  let world: Awaited<ReturnType<typeof createWorld>>;
+  beforeAll(async () => {
+    opened = await open();
+    world = await createWorld(opened);
+  });
+  afterAll(async () => {
+    for (const instance of world.instances) await instance.close();
+    await opened.close();
+  });
+
+  describe('after the death of the process that had the email', () => {
+    test('a draft with a key waits for the retry, which sends it once', async () => {
+      const { row, request } = await world.died('dispatched', { drafts: true, key: 'k' });
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'dispatched', owner: null, draft_ref: row.draft_ref });
+      expect(await world.mails(row)).toEqual({ drafts: 1, received: 0 });
+      const { attempt } = await world.read(row);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ attempt });
+      expect(await world.sender.send(request, randomUUID())).toMatchObject({ id: row.id, wasSentBefore: false });
+      expect(await world.sender.send(request, randomUUID())).toMatchObject({ id: row.id, wasSentBefore: true });
+      expect(await world.mails(row)).toEqual({ drafts: 0, received: 1 });
+    });
+
+    test('a draft with a key that was sent is found', async () => {
+      const { row } = await world.died('sent', { drafts: true, key: 'k' });
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({
+        state: 'sent',
+        owner: null,
+        provider_id: expect.stringMatching(/^mock-/),
+      });
+    });
+
+    test('a draft without a key is deleted, and the email has failed', async () => {
+      const { row } = await world.died('dispatched', { drafts: true });
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'failed', owner: null, error: CANCELED });
+      expect(await world.mails(row)).toEqual({ drafts: 0, received: 0 });
+    });
+
+    test('a draft without a key whose outcome was unknown is deleted, too, and the email has failed', async () => {
+      const { row } = await world.died('dispatched', { drafts: true });
+      expect(await world.sends.unknown(row.application_id, row.id, row.owner)).toBe(true);
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'failed', owner: null, error: CANCELED });
+      expect(await world.mails(row)).toEqual({ drafts: 0, received: 0 });
+    });
+
+    test('a draft without a key that was sent is found', async () => {
+      const { row } = await world.died('sent', { drafts: true });
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'sent', error: null });
+      expect(await world.mails(row)).toEqual({ drafts: 0, received: 1 });
+    });
+
+    test.each([{ key: 'k' }, {}])('an email that was handed over directly is found (%o)', async (given) => {
+      const { row } = await world.died('sent', { drafts: false, ...given });
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'sent', owner: null });
+    });
+
+    test('an email that cannot be found is unknown, and is sent if it is found within an hour', async () => {
+      const [late, never] = [
+        await world.died('dispatched', { drafts: false, key: 'k' }),
+        await world.died('dispatched', { drafts: false }),
+      ];
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      for (const { row } of [late, never])
+        expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null, settled_at: null });
+      await expect(world.sender.send(late.request, randomUUID())).rejects.toMatchObject({ status: 409 });
+      world.advance(HOUR_MS / 2);
+      await world.deliver(late);
+      await world.sweeper.sweep();
+      expect(await world.read(late.row)).toMatchObject({ state: 'sent', settled_at: new Date(world.now()) });
+      expect(await world.sender.send(late.request, randomUUID())).toMatchObject({ wasSentBefore: true });
+      world.advance(HOUR_MS / 2);
+      await world.deliver(never);
+      await world.sweeper.sweep();
+      expect(await world.read(never.row)).toMatchObject({ state: 'unknown', settled_at: null });
+    });
+
+    test('an email without a key that never came to its provider has failed', async () => {
+      const { row } = await world.died('prepared', { drafts: true });
+      const keyed = await world.died('prepared', { drafts: true, key: 'k' });
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'failed', owner: null, error: CANCELED });
+      expect(await world.read(keyed.row)).toEqual(keyed.row);
+      expect(await world.sender.send(keyed.request, randomUUID())).toMatchObject({ id: keyed.row.id });
+    });
+
+    test('of an account that was removed, the outcome is unknown, and nothing is sent', async () => {
+      const all = [
+        await world.died('dispatched', { drafts: true, key: 'k' }),
+        await world.died('dispatched', { drafts: true }),
+        await world.died('sent', { drafts: false }),
+      ];
+      for (const { row } of all) await world.accounts.remove(row.application_id, row.account_id);
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      await world.sweeper.sweep();
+      for (const { row } of all) expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null });
+      expect(await world.mails(all[0]?.row as Send)).toEqual({ drafts: 1, received: 0 });
+    });
+  });
+
+  test.each<[Step, boolean]>([
+    ['prepared', true],
+    ['dispatched', true],
+    ['dispatched', false],
+    ['sent', false],
+  ])('an email that a live process works on is not touched within its time (%s, drafts: %s)', async (step, drafts) => {
+    const all = [await world.died(step, { drafts }), await world.died(step, { drafts, key: 'k' })];
+    world.advance(OVER_MS - 1);
+    await world.sweeper.sweep();
+    for (const { row } of all) expect(await world.read(row)).toEqual(row);
+    world.advance(2 * OVER_MS);
+    await world.sweeper.sweep();
+  });
+
+  test('a key is forgotten after 24 hours, and then belongs to a new request', async () => {
+    const { row, request } = await world.died('sent', { drafts: true, key: 'k' });
+    const { row: draft } = await world.died('dispatched', { drafts: true, key: 'k' });
+    world.advance(OVER_MS);
+    await world.sweeper.sweep();
+    world.advance(DAY_MS - OVER_MS);
+    await world.sweeper.sweep();
+    expect(await world.read(row)).toMatchObject({ state: 'sent', idempotency_key: request.send.idempotencyKey });
+    world.advance(OVER_MS);
+    await world.sweeper.sweep();
+    expect(await world.read(row)).toMatchObject({ state: 'sent', idempotency_key: null });
+    expect(await world.read(draft)).toMatchObject({ state: 'failed', idempotency_key: null, error: CANCELED });
+    const { id, wasSentBefore } = await world.sender.send(request, randomUUID());
+    expect([id === row.id, wasSentBefore]).toEqual([false, false]);
+    expect(await world.mails(row)).toEqual({ drafts: 0, received: 2 });
+  });
+
+  test('an attempt that began just before its key was forgotten is not cancelled', async () => {
+    const { request, row } = await world.died('prepared', { drafts: true, key: 'k' });
+    world.advance(DAY_MS - 1);
+    const attempt = { owner: randomUUID(), instanceId: world.instanceId };
+    expect(await world.sends.take(request.send, attempt)).toEqual({ id: row.id });
+    world.advance(TIMEOUT_MS);
+    await world.sweeper.sweep();
+    expect(await world.sends.dispatch(row.application_id, row.id, attempt.owner, null)).toBe(true);
+    await world.sends.sent(row.application_id, row.id, IDS);
+  });
+
+  test('two sweepers at the same time look up each email once', async () => {
+    const all = await Promise.all(Array.from({ length: 6 }, () => world.died('sent', { drafts: false })));
+    world.advance(OVER_MS);
+    world.asked.length = 0;
+    await Promise.all([world.sweeper.sweep(), world.other.sweep()]);
+    expect([...world.asked].sort()).toEqual(all.map(({ row }) => row.message_id).sort());
+    for (const { row } of all) expect(await world.read(row)).toMatchObject({ state: 'sent', attempt: 2 });
+  });
+
+  test('a provider that cannot be reached keeps no other email waiting, and is not asked for ever', async () => {
+    const failing = [];
+    for (let i = 0; i < 100; i++) failing.push(await world.died('dispatched', { drafts: false }));
+    const draft = await world.died('dispatched', { drafts: true, key: 'k' });
+    const first = failing[0]?.row as Send;
+    for (const { row } of [...failing, draft]) world.away.add(row.message_id);
+    world.advance(1);
+    const { row } = await world.died('sent', { drafts: false });
+    world.advance(OVER_MS);
+    await world.sweeper.sweep();
+    await world.sweeper.sweep();
+    expect(await world.read(row)).toMatchObject({ state: 'sent' });
+    expect(await world.read(first)).toMatchObject({ state: 'dispatched', owner: null });
+    world.advance(HOUR_MS);
+    await world.sweeper.sweep();
+    await world.sweeper.sweep();
+    for (const { row } of failing) expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null });
+    expect(await world.read(draft.row)).toMatchObject({ state: 'dispatched', owner: null });
+    world.asked.length = 0;
+    await world.sweeper.sweep();
+    expect(world.asked).toEqual([]);
+  });
+
+  test('the end of the process does not wait for a provider', async () => {
+    const { row } = await world.died('dispatched', { drafts: false });
+    world.stuck.add(row.message_id);
+    world.advance(OVER_MS);
+    const sweeper = world.newSweeper();
+    const sweeping = sweeper.sweep();
+    await expect.poll(() => world.asked).toContain(row.message_id);
+    await sweeper.close();
+    await sweeping;
+    expect(await world.read(row)).toMatchObject({ state: 'dispatched', owner: null });
+    world.stuck.clear();
+    await world.sweeper.sweep();
+    expect(await world.read(row)).toMatchObject({ state: 'unknown' });
+  });
+
+  test('a provider that does not answer in time is asked again by the next sweep', async () => {
+    const { row } = await world.died('sent', { drafts: false });
+    world.stuck.add(row.message_id);
+    world.advance(OVER_MS);
+    await world.newSweeper(20).sweep();
+    expect(await world.read(row)).toMatchObject({ state: 'dispatched', owner: null });
+    world.stuck.clear();
+    await world.sweeper.sweep();
+    expect(await world.read(row)).toMatchObject({ state: 'sent' });
+  });
+});
+
+const IDS = { providerId: null, immutableId: null, thread: null, rejected: [] };
+
+async function createWorld({ db }: OpenDatabase) {
+  let now = Date.parse('2027-01-01T00:00:00Z');
+  const clock = (): number => now;
+  const log = pino({ level: 'silent' });
+  const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
+  const accounts = new Accounts(db, envelope, clock);
+  const sends = new Sends(db, envelope, clock);
+  const mailbox = new MockMailbox(db, clock);
+  const { id: applicationId } = await new Applications(db, clock).create('Test', 'development');
+
+  /** The Message-IDs that a sweeper has looked for; those that fail; those that get no answer. */
+  const [asked, away, stuck] = [[] as string[], new Set<string>(), new Set<string>()];
+  class WatchedMail extends MockMailProvider {
+    override async find(...values: Parameters<MockMailProvider['find']>) {
+      const [messageId] = values;
+      asked.push(messageId);
+      if (stuck.has(messageId)) return new Promise<never>(() => undefined);
+      if (away.has(messageId)) throw new Error('The provider cannot be reached.');
+      return super.find(...values);
+    }
+  }
+  const mail = new WatchedMail(mailbox);
+  const providers = new Registry([{ ...createMock(mailbox), mail }]);
+  const instances = [randomUUID(), randomUUID()].map((id) => new Instances(db, clock, log, id));
+  for (const instance of instances) await instance.start();
+  const [one, two] = instances as [Instances, Instances];
+  const newSweeper = (timeoutMs = TIMEOUT_MS, instances = one): Sweeper =>
+    new Sweeper({ sends, instances, accounts, providers, log, timeoutMs });
+
+  const requestOf = (account: Account, key: string | undefined): SendRequest => {
+    const messageId = `<${randomUUID()}@mock.test>`;
+    return {
+      send: {
+        applicationId,
+        accountId: account.id,
+        idempotencyKey: key === undefined ? null : `${key}-${randomUUID()}`,
+        fingerprint: 'f1',
+        messageId,
+        label: null,
+        content: { to: ['ann@example.com'], subject: null, references: [] },
+      },
+      account,
+      mailAccount: mailAccountOf(accounts, account),
+      mail,
+      compose: () =>
+        compose({
+          ...{ messageId, date: new Date(now), from: { address: account.name }, cc: [], bcc: [] },
+          ...{ to: [{ address: 'ann@example.com' }], subject: 'Hello', body: 'Hello' },
+          ...{ customHeaders: [], attachments: [] },
+        }),
+    };
+  };
+  const read = async ({ application_id, id }: Send): Promise<Send> => (await sends.byId(application_id, id)) as Send;
+  const signal = new AbortController().signal;
+
+  /** An email whose process came to a step, and then died. */
+  async function died(step: Step, { drafts, key }: { readonly drafts: boolean; readonly key?: string }) {
+    const name = `${randomUUID()}@mock.test`;
+    const account = (await accounts.insert(applicationId, {
+      ...{ provider: 'mock', providerUserId: name, name, scopeId: null, secret: { credentials: { drafts } } },
+    })) as Account;
+    const request = requestOf(account, key);
+    const owner = randomUUID();
+    const { id } = (await sends.take(request.send, { owner, instanceId: one.id })) as { id: string };
+    let draft: string | null = null;
+    if (step !== 'prepared') {
+      if (drafts) draft = await mail.draft(request.compose(id), request.mailAccount);
+      await sends.dispatch(applicationId, id, owner, draft);
+    }
+    const sent = { request, row: (await sends.byId(applicationId, id)) as Send };
+    if (step === 'sent') await deliver(sent);
+    return sent;
+  }
+
+  /** The provider has the email now. */
+  async function deliver({ request, row }: { readonly request: SendRequest; readonly row: Send }): Promise<void> {
+    if (row.draft_ref === null) await mail.send(request.compose(row.id), request.mailAccount, signal);
+    else await mail.sendDraft(row.draft_ref, request.mailAccount, signal);
+  }
+
+  const count = async (table: 'mock_drafts' | 'mock_messages', messageId: string): Promise<number> =>
+    (await db.selectFrom(table).select('id').where('message_id', '=', messageId).execute()).length;
+  return {
+    ...{ accounts, sends, instances, asked, away, stuck, newSweeper, died, deliver, read },
+    instanceId: one.id,
+    sender: new Sender(sends, two, TIMEOUT_MS),
+    sweeper: newSweeper(),
+    other: newSweeper(TIMEOUT_MS, two),
+    now: clock,
+    advance: (ms: number): void => {
+      now += ms;
+    },
+    mails: async ({ message_id: messageId }: Send) => ({
+      drafts: await count('mock_drafts', messageId),
+      received: await count('mock_messages', messageId),
+    }),
+  };
+}

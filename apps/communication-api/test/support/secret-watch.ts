@@ -1,0 +1,74 @@
+import type { Exchange } from './exchanges.ts';
+import { SecretFinder } from './secret-finder.ts';
+
+/** What a secret is decides which answers may contain it. */
+export type SecretKind = 'API key' | 'link token' | 'wizard cookie' | 'CSRF token' | 'password' | 'master key';
+
+const CSRF_INPUT = /name="_csrf" value="([^"]+)"/g;
+
+/**
+ * Looks for secrets in everything that a service writes. A log and a database may contain none. An answer may contain
+ * a secret only if it is the one that gives it to its owner.
+ */
+export class SecretWatch {
+  readonly #finder = new SecretFinder();
+  readonly #kinds = new Map<string, SecretKind>();
+  readonly #names = new Map<string, string>();
+  /** API keys and link tokens that were shown: a second answer may not show them again. */
+  readonly #shown = new Set<string>();
+  readonly #faults = new Set<string>();
+
+  /** What was found so far. No line contains a secret. */
+  get faults(): readonly string[] {
+    return [...this.#faults];
+  }
+
+  /** How many secrets it looks for. */
+  get size(): number {
+    return this.#kinds.size;
+  }
+
+  add(kind: SecretKind, secret: string | Uint8Array): void {
+    const text = Buffer.from(secret as string).toString('latin1');
+    if (this.#names.has(text)) return;
+    const name = `${kind} ${this.#kinds.size + 1}`;
+    this.#names.set(text, name);
+    this.#kinds.set(name, kind);
+    this.#finder.add(name, secret);
+  }
+
+  /** Something that may contain no secret at all. */
+  check(place: string, text: string | Uint8Array): void {
+    for (const name of this.#finder.find(text)) this.#faults.add(`${place} has the ${name}`);
+  }
+
+  /** An answer of the service. */
+  checkExchange({ method, url, status, headers, body }: Exchange): void {
+    const path = url.replace(/\?.*/s, '');
+    const isWizard = path.startsWith('/auth/l/');
+    const html = body.toString();
+    if (isWizard) for (const [, token = ''] of html.matchAll(CSRF_INPUT)) this.add('CSRF token', token);
+    const ofRequest = this.#finder.find(url);
+    const created = method === 'POST' && status === 200 ? path.replace(/\/$/, '') : undefined;
+    const mayHave = (place: string, name: string): boolean => {
+      const kind = this.#kinds.get(name);
+      if (kind === 'wizard cookie') return place === 'set-cookie';
+      if (kind === 'CSRF token') return place === 'body' && isWizard;
+      // The pages of a link lead to each other.
+      if (kind === 'link token' && isWizard && ofRequest.includes(name))
+        return place === 'body' || (place === 'location' && headers.get(place)?.startsWith('/auth/l/') === true);
+      const creates = kind === 'API key' ? '/v2/api-keys' : kind === 'link token' ? '/v2/auth/link' : undefined;
+      return place === 'body' && creates !== undefined && created === creates && !this.#shown.has(name);
+    };
+    const places: readonly (readonly [string, string | Buffer])[] = [...headers, ['body', body]];
+    const shown: string[] = [];
+    for (const [place, text] of places)
+      for (const name of this.#finder.find(text))
+        if (mayHave(place, name)) shown.push(name);
+        else this.#faults.add(`${place} of the answer ${status} to ${method} ${patternOf(path)} has the ${name}`);
+    for (const name of shown) this.#shown.add(name);
+  }
+}
+
+/** A path without what it names, so that a fault shows no token. */
+const patternOf = (path: string): string => path.replace(/[^/]{20,}/g, '…');
