@@ -1,4 +1,4 @@
-import type { PGlite } from '@electric-sql/pglite';
+import { type PGlite, parse, protocol } from '@electric-sql/pglite';
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -66,12 +66,60 @@ class PgliteDriver implements Driver {
   }
 }
 
+/** Most statements that PostgreSQL keeps prepared. The service has fewer, unless the length of a list is part of them. */
+const MAX_PREPARED = 500;
+
+/** A prepared statement, and the types of its parameters. */
+interface Statement {
+  readonly name: string;
+  readonly types: readonly number[];
+}
+
+/**
+ * PGlite's own `query` calls into PostgreSQL six times for a statement, and has it parsed and planned each time. Here a
+ * statement is prepared once, and then costs one call.
+ */
 class PgliteConnection implements DatabaseConnection {
+  readonly #statements = new Map<string, Statement>();
+
   constructor(private readonly pglite: PGlite) {}
 
-  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const { rows, affectedRows } = await this.pglite.query<Row>(sql, [...parameters]);
-    return { rows, ...(affectedRows === undefined ? {} : { numAffectedRows: BigInt(affectedRows) }) };
+  async executeQuery<Row>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
+    // Raw statements are those of migrations and transactions.
+    const isPrepared = query.kind !== 'RawNode' && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED);
+    const { rows, affectedRows } = isPrepared
+      ? await this.pglite.runExclusive(() => this.#executePrepared(sql, parameters))
+      : await this.pglite.query(sql, [...parameters]);
+    return {
+      rows: rows as Row[],
+      ...(affectedRows === undefined ? {} : { numAffectedRows: BigInt(affectedRows) }),
+    };
+  }
+
+  async #executePrepared(sql: string, parameters: readonly unknown[]) {
+    const { name, types } = this.#statements.get(sql) ?? (await this.#prepare(sql));
+    const values = parameters.map((value, index) => this.#textOf(value, types[index] ?? 0));
+    const { bind, describe, execute, sync } = protocol.serialize;
+    const portal = [bind({ statement: name, values }), describe({ type: 'P' }), execute({}), sync()];
+    const messages = await this.pglite.execProtocolStream(Buffer.concat(portal));
+    const [result = { rows: [], affectedRows: 0 }] = parse.parseResults(messages, this.pglite.parsers);
+    return result;
+  }
+
+  async #prepare(sql: string): Promise<Statement> {
+    const name = `s${this.#statements.size}`;
+    const { parse: prepare, describe, sync } = protocol.serialize;
+    const request = [prepare({ name, text: sql }), describe({ type: 'S', name }), sync()];
+    const messages = await this.pglite.execProtocolStream(Buffer.concat(request));
+    const statement = { name, types: parse.parseDescribeStatementResults(messages) };
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  /** A parameter as PostgreSQL reads it. Null is null. */
+  #textOf(value: unknown, type: number): string | null {
+    if (value === null || value === undefined) return null;
+    return this.pglite.serializers[type]?.(value) ?? String(value);
   }
 
   // biome-ignore lint/correctness/useYield: there are no cursors; a generator is what the interface asks for.

@@ -127,9 +127,10 @@ const tooLarge = (maxBytes: number): ServiceError =>
 async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const tooSlow = new Promise<never>((_, reject) => {
-    const error = new ServiceError(408, 'errors/request_timeout', `The body paused for ${ms} ms. Send it again.`);
+    const end = (): void =>
+      reject(new ServiceError(408, 'errors/request_timeout', `The body paused for ${ms} ms. Send it again.`));
     // If this process was busy, the bytes may be there already: they are read first.
-    timer = setTimeout(() => setImmediate(reject, error), ms);
+    timer = setTimeout(() => setImmediate(end), ms);
   });
   try {
     return await Promise.race([promise, tooSlow]);
