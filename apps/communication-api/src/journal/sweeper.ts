@@ -77,7 +77,7 @@ export class Sweeper {
   async #giveBack(row: Send, owner: string): Promise<void> {
     const { sends } = this.parts;
     const { application_id: applicationId, id, dispatched_at: since } = row;
-    const waits = row.draft_ref !== null && row.idempotency_key !== null;
+    const waits = (row.draft_ref !== null && row.idempotency_key !== null) || this.#closing.signal.aborted;
     if (waits || since === null || !sends.isOlder(since, LOOK_FOR_MS)) await sends.leave(applicationId, id, owner);
     else await sends.unknown(applicationId, id, owner);
   }
@@ -105,9 +105,11 @@ export class Sweeper {
     else if (row.draft_ref !== null) await sends.leave(applicationId, id, owner);
     else await sends.unknown(applicationId, id, owner);
   }
+
   /** Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short. */
   async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.parts.timeoutMs)]);
+    signal.throwIfAborted();
     const deadline = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     });

@@ -9,7 +9,18 @@ const { url, application, rooms, db } = await startService();
 
 type Application = Awaited<ReturnType<typeof makeApplication>>;
 
-/** An application with scopes, accounts and keys. Every name in it contains its mark, which no other one has. */
+const emailOf = (account: string | undefined, mark: string, reply_to?: string) => ({
+  account_id: account,
+  to: [{ identifier: 'ann@example.com' }],
+  subject: mark,
+  body: mark,
+  ...(reply_to === undefined ? {} : { reply_to }),
+});
+
+/** Both applications use the same idempotency keys. */
+const keyOf = (index: number) => ({ 'idempotency-key': `key-${index}` });
+
+/** An application with scopes, accounts, emails and keys. Every name in it contains its mark, which no other one has. */
 async function makeApplication(mark: string) {
   const { id, token, key } = await application();
   const service = clientOf(url, token);
@@ -19,6 +30,11 @@ async function makeApplication(mark: string) {
   const accounts: string[] = [];
   for (const scopeId of [null, null, ...scopes, ...scopes])
     accounts.push((await linkAccount(rooms, id, { name: `${mark}-${accounts.length}@mock.test`, scopeId })).id);
+  const emails: string[] = [];
+  for (const account of accounts)
+    emails.push(
+      (await service('POST', '/api/v1/emails', emailOf(account, mark), keyOf(emails.length))).body.tracking_id,
+    );
   const [a = '', b = ''] = scopes;
   const tokens = [
     { token, scope: undefined },
@@ -27,7 +43,15 @@ async function makeApplication(mark: string) {
     { token: await key('scoped', b), scope: b },
   ];
   const { body } = await service('GET', '/v2/api-keys');
-  return { id, mark, scopes, accounts, tokens, keys: body.data.map((each: { id: string }) => each.id) as string[] };
+  return {
+    id,
+    mark,
+    scopes,
+    accounts,
+    emails,
+    tokens,
+    keys: body.data.map((each: { id: string }) => each.id) as string[],
+  };
 }
 
 /** Which application a request is made for, with which of its keys, and whose ids it names. */
@@ -36,16 +60,17 @@ const request = fc.record({
   key: fc.nat({ max: 3 }),
   owner: fc.nat({ max: 1 }),
   pick: fc.nat({ max: 5 }),
-  operation: fc.nat({ max: 25 }),
+  operation: fc.nat({ max: 31 }),
 });
 
-type Call = readonly [method: string, path: string, body?: unknown];
+type Call = readonly [method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>];
 
 /** Every operation of this API that names something, with ids of `owner`. */
 function callOf(owner: Application, pick: number, operation: number, mark: string): Call {
   const account = owner.accounts[pick % owner.accounts.length];
   const scope = owner.scopes[pick % owner.scopes.length];
   const key = owner.keys[pick % owner.keys.length];
+  const email = owner.emails[pick % owner.emails.length];
   const expires_at = inDays(1);
   const calls: readonly Call[] = [
     ['GET', `/v2/accounts/${account}`],
@@ -74,6 +99,12 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
     ['PUT', '/v2/limits', { account_id: account, windows: [`${pick}/1m`] }],
     ['DELETE', `/v2/limits?account_id=${account}`],
     ['POST', '/v2/limits/counters/reset', { account_id: account }],
+    ['POST', '/api/v1/emails', emailOf(account, mark), keyOf(pick)],
+    ['POST', '/api/v1/emails', emailOf(account, mark)],
+    ['POST', '/api/v1/emails', emailOf(account, mark, email)],
+    ['GET', `/v2/emails/${email}`],
+    ['GET', `/v2/emails?idempotency_key=key-${pick}`],
+    ['POST', '/v2/auth/link', { account_id: account, expires_on: expires_at, redirect_uri: 'https://app.example/' }],
   ];
   const call = calls[operation % calls.length];
   if (call === undefined) throw new Error('The operation does not exist.');
@@ -83,7 +114,7 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
 /** Everything that names an application or something in it. */
 async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
   const ids = await Promise.all(
-    (['scopes', 'accounts', 'api_keys'] as const).map((table) =>
+    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links'] as const).map((table) =>
       db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
     ),
   );
@@ -95,6 +126,8 @@ const contentOf = async ({ id }: Application): Promise<unknown> => [
   await db.selectFrom('scopes').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('accounts').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('api_keys').select(['id', 'revoked_at']).where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('sends').selectAll().where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('auth_links').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).orderBy('account_id').execute(),
 ];
 
@@ -117,6 +150,7 @@ test('an application never sees or changes anything of another one, and a scoped
         for (const name of await namesOf(other)) expect(text.includes(name), `${name} in ${place}`).toBe(false);
         expect(await contentOf(other), place).toEqual(before);
         if (used?.scope === undefined) continue;
+        // The answers name accounts and emails only by their ids.
         for (const [id] of text.matchAll(/acc_[0-9a-z]{26}/g)) {
           const { scope_id } = await db
             .selectFrom('accounts')

@@ -35,7 +35,7 @@ describe('the finder of secrets', () => {
     expect(finder.find(write(TOKEN))).toEqual(['token']);
   });
 
-  test('finds bytes that are no text, and secrets that a text of an address encodes', () => {
+  test('finds bytes that are not text, and percent-encoded secrets', () => {
     const key = randomBytes(32);
     const other = new SecretFinder();
     other.add('key', key);
