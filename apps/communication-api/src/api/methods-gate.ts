@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { createGate, type Gate } from 'headgate';
 import { routeOf } from 'headgate/fastify';
-import { readIdempotencyKey } from 'headgate/http';
+import { type Fingerprint, readIdempotencyKey } from 'headgate/http';
 import type { Account } from '../accounts/accounts.ts';
+import type { SendResult } from '../journal/sender.ts';
 import { limitProvider } from '../limits/book.ts';
 import type { Rooms } from '../rooms.ts';
 import { callerOf } from './authenticate.ts';
@@ -13,13 +14,15 @@ declare module 'fastify' {
     /** The account that a request of the Methods API is for. */
     account: Account | null;
     intake: Intake | null;
+    /** What an earlier request with the same idempotency key has come to, if the journal knows it. */
+    earlier: Promise<SendResult> | null;
     /** The handler's work, while it runs. */
     sending: Promise<unknown> | null;
   }
 }
 
 /** The one gate in front of all routes of the Methods API: idempotency keys first, then the limits of the account. */
-export function createMethodsGate({ limiter, idempotency }: Rooms): Gate<FastifyRequest> {
+export function createMethodsGate({ limiter, idempotency, sender }: Rooms): Gate<FastifyRequest> {
   return createGate<FastifyRequest>({
     limiter,
     idempotency,
@@ -27,17 +30,37 @@ export function createMethodsGate({ limiter, idempotency }: Rooms): Gate<Fastify
     account: ({ account }) => account?.id,
     provider: ({ account }) => (account === null ? undefined : limitProvider(account.application_id, account.provider)),
     idempotent: (request) => {
-      const key = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'] ?? []);
-      if (typeof key !== 'string') return key;
-      const { intake, account } = request;
-      if (intake === null) throw new Error('The route does not read its body through the intake.');
-      return {
-        scope: callerOf(request).applicationId,
-        key,
-        fingerprint: intake.fingerprinter.fingerprint(account?.id),
-      };
+      const key = keyOf(request);
+      return typeof key !== 'string'
+        ? key
+        : { scope: callerOf(request).applicationId, key, fingerprint: fingerprintOf(request) };
+    },
+    // The store of keys may have forgotten what the journal knows. Such a retry is a replay: no limit is in its way.
+    cached: async (request) => {
+      const key = keyOf(request);
+      if (typeof key !== 'string') return false;
+      const { applicationId } = callerOf(request);
+      try {
+        const fingerprint = fingerprintOf(request).value;
+        const settled = await sender.settled({ applicationId, idempotencyKey: key, fingerprint });
+        if (settled !== undefined) request.earlier = Promise.resolve(settled);
+      } catch (error) {
+        // The handler answers with it.
+        request.earlier = Promise.reject(error);
+        request.earlier.catch(() => undefined);
+      }
+      return request.earlier !== null;
     },
     // Only a verdict is an outcome. What the journal can settle later is not: it answers the retry.
     isOutcome: (status) => status === 201 || status === 403 || status === 422,
+    // The gate writes it on every replay.
+    keepsField: (name) => name !== 'idempotency-replayed',
   });
+}
+
+const keyOf = ({ raw }: FastifyRequest) => readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);
+
+function fingerprintOf({ intake, account }: FastifyRequest): Fingerprint {
+  if (intake === null) throw new Error('The route does not read its body through the intake.');
+  return intake.fingerprinter.fingerprint(account?.id);
 }

@@ -43,7 +43,14 @@ export async function describeApi(app: FastifyInstance, baseUrl: string): Promis
       'frame-ancestors': "'none'",
     },
     // By default, the page sends the document to a validator on the internet.
-    uiConfig: { docExpansion: 'list', validatorUrl: null, layout: 'BaseLayout', defaultModelsExpandDepth: 0 },
+    // The page's own address of the document would contain the query of the page.
+    uiConfig: {
+      url: '/openapi.json',
+      docExpansion: 'list',
+      validatorUrl: null,
+      layout: 'BaseLayout',
+      defaultModelsExpandDepth: 0,
+    },
     theme: { title: 'Communication API' },
   });
   let document: string | undefined;

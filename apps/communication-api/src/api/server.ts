@@ -81,6 +81,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     log.info({ req_id: request.id, method, route: routeOptions.url, status: reply.statusCode, ms, ...who }, 'request');
   });
   await describeApi(app, config.BASE_URL);
+  app.get('/', { schema: { hide: true } }, async (_, reply) => reply.redirect('/docs'));
   app.get('/healthz', { schema: { hide: true } }, async () => ({ status: 'ok' }));
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(rooms));

@@ -55,7 +55,19 @@ const shown = (name: string): string => JSON.stringify(name.length > 60 ? `${nam
 function textOf(issue: Issue): string {
   if (issue.code === 'unrecognized_keys') return `unknown field ${issue.keys.slice(0, 5).map(shown).join(', ')}`;
   if (issue.code === 'invalid_type' && issue.input === undefined && /undefined$/.test(issue.message)) return 'required';
+  if (issue.code === 'too_small' || issue.code === 'too_big') return sizeText(issue);
+  if (issue.code === 'invalid_value') return `must be ${issue.values.map(String).join(' or ')}`;
   return issue.message.replace(/^Invalid input: /, '').replace(/^[A-Z]/, (letter) => letter.toLowerCase());
+}
+
+const UNITS: Readonly<Record<string, string>> = { array: 'entries', string: 'characters', object: 'fields' };
+
+/** A size that a schema gives a text of its own keeps that text. */
+function sizeText(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
+  if (!/^Too (?:small|big): /.test(issue.message)) return issue.message;
+  const bound = issue.code === 'too_small' ? `at least ${issue.minimum}` : `at most ${issue.maximum}`;
+  const unit = UNITS[issue.origin];
+  return unit === undefined ? `must be ${bound}` : `must have ${bound} ${unit}`;
 }
 
 /** `to[1].identifier` */

@@ -47,7 +47,7 @@ function tryIt(url: string, { token, accountId }: Demonstration, linkEnds: Date)
     'Try: send an email',
     `  curl -F account_id=${accountId} -F 'to=[{"identifier":"ann@mock.test"}]' -F subject=Hi --form-string 'body=<p>Hello</p>' \\`,
     `    -H 'X-API-KEY: ${token}' -H 'Idempotency-Key: first' ${url}/api/v1/emails`,
-    '  Twice: sent once.   11 times in a minute: 429.',
+    '  Twice: sent once.   Without the Idempotency-Key, 11 times in a minute: 429.',
     'Try: link a mailbox, then open the link',
     `  curl -H 'X-API-KEY: ${token}' -H 'content-type: application/json' \\`,
     `    -d '${JSON.stringify(link)}' ${url}/v2/auth/link`,

@@ -42,7 +42,7 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
         nowMs: clock(),
       }),
     );
-    return running(service, store, config, log, url);
+    return running(service, store, config, log, url, terminal);
   } catch (error) {
     await service?.close();
     await store.close();
@@ -50,13 +50,21 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
   }
 }
 
-function running(service: Service, store: Store, config: Config, log: Logger, url: string): RunningService {
+function running(
+  service: Service,
+  store: Store,
+  config: Config,
+  log: Logger,
+  url: string,
+  terminal: Terminal,
+): RunningService {
   const backups =
     store.embedded &&
     backUpNightly(store.embedded.directory, store.embedded.database, (error, path) =>
       error === undefined ? log.info({ path }, 'backup written') : log.error({ err: error }, 'backup failed'),
     );
   const stop = async (): Promise<void> => {
+    terminal.out('\nStopping: running requests may end first.\n');
     const { server } = service.app;
     const cut = setTimeout(() => {
       log.warn('DRAIN_MS is over: the remaining requests are cut off');

@@ -87,8 +87,10 @@ export class Sender {
    * The outcome of an earlier request with the same idempotency key, if it has one.
    * @throws ServiceError the stored error, or 409 if the key belongs to another request
    */
-  async settled({ send }: Pick<SendRequest, 'send'>): Promise<SendResult | undefined> {
-    const row = await this.#rowOf(send);
+  async settled(
+    request: Pick<NewSend, 'applicationId' | 'idempotencyKey' | 'fingerprint'>,
+  ): Promise<SendResult | undefined> {
+    const row = await this.#rowOf(request);
     return row && outcomeOf(row);
   }
 
@@ -226,7 +228,11 @@ export class Sender {
   }
 
   /** @throws ServiceError 409 if the key belongs to another request */
-  async #rowOf({ applicationId, idempotencyKey, fingerprint }: NewSend): Promise<Send | undefined> {
+  async #rowOf({
+    applicationId,
+    idempotencyKey,
+    fingerprint,
+  }: Pick<NewSend, 'applicationId' | 'idempotencyKey' | 'fingerprint'>): Promise<Send | undefined> {
     if (idempotencyKey === null) return undefined;
     const row = await this.sends.byKey(applicationId, idempotencyKey);
     if (row !== undefined && row.fingerprint !== fingerprint)

@@ -97,7 +97,7 @@ describe('what is refused', () => {
     ['a provider in upper case', { provider: 'MOCK', windows: ['1/1m'] }, 'mock'],
     ['an unknown route', { provider: 'mock', route: 'GET /v2/accounts', windows: ['1/1m'] }, 'route'],
     ['no selector', { windows: ['1/1m'] }, 'provider or account_id'],
-    ['two selectors', { provider: 'mock', account_id: 'acc_1', windows: ['1/1m'] }, 'not both'],
+    ['two selectors', { provider: 'mock', account_id: 'acc_1', windows: ['1/1m'] }, 'one of'],
     ['an unknown field', { provider: 'mock', scope: 'account', windows: ['1/1m'] }, 'unknown field "scope"'],
   ])('%s is a 422', async (_, body, detail) => {
     const answer = await call('PUT', '/v2/limits', body);

@@ -223,6 +223,10 @@ function createParser(contentType: string): InstanceType<typeof Busboy> {
   try {
     return new Busboy({
       headers: { 'content-type': contentType } as BusboyHeaders,
+      // Browsers give JSON in a form the file name "blob".
+      isPartAFile: (name, type, filename) =>
+        !(filename === 'blob' && type === 'application/json' && !name?.startsWith(FILES)) &&
+        (type === 'application/octet-stream' || filename !== undefined),
       limits: { fieldNameSize: 500, fieldSize: Number.MAX_SAFE_INTEGER, headerPairs: 50, headerSize: 16_384 },
     });
   } catch {

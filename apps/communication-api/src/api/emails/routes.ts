@@ -42,6 +42,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   };
   app.decorateRequest('account', null);
   app.decorateRequest('intake', null);
+  app.decorateRequest('earlier', null);
   app.decorateRequest('sending', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
@@ -86,10 +87,11 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
       },
     },
     async (request, reply) => {
-      const sending = handle(rooms, request);
+      const sending = request.earlier ?? handle(rooms, request);
       request.sending = sending;
       try {
         const result = await sending;
+        if (request.earlier !== null) reply.header('idempotency-replayed', 'true');
         // The provider was not asked again, so the request is not charged.
         if (result.wasSentBefore) servedFromCache(reply);
         return await reply.code(201).send({
@@ -99,6 +101,8 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
           provider_immutable_id: result.immutableId,
         });
       } catch (error) {
+        const isStored = error instanceof ServiceError && error.type !== 'errors/already_used';
+        if (request.earlier !== null && isStored) reply.header('idempotency-replayed', 'true');
         const instead = reachedProvider(error) ? undefined : await passageOf(reply)?.abandon();
         if (instead === undefined) throw error;
         // Another attempt has stored an outcome under the key in the meantime.

@@ -27,7 +27,7 @@ const displayName = headerText(MAX_DISPLAY_NAME);
 const address = (type: 'errors/invalid_recipient' | 'errors/unprocessable_entity') =>
   z
     .string()
-    .meta({ format: 'idn-email' })
+    .meta({ format: 'idn-email', examples: ['ann@example.com'] })
     .transform((text, context) => {
       const read = readAddress(text);
       if (read !== undefined) return read;

@@ -28,15 +28,7 @@ export interface EmailJob {
 export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult> {
   const { sender } = rooms;
   const { send, messageId } = sendOf(rooms, job);
-  let request: SendRequest;
-  try {
-    request = await prepare(rooms, job, send, messageId);
-  } catch (error) {
-    // A retry gets its result, also if the account could not send today.
-    const settled = await sender.settled({ send });
-    if (settled !== undefined) return settled;
-    throw error;
-  }
+  const request = await prepare(rooms, job, send, messageId);
   return sender.send(request, job.requestId);
 }
 

@@ -83,6 +83,9 @@ export class MockMailProvider implements MailProvider {
       for (const behaviour of behaviours) if (behaviour.kind === kind) await pause(behaviour.ms, undefined, { signal });
     };
     await wait('delay');
+    const mistyped = recipients.find(isMistyped);
+    if (mistyped !== undefined)
+      throw new ProviderError('no', 422, 'errors/invalid_recipient', `The mock knows no error named ${mistyped}.`);
     const error = behaviours.find((behaviour) => behaviour.kind === 'error');
     if (error !== undefined) throw mockError(error.status, error.type);
     const refused = refusedOf(recipients);
@@ -106,6 +109,10 @@ const idsOf = ({ id, thread }: MockMessage, rejected: readonly string[]): SentId
 
 const refusedOf = (recipients: readonly string[]): readonly string[] =>
   recipients.filter((address) => behaviourOf(address)?.kind === 'partial');
+
+/** An address that asks for an error which the mock does not have. */
+const isMistyped = (address: string): boolean =>
+  /^error\..*@mock\.test$/i.test(address) && behaviourOf(address) === undefined;
 
 /** What an address asks for; undefined: to be delivered to. */
 export function behaviourOf(address: string): Behaviour | undefined {
