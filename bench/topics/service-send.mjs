@@ -116,6 +116,7 @@ answered before. Median (least–most) of ${rounds} rounds of about ${seconds} s
 ${connections} keep-alive connections.
 
 - *Server ms* is the CPU time of the measured process per request. It does not have the time of PostgreSQL and Redis.
+  JavaScript runs on one core, so a process answers at most about 1,000 / *server ms* requests per second.
 - The load, PostgreSQL and Redis run on the same machine, so requests per second, and the time until the answer, measure
   all of them together, and everything else that runs there.
 - The first floor is a Fastify route that reads the same request and has the same answer. The second floor calls the mock
@@ -152,7 +153,7 @@ ${table(
 
 const isFloor = (name) => name === BARE || name.startsWith('mock');
 
-const show = (value) => (value === undefined || Number.isNaN(value.median) ? '' : spread(value));
+const show = (value) => (value?.median === undefined ? '' : spread(value));
 
 function ratioToFloor(cells, workload, name) {
   const floor = { [EMBEDDED]: MOCK_EMBEDDED, [SERVERS]: MOCK_SERVERS }[name];
