@@ -27,7 +27,9 @@ export function createFleet(file, profile, nodeFlags = []) {
   }
   return {
     async start(name, settings) {
-      const child = fork(path, [JSON.stringify(settings)], { execArgv });
+      // The standard output is for the report only.
+      const stdio = ['ignore', 'ignore', 'inherit', 'ipc'];
+      const child = fork(path, [JSON.stringify(settings)], { execArgv, stdio });
       const member = { child, exit: once(child, 'exit').then(([code, signal]) => String(signal ?? code)) };
       members.set(name, member);
       await answer(member, name);

@@ -10,6 +10,8 @@ export const TOPICS = [
   'encodings',
   'idempotency',
   'scale-out',
+  'service-send',
+  'service-memory',
   'simulation',
 ];
 

@@ -31,6 +31,8 @@ class PgliteDriver implements Driver {
 
   async init(): Promise<void> {
     await this.pglite.waitReady;
+    // A plan that was made while a table was empty would be kept, and read the whole table later.
+    await this.pglite.exec('set plan_cache_mode = force_custom_plan');
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
@@ -76,8 +78,8 @@ interface Statement {
 }
 
 /**
- * PGlite's own `query` calls into PostgreSQL six times for a statement, and has it parsed and planned each time. Here a
- * statement is prepared once, and then costs one call.
+ * PGlite's own `query` calls into PostgreSQL six times for a statement, and has it parsed each time. Here a statement is
+ * prepared once, and then costs one call.
  */
 class PgliteConnection implements DatabaseConnection {
   readonly #statements = new Map<string, Statement>();

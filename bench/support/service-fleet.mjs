@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { createFleet } from './fleet.mjs';
+import { inFreshProcess } from './fresh-process.mjs';
+import { startPostgresServer } from './postgres-server.mjs';
+import { versionOf } from './provenance.mjs';
+import { freePort, startRedisServer } from './redis-server.mjs';
+import { requestBytes, sendAll } from './service-load.mjs';
+import { buildServiceParts } from './service-parts.mjs';
+
+/** Several, because PostgreSQL locks the row of an account for each row that refers to it. */
+export const ACCOUNTS = 100;
+const MUCH = ['1000000/1m'];
+const APP = new URL('../../apps/communication-api/', import.meta.url);
+const BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
+
+export const [BARE, EMBEDDED, SERVERS] = ['bare Fastify', 'embedded', 'PostgreSQL + Redis'];
+export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock directly, PostgreSQL'];
+/** The other build of the service that `--against` names. */
+export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [SERVERS]: `${SERVERS}, against` };
+const MEMBERS = {
+  [BARE]: { kind: 'bare' },
+  [EMBEDDED]: { kind: 'service' },
+  [SERVERS]: { kind: 'service', onServers: true },
+  [AGAINST[EMBEDDED]]: { kind: 'service', isOther: true },
+  [AGAINST[SERVERS]]: { kind: 'service', isOther: true, onServers: true },
+  [MOCK_EMBEDDED]: { kind: 'mock' },
+  [MOCK_SERVERS]: { kind: 'mock', onServers: true },
+};
+
+/**
+ * Builds the service, and starts members of a fleet with databases of their own: see service-member.mjs.
+ * @param names some of the names above
+ * @param against the `dist` folder of another build of the service; it must find the packages
+ * @param profile folder for CPU profiles
+ * @returns `members[name]`: `{ port, token, accounts, ask(request) }`, and `versions` and `stop()`
+ */
+export async function startServices(names, { against, profile }) {
+  execFileSync(process.execPath, [BUILD, '--if-changed'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  await buildServiceParts();
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-service-'));
+  const needsServers = names.some((name) => MEMBERS[name].onServers);
+  const [postgres, redis] = needsServers ? await Promise.all([startPostgresServer(), startRedisServer()]) : [];
+  const fleet = createFleet('support/service-member.mjs', profile, ['--expose-gc']);
+  const onServers = {
+    DATABASE_URL: postgres?.url,
+    REDIS_URL: `redis://127.0.0.1:${redis?.port}`,
+    SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+  };
+  let shared;
+  const members = {};
+  for (const [index, name] of names.entries()) {
+    const { kind, ...member } = MEMBERS[name];
+    const main = new URL('main.js', member.isOther ? pathToFileURL(`${resolve(against)}/`) : new URL('dist/', APP))
+      .href;
+    const environment = member.onServers ? onServers : { DATA_DIR: join(folder, String(index)) };
+    const newSeed = () =>
+      inFreshProcess(
+        'support/service-seed.mjs',
+        [environment, ACCOUNTS].map((one) => JSON.stringify(one)),
+      );
+    if (member.onServers) shared ??= newSeed();
+    const seed = kind === 'bare' ? { token: 'none', accounts: ['none'] } : member.onServers ? shared : newSeed();
+    const port = await freePort();
+    await fleet.start(name, { kind, main, environment, port, accounts: seed.accounts });
+    members[name] = { port, ...seed, ask: (request) => fleet.ask(name, request) };
+    if (kind === 'service') await liftLimits(members[name]);
+  }
+  return {
+    members,
+    versions: {
+      fastify: versionOf('fastify'),
+      pglite: versionOf('@electric-sql/pglite'),
+      ...(needsServers ? { postgresql: postgres.version, redis: redis.version } : {}),
+    },
+    async stop() {
+      await fleet.stop();
+      await postgres?.stop();
+      redis?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** So many emails are more than the recommended limits allow. */
+async function liftLimits({ port, token }) {
+  const headers = { 'x-api-key': token, 'content-type': 'application/json' };
+  const put = (route) =>
+    requestBytes('/v2/limits', headers, JSON.stringify({ provider: 'mock', route, windows: MUCH }), 'PUT');
+  await sendAll(port, [[put(null), put('POST /api/v1/emails')]]);
+}
