@@ -53,8 +53,6 @@ export function createMethodsGate({ limiter, idempotency, sender }: Rooms): Gate
     },
     // Only a verdict is an outcome. What the journal can settle later is not: it answers the retry.
     isOutcome: (status) => status === 201 || status === 403 || status === 422,
-    // The gate writes it on every replay.
-    keepsField: (name) => name !== 'idempotency-replayed',
   });
 }
 

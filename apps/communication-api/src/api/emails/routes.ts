@@ -91,7 +91,6 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
       request.sending = sending;
       try {
         const result = await sending;
-        if (request.earlier !== null) reply.header('idempotency-replayed', 'true');
         // The provider was not asked again, so the request is not charged.
         if (result.wasSentBefore) servedFromCache(reply);
         return await reply.code(201).send({
@@ -101,8 +100,6 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
           provider_immutable_id: result.immutableId,
         });
       } catch (error) {
-        const isStored = error instanceof ServiceError && error.type !== 'errors/already_used';
-        if (request.earlier !== null && isStored) reply.header('idempotency-replayed', 'true');
         const instead = reachedProvider(error) ? undefined : await passageOf(reply)?.abandon();
         if (instead === undefined) throw error;
         // Another attempt has stored an outcome under the key in the meantime.

@@ -16,7 +16,7 @@ import { problems } from '../problem.ts';
 const provider = z.enum(PROVIDER_NAMES).optional().describe('All accounts of this provider.');
 const accountId = z.string().optional().describe('This account. Not together with provider.');
 const route = z.enum(METHODS);
-const EITHER = 'Give one of provider and account_id.';
+const EITHER = 'Give one of them: provider or account_id.';
 
 const limitAnswer = z
   .object({
