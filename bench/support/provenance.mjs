@@ -7,7 +7,8 @@ import { join } from 'node:path';
 /** The machine, the versions and the commit of a run. Without them a figure cannot be checked. */
 export function provenance() {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  const changes = git('status', '--porcelain', '--', 'src', 'apps', 'bench', ':!bench/results') === '' ? '' : ' with changes';
+  const changes =
+    git('status', '--porcelain', '--', 'src', 'apps', 'bench', ':!bench/results') === '' ? '' : ' with changes';
   return {
     headgate: version,
     commit: git('rev-parse', '--short', 'HEAD') + changes,
