@@ -43,13 +43,13 @@ export async function describeApi(app: FastifyInstance, baseUrl: string): Promis
       'frame-ancestors': "'none'",
     },
     // By default, the page sends the document to a validator on the internet.
-    // The page's own address of the document would contain the query of the page.
-    uiConfig: {
-      url: '/openapi.json',
-      docExpansion: 'list',
-      validatorUrl: null,
-      layout: 'BaseLayout',
-      defaultModelsExpandDepth: 0,
+    uiConfig: { docExpansion: 'list', validatorUrl: null, layout: 'BaseLayout', defaultModelsExpandDepth: 0 },
+    // The script of the page makes the address of the document from that of the page, and a query would end up in it.
+    uiHooks: {
+      onRequest: (request, reply, next) => {
+        if (request.url.startsWith('/docs?')) void reply.redirect('/docs');
+        else next();
+      },
     },
     theme: { title: 'Communication API' },
   });

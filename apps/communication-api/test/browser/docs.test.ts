@@ -40,6 +40,12 @@ test('the reference page is shown without a request to elsewhere and without a b
   expect(faults).toEqual([]);
 });
 
+test('a query does not disturb the reference page', async () => {
+  const page = await browser.newPage();
+  await page.goto(`${service.url}/docs?account_id=acc_1&state=x`);
+  await page.getByRole('heading', { name: /^Communication API/ }).waitFor();
+});
+
 test('an operation can be tried on the reference page', async () => {
   const { token } = await service.application();
   const page = await browser.newPage({ viewport: { width: 1280, height: 1600 } });

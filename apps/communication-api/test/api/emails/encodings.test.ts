@@ -38,6 +38,18 @@ test('objects in a form may be one JSON array, one JSON object per part, or brac
   }
 });
 
+test('JSON that a browser sends as a blob is a field, and no other file is', async () => {
+  const { accountId, form, newest } = await client();
+  const rest = [part('account_id', accountId), part('body', 'Hi')];
+  const blob = (name: string, type: string): Part => ({ ...part(name, [ANN]), filename: 'blob', type });
+  expect(await form([...rest, blob('to', 'application/json')])).toMatchObject({ status: 201 });
+  expect((await newest()).recipients).toEqual([ANN.identifier]);
+  expect(await form([...rest, blob('to', 'text/plain')])).toMatchObject({ status: 422 });
+  const file = { ...blob('attachments', 'application/json'), value: '{}' };
+  expect(await form([...rest, part('to', [ANN]), file])).toMatchObject({ status: 201 });
+  expect((await newest()).mail.attachments.map(({ filename }) => filename)).toEqual(['blob']);
+});
+
 test('one field in two encodings is refused and named', async () => {
   const { accountId, form, delivered } = await client();
   const rest = [part('account_id', accountId), part('body', 'Hi')];
