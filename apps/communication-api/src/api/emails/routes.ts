@@ -73,6 +73,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
           'idempotency-key': z
             .string()
             .optional()
+            .meta({ minLength: 1, maxLength: 255 })
             .describe('1 to 255 printable characters. A retry with the same key gets the result of the first request.'),
         }),
         body: emailRequest,
