@@ -92,7 +92,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** The schema of a request as JSON Schema, which tells how to read its form fields. */
+/** The schema of a request as JSON Schema. It decides how form fields are read. */
 export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
   // An empty registry: a schema with an id would become a reference.
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline', metadata: z.registry() });

@@ -1,5 +1,4 @@
 import { channel } from 'node:diagnostics_channel';
-import type { Account } from '../accounts/accounts.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
@@ -9,7 +8,6 @@ import type { Attempt, NewSend, Send, Sends } from './sends.ts';
 /** A send that is asked for, with its email and the provider that sends it. */
 export interface SendRequest {
   readonly send: NewSend;
-  readonly account: Account;
   readonly mailAccount: MailAccount;
   readonly mail: MailProvider;
   /**
@@ -35,7 +33,7 @@ const steps = channel('communication-api:send');
 /** How long after its deadline an attempt may still be working. */
 export const GRACE_MS = 30_000;
 const SETTLE_ATTEMPTS = 3;
-/** A client that is told to wait comes back after so many seconds. */
+/** When a client should try again, in seconds. */
 const RETRY_SECONDS = 5;
 
 const inFlight = (): ServiceError =>

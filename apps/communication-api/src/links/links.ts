@@ -4,7 +4,7 @@ import type { Accounts, NewAccount } from '../accounts/accounts.ts';
 import type { Database } from '../db/database.ts';
 import type { AuthLinkRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { isId, newId } from '../domain/ids.ts';
+import { newId } from '../domain/ids.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
 import type { ProviderName } from '../domain/providers.ts';
 import { ServiceError } from '../domain/service-error.ts';
@@ -195,32 +195,6 @@ export class Links {
       )
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
-  }
-
-  /** Whether an application may use a host for its wizard. */
-  async ownsDomain(applicationId: string, host: string): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('domains')
-      .select('id')
-      .where('application_id', '=', applicationId)
-      .where('host', '=', host)
-      .where('purpose', '=', 'auth')
-      .where('status', '=', 'verified')
-      .executeTakeFirst();
-    return row !== undefined;
-  }
-
-  /** The status of a scope. Undefined if the application has no such scope. */
-  async scopeStatus(applicationId: string, scopeId: string): Promise<'active' | 'disabled' | undefined> {
-    if (!isId(scopeId, 'scp')) return undefined;
-    const row = await this.db
-      .selectFrom('scopes')
-      .select('status')
-      .where('application_id', '=', applicationId)
-      .where('id', '=', scopeId)
-      .where('removed_at', 'is', null)
-      .executeTakeFirst();
-    return row?.status;
   }
 }
 

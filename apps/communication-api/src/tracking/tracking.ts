@@ -24,7 +24,7 @@ export const MAX_PENDING = 100;
 /** More hits of one email are not stored: everyone who has the email can make them. */
 export const MAX_HITS_PER_SEND = 10_000;
 
-/** The hits of tracked emails, and the domains that an application may use for them. */
+/** The hits of tracked emails. */
 export class Tracking {
   readonly #pending = new Set<Promise<void>>();
   #dropped = 0;
@@ -64,19 +64,6 @@ export class Tracking {
       .execute();
     const count = (wanted: 'open' | 'link'): number => Number(rows.find(({ kind }) => kind === wanted)?.count ?? 0);
     return { opens: count('open'), clicks: count('link') };
-  }
-
-  /** Whether an application may use a host for its links. */
-  async ownsDomain(applicationId: string, host: string): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('domains')
-      .select('id')
-      .where('application_id', '=', applicationId)
-      .where('host', '=', host)
-      .where('purpose', '=', 'tracking')
-      .where('status', '=', 'verified')
-      .executeTakeFirst();
-    return row !== undefined;
   }
 
   /** Waits for the hits that are being stored. */

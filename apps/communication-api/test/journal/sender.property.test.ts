@@ -107,7 +107,6 @@ function requestOf({ account, accounts }: World, mail: MockMailProvider, key: st
       label: null,
       content: { to: ['ann@example.com'], subject: null, references: [] },
     },
-    account,
     mailAccount: mailAccountOf(accounts, account),
     mail,
     compose: () =>

@@ -286,7 +286,6 @@ async function createWorld({ db }: OpenDatabase) {
         label: null,
         content: { to: ['ann@example.com'], subject: null, references: [] },
       },
-      account,
       mailAccount: mailAccountOf(accounts, account),
       mail,
       compose: () =>

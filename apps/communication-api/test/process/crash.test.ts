@@ -22,7 +22,7 @@ const DIRECT_STEPS = EVERY_STEP.filter((step) => step !== 'drafted');
 
 type Kind = 'draft' | 'direct';
 
-/** Processes that share a database and a Redis, and the one of them that nobody touches. */
+/** Processes that share a database and a Redis, and the one of them that no test kills. */
 interface Fleet {
   readonly environment: Record<string, string>;
   readonly healthy: ServiceProcess;
@@ -129,7 +129,7 @@ describe('a process that is killed, and Redis loses everything', () => {
   test.concurrent.each(DIRECT_STEPS)('at "%s": an email without a draft is never sent twice', async (step) => {
     const { email } = await sendUntil(forgetful, 'direct', step, 'SIGKILL');
     const { status, body } = await retry(forgetful, email);
-    // Nobody can say what happened between the mark and the provider's answer.
+    // What happened between the mark and the provider's answer is not known.
     if (step === 'dispatched') expect({ status, type: body.type }).toEqual({ status: 409, type: 'errors/conflict' });
     else expect(status).toBe(201);
     expect(await received(email)).toBe(step === 'dispatched' ? 0 : 1);

@@ -101,7 +101,6 @@ async function prepare(
   const track = await trackingOf(rooms, account, body, draft);
   return {
     send: { ...send, content: { ...send.content, subject: subject ?? null, references } },
-    account,
     mailAccount,
     mail,
     compose: (id) => compose({ ...draft, trackedBody: track?.(id) }),

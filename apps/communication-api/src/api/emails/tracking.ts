@@ -14,14 +14,17 @@ const HOST = /^[a-z0-9.-]+$/;
  * @throws ServiceError 422 if the application may not use the domain, or if the body cannot be tracked
  */
 export async function trackingOf(
-  { tracking, config }: Rooms,
+  { applications, tracking, config }: Rooms,
   account: Account,
   { tracking_options: options = {} }: EmailRequest,
   draft: Draft,
 ): Promise<((sendId: string) => string) | undefined> {
   const { opens = false, links = false, custom_domain: domain } = options;
   const host = domain?.toLowerCase();
-  if (host !== undefined && !(HOST.test(host) && (await tracking.ownsDomain(account.application_id, host))))
+  if (
+    host !== undefined &&
+    !(HOST.test(host) && (await applications.ownsDomain(account.application_id, host, 'tracking')))
+  )
     throw new ServiceError(
       422,
       'errors/unprocessable_entity',

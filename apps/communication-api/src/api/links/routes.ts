@@ -48,7 +48,7 @@ async function createLink(rooms: Rooms, caller: Caller, body: LinkRequest): Prom
   });
   // DNS names have no case, and may end in a dot.
   const domain = body.domain?.toLowerCase().replace(/\.$/, '') ?? null;
-  if (domain !== null && !(await links.ownsDomain(applicationId, domain)))
+  if (domain !== null && !(await applications.ownsDomain(applicationId, domain, 'auth')))
     throw invalid('domain: not a verified wizard domain of your application.');
   const { id, token } = await links.create(applicationId, {
     ...target,
@@ -98,8 +98,8 @@ async function scopeOf(rooms: Rooms, caller: Caller, asked: string | undefined):
   return asked;
 }
 
-async function checkScope({ links }: Rooms, { applicationId }: Caller, scopeId: string): Promise<void> {
-  const status = await links.scopeStatus(applicationId, scopeId);
+async function checkScope({ scopes }: Rooms, { applicationId }: Caller, scopeId: string): Promise<void> {
+  const status = (await scopes.find(applicationId, scopeId))?.status;
   if (status === undefined)
     throw new ServiceError(404, 'errors/invalid_resource_identifier', 'scope_id: your application has no such scope.');
   if (status === 'disabled') throw invalid('scope_id: the scope is disabled. Enable it, or use another one.');
