@@ -32,6 +32,8 @@ async function start(parts: Partial<ServerOptions> = {}) {
     log,
     metrics,
     health: async () => 'ok',
+    maxConnections: 100,
+    clientTimeoutMs: 10_000,
     silenceMs: 10_000,
     ...parts,
   });
