@@ -47,9 +47,7 @@ export function createAdmission(options: AdmissionOptions) {
     if (isRefusal(account)) return account;
     exchange.account = account;
     if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return refuseBody(tooLarge(maxBodyBytes));
-    return (
-      shares.enter(exchange, key.application) ?? readBody(exchange, { route: match.route, key, target })
-    );
+    return shares.enter(exchange, key.application) ?? readBody(exchange, { route: match.route, key, target });
   };
 }
 

@@ -175,7 +175,9 @@ export const configSchema = z.strictObject({
     .describe("Longest wait for the head of the upstream's answer, in milliseconds"),
   clientTimeoutMs: milliseconds(1)
     .default(30_000)
-    .describe('Longest wait for a client that stops in the middle of its body or of reading its answer, in milliseconds'),
+    .describe(
+      'Longest wait for a client that stops in the middle of its body or of reading its answer, in milliseconds',
+    ),
   maxBodyBytes: z.int().min(0).default(26_214_400).describe('Largest request body, in bytes'),
   maxBufferedBytes: z
     .int()
