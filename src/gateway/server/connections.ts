@@ -4,7 +4,7 @@ import { problemReply } from '../../http/problem.ts';
 import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
-import { Connection } from './connection.ts';
+import { Connection, type WaitingCount } from './connection.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
@@ -48,13 +48,14 @@ export function watchConnections(
   const bySocket = new WeakMap<Duplex, Connection>();
   /** Connections without a request, in the order in which they became idle. */
   const idle = new Set<Duplex>();
+  const all: WaitingCount = { waiting: 0 };
   let open = 0;
   const broken = new WeakSet<Duplex>();
   let running = 0;
   let waiting: (() => void)[] = [];
 
   const connectionOf = (socket: Duplex): Connection => {
-    const known = bySocket.get(socket) ?? new Connection(socket);
+    const known = bySocket.get(socket) ?? new Connection(socket, all);
     bySocket.set(socket, known);
     return known;
   };

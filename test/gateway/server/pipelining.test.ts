@@ -91,6 +91,22 @@ it('a connection with hundreds of waiting requests is cut', async () => {
   expect((await gateway.ask('POST', '/api/v1/open')).status).toBe(200);
 });
 
+it('on all connections together, requests wait up to a bound', async () => {
+  const hold = held();
+  upstream.behave(hold.behaviour);
+  const connections = await Promise.all(Array.from({ length: 75 }, () => openRaw(gateway.port)));
+  let closed = 0;
+  for (const connection of connections) {
+    void connection.closed.then(() => closed++);
+    connection.write(plain(0).repeat(250));
+  }
+  await eventually(() => closed > 0, 'a connection that is cut', 20_000);
+  expect(await gauge('requests_running')).toBeLessThanOrEqual(16_384 + 4 * 75);
+  for (const { destroy } of connections) destroy();
+  hold.release();
+  await eventually(isIdle, 'their end', 20_000);
+});
+
 describe('replays of an answer of 1 MB to a client that does not read', () => {
   /** Sends 200 retries of one request, 50 KB in all, on a connection that is never read. */
   async function attack(key: string) {
