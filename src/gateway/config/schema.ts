@@ -176,7 +176,7 @@ export const configSchema = z.strictObject({
   clientTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe(
-      'Longest wait for a client that stops in the middle of its body or of reading its answer, in milliseconds',
+      'Longest wait for more of a body that is buffered, and for a client to read more of its answer, in milliseconds',
     ),
   maxBodyBytes: z.int().min(0).default(26_214_400).describe('Largest request body, in bytes'),
   maxBufferedBytes: z
