@@ -32,7 +32,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   store: ['config', 'operations'],
   proxy: ['body', 'exchange'],
   server: ['exchange', 'operations', 'proxy'],
-  gateway: ['config', 'exchange', 'admission', 'operations', 'store', 'proxy', 'server'],
+  gateway: ['config', 'body', 'exchange', 'admission', 'operations', 'store', 'proxy', 'server'],
   cli: ['config', 'operations', 'store', 'server', 'gateway'],
 };
 

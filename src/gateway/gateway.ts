@@ -6,6 +6,8 @@ import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
+import { createShares } from './admission/shares.ts';
+import { BufferBudget } from './body/buffer-budget.ts';
 import { limiterOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
 import type { Config } from './config/schema.ts';
@@ -77,12 +79,18 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     maxBodyBytes: config.maxBodyBytes,
     onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
   });
+  const buffers = new BufferBudget({
+    maxBytes: config.maxBufferedBytes,
+    maxApplicationBytes: config.perApplication.maxBufferedBytes,
+  });
   const main = createGatewayServer({
     admit: createAdmission({
       routes: createRoutes(config),
       keys: createKeys(config.keys),
       accounts: createAccounts(config.accounts),
+      shares: createShares({ maxRequests: config.perApplication.maxRequests, buffers }),
       maxBodyBytes: config.maxBodyBytes,
+      clientTimeoutMs: config.clientTimeoutMs,
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,
@@ -90,8 +98,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     log,
     metrics,
     health: () => store.health(),
-    silenceMs: Math.min(MAX_TIMER_MS, Math.max(300_000, config.upstreamTimeoutMs + 60_000)),
+    maxConnections: config.maxConnections,
+    clientTimeoutMs: config.clientTimeoutMs,
+    silenceMs: Math.min(
+      MAX_TIMER_MS,
+      Math.max(300_000, config.upstreamTimeoutMs + 60_000, config.clientTimeoutMs + 60_000),
+    ),
   });
+  metrics.addGauges([
+    { name: 'connections', help: 'Connections of clients that are open', value: () => main.connections.open },
+    {
+      name: 'requests_running',
+      help: 'Requests that run, or wait for their turn on their connection',
+      value: () => main.connections.running,
+    },
+    { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
+  ]);
   const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);

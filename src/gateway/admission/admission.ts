@@ -8,21 +8,23 @@ import { type BodyStageOptions, createBodyStage } from './body-stage.ts';
 import type { ApiKey, Keys } from './keys.ts';
 import { readAccount } from './read-account.ts';
 import type { RouteMatch, Routes } from './routes.ts';
+import type { Shares } from './shares.ts';
 import { readTarget, type Target } from './target.ts';
 
 /** What the stages in front of the gate need. */
 export interface AdmissionOptions extends BodyStageOptions {
   readonly routes: Routes;
   readonly keys: Keys;
+  readonly shares: Shares;
 }
 
 /**
  * The stages in front of the gate, in this order: path (400), route (404), key (401), account and access (404, 403),
- * validation (422, 413). Stores what it finds on the exchange, and returns the first refusal. Reads a body only if it
+ * length (413), share of the application (503), validation (422). Stores what it finds on the exchange, and returns the first refusal. Reads a body only if it
  * must: see {@link createBodyStage}.
  */
 export function createAdmission(options: AdmissionOptions) {
-  const { routes, keys, accounts, maxBodyBytes } = options;
+  const { routes, keys, accounts, shares, maxBodyBytes } = options;
   const readBody = createBodyStage(options);
   /** Undefined if the route is not limited, or takes the account from the body. */
   const findAccount = (request: IncomingMessage, target: Target, match: RouteMatch, key: ApiKey) => {
@@ -45,7 +47,7 @@ export function createAdmission(options: AdmissionOptions) {
     if (isRefusal(account)) return account;
     exchange.account = account;
     if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return refuseBody(tooLarge(maxBodyBytes));
-    return readBody(exchange, { route: match.route, key, target });
+    return shares.enter(exchange, key.application) ?? readBody(exchange, { route: match.route, key, target });
   };
 }
 

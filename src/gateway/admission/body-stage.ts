@@ -23,6 +23,8 @@ export interface BodyStageOptions {
   readonly accounts: Accounts;
   /** In bytes. */
   readonly maxBodyBytes: number;
+  /** Longest wait for the next piece of a body, in milliseconds. */
+  readonly clientTimeoutMs: number;
   /** Key of the HMAC of fingerprints. */
   readonly fingerprintSecret?: string | undefined;
 }
@@ -31,7 +33,7 @@ export interface BodyStageOptions {
  * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the
  * upstream, and puts account, key and fingerprint on the exchange. All other bodies are streamed.
  */
-export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: BodyStageOptions) {
+export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, fingerprintSecret }: BodyStageOptions) {
   return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
     const { rawHeaders } = exchange.request;
     if (isForged(rawHeaders)) return FORGED;
@@ -69,6 +71,8 @@ export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: B
         contentEncoding: request.headers['content-encoding'],
       },
       maxBytes: maxBodyBytes,
+      idleMs: clientTimeoutMs,
+      buffer: exchange.buffer,
       signal: gone.signal,
       onRead: () => {
         if (exchange.expectsContinue) response.writeContinue();

@@ -1,6 +1,8 @@
 import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
+import { BodyError } from '../../http/body-error.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
+import type { BufferShare } from './buffer-budget.ts';
 import { pump } from './pump.ts';
 import { Storage } from './storage.ts';
 
@@ -9,7 +11,7 @@ export interface SpoolOptions {
   readonly maxBytes: number;
   /**
    * Largest body that stays in memory, in bytes; a longer one is written to a temporary file.
-   * @default 1_048_576
+   * @default 65_536
    */
   readonly memoryBytes?: number | undefined;
   /**
@@ -22,6 +24,8 @@ export interface SpoolOptions {
    * @default os.tmpdir()
    */
   readonly directory?: string | undefined;
+  /** Where the bytes are counted; by default nowhere. The reading ends if there is no room. */
+  readonly buffer?: BufferShare | undefined;
   /** Ends the reading. */
   readonly signal?: AbortSignal | undefined;
   /** Called with every chunk while the body comes in. An error that it throws ends the reading. */
@@ -40,6 +44,9 @@ export interface SpooledBody {
   dispose(): Promise<void>;
 }
 
+/** A file counts as at least so many bytes, so that the budget also bounds how many files are open. */
+const FILE_BYTES = 262_144;
+
 /**
  * Reads a body to its end: up to a bound into memory, past it into a temporary file. If that fails, everything stored
  * is freed, and the source is paused but not destroyed.
@@ -48,14 +55,25 @@ export interface SpooledBody {
  * whatever `observe` throws
  */
 export async function spoolBody(source: Readable, options: SpoolOptions): Promise<SpooledBody> {
-  const { memoryBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, observe } = options;
+  const { memoryBytes = 65_536, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, buffer, observe } = options;
   const storage = new Storage(memoryBytes, directory);
   const size = new BodySize(options.maxBytes);
+  let counted = 0;
+  const count = (): void => {
+    const bytes = size.bytes > memoryBytes ? Math.max(size.bytes, FILE_BYTES) : size.bytes;
+    if (buffer?.add(bytes - counted) === false) throw noRoom();
+    counted = bytes;
+  };
+  const free = async (): Promise<void> => {
+    await storage.close();
+    buffer?.remove(counted);
+  };
   try {
     await pump(
       source,
       (chunk) => {
         size.add(chunk.length);
+        count();
         observe?.(chunk);
         return storage.append(chunk);
       },
@@ -63,10 +81,10 @@ export async function spoolBody(source: Readable, options: SpoolOptions): Promis
     );
     await storage.flush();
   } catch (error) {
-    await storage.close();
+    await free();
     throw error;
   }
-  return new Spool(size.bytes, storage);
+  return new Spool(size.bytes, storage, free);
 }
 
 class Spool implements SpooledBody {
@@ -76,6 +94,7 @@ class Spool implements SpooledBody {
   constructor(
     readonly size: number,
     private readonly storage: Storage,
+    private readonly free: () => Promise<void>,
   ) {}
 
   get isOnDisk(): boolean {
@@ -94,8 +113,12 @@ class Spool implements SpooledBody {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     for (const stream of this.#open) stream.destroy(disposed());
-    await this.storage.close();
+    await this.free();
   }
+}
+
+function noRoom(): BodyError {
+  return new BodyError(503, 'no_storage', 'Too many bodies are being buffered; nothing was done. Retry later.');
 }
 
 function disposed(): Error {

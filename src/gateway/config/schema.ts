@@ -150,6 +150,13 @@ const route = z.strictObject({
     .optional(),
 });
 
+const perApplication = z
+  .strictObject({
+    maxRequests: z.int().min(1).default(1_000).describe('Most requests that run at a time'),
+    maxBufferedBytes: z.int().min(0).default(268_435_456).describe('Its share of maxBufferedBytes'),
+  })
+  .describe('What one application may use, so that it leaves room for the others');
+
 /** The config file, section by section. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
@@ -166,7 +173,19 @@ export const configSchema = z.strictObject({
   upstreamTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe("Longest wait for the head of the upstream's answer, in milliseconds"),
+  clientTimeoutMs: milliseconds(1)
+    .default(30_000)
+    .describe(
+      'Longest wait for more of a body that is buffered, and for a client to read more of its answer, in milliseconds',
+    ),
   maxBodyBytes: z.int().min(0).default(26_214_400).describe('Largest request body, in bytes'),
+  maxBufferedBytes: z
+    .int()
+    .min(0)
+    .default(1_073_741_824)
+    .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
+  maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
+  perApplication: perApplication.prefault({}),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   headers: headers
     .default('x-ratelimit')

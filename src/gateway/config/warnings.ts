@@ -6,7 +6,8 @@ import { didYouMean } from './suggest.ts';
 const GOOD_SECRET_LENGTH = 16;
 
 /** Settings that are valid but probably mistakes. The gateway serves with them. */
-export function warningsFor({ keys, accounts, routes, limits, idempotency }: Config): ConfigIssue[] {
+export function warningsFor(config: Config): ConfigIssue[] {
+  const { keys, accounts, routes, limits, idempotency, maxBodyBytes, maxBufferedBytes, perApplication } = config;
   const hasAccountRoute = routes.some(({ account }) => account !== undefined);
   const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
   const applications = new Set(keys.map(({ application }) => application));
@@ -36,6 +37,16 @@ export function warningsFor({ keys, accounts, routes, limits, idempotency }: Con
         formatPath(['limits', 'providers', name]),
         `no account of the file has this provider${didYouMean(name, [...providers])}`,
       ),
+    ),
+    ...warnIf(
+      maxBufferedBytes < maxBodyBytes,
+      'maxBufferedBytes',
+      'smaller than maxBodyBytes, so a longer body that must be buffered is always refused',
+    ),
+    ...warnIf(
+      perApplication.maxBufferedBytes < maxBodyBytes,
+      'perApplication.maxBufferedBytes',
+      'smaller than maxBodyBytes, so a longer body that must be buffered is always refused',
     ),
     ...warnIf(
       idempotency.secret !== undefined && idempotency.secret.length < GOOD_SECRET_LENGTH,

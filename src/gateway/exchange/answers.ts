@@ -17,7 +17,7 @@ export function refuseExchange(
   { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] | undefined } = {},
 ): void {
   exchange.release?.();
-  sendReply(exchange, problemReply(refusal.problem(exchange.id), headers), cut);
+  sendReply(exchange, problemReply(refusal.problem(exchange.id), { ...refusal.headers, ...headers }), cut);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
 import type { Account } from '../config/schema.ts';
@@ -30,7 +31,11 @@ export interface Exchange {
   body: SpooledBody | undefined;
   /** Set if the route is idempotent and the request has a key. */
   idempotent: KeyedRequest | undefined;
-  /** The upstream may still read the body, even if the client has gone. */
+  /** Where its buffered bytes are counted, once its application is known. */
+  buffer: BufferShare | undefined;
+  /** Ends its place among the running requests of its application. */
+  leave: (() => void) | undefined;
+  /** The upstream may still read the body, or send its response, even if the client has gone. */
   forwarding: boolean;
   decision: DecisionLabel;
   /** An answer has begun, so no other may begin. */
@@ -58,6 +63,8 @@ export function createExchange(
     account: undefined,
     body: undefined,
     idempotent: undefined,
+    buffer: undefined,
+    leave: undefined,
     forwarding: false,
     decision: 'refused',
     answered: false,
@@ -66,19 +73,25 @@ export function createExchange(
   };
 }
 
-/**
- * Gives the exchange a stored body, and frees it when the response closes. If the body is being forwarded then, the
- * forwarding frees it.
- */
+/** Gives the exchange a stored body, which is freed with the exchange. */
 export function attachBody(exchange: Exchange, body: SpooledBody): void {
   exchange.body = body;
-  const { response } = exchange;
-  const free = (): void => {
-    if (!exchange.forwarding) void body.dispose();
-  };
-  // If the response waited behind another answer, its 'close' event may have been emitted already.
-  if (response.closed || response.destroyed) free();
-  else response.once('close', free);
+  // The client may have gone already.
+  freeIfDone(exchange);
+}
+
+/**
+ * Frees the body and the places of the exchange, if its response has closed and it is not being forwarded. Called
+ * whenever one of both may have become true.
+ */
+export function freeIfDone(exchange: Exchange): void {
+  const { response, forwarding, body, buffer, leave } = exchange;
+  if (forwarding || !(response.closed || response.destroyed)) return;
+  exchange.leave = undefined;
+  leave?.();
+  if (body === undefined) buffer?.release();
+  // The bytes count until the file is closed.
+  else void body.dispose().then(() => buffer?.release());
 }
 
 /** Whether the client could still receive an answer. */

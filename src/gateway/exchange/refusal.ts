@@ -1,23 +1,34 @@
 import type { BodyError } from '../../http/body-error.ts';
 import { BODY_ERROR_TYPES } from '../../http/body-limits.ts';
 import type { ErrorStatus, ErrorType } from '../../http/error-types.ts';
-import { createProblem, type Problem } from '../../http/problem.ts';
+import { createProblem, type Problem, type Reply } from '../../http/problem.ts';
 
 /** A request that the gateway answers with an error itself, before or instead of forwarding it. */
 export interface Refusal {
   /** @param requestId becomes `req_id` */
   problem(requestId: string): Problem;
   readonly status: ErrorStatus;
+  /** Further headers of the answer. */
+  readonly headers?: Reply['headers'] | undefined;
 }
+
+/** Headers of a refusal that has a reason which soon passes, such as too many running requests. */
+const SOON: Reply['headers'] = { 'retry-after': '1' };
 
 /** A refusal; `type` must be one that `status` may have. */
 export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorType<Status>, detail: string): Refusal {
   return { status, problem: (requestId) => createProblem(status, type, detail, requestId) as Problem };
 }
 
+/** The refusal of a request for which there is no room now (503). Nothing was done, so the client may retry soon. */
+export function refuseForNow(detail: string): Refusal {
+  return { ...refuse(503, 'errors/service_unavailable', detail), headers: SOON };
+}
+
 /** The refusal of a request whose body cannot be read. */
 export function refuseBody({ status, message }: BodyError): Refusal {
-  return status === 500 ? UNEXPECTED : refuse<ErrorStatus>(status, BODY_ERROR_TYPES[status], message);
+  if (status === 500) return UNEXPECTED;
+  return status === 503 ? refuseForNow(message) : refuse<ErrorStatus>(status, BODY_ERROR_TYPES[status], message);
 }
 
 /** Whether a stage refused the request. */

@@ -7,7 +7,7 @@ import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
-import { type Exchange, isOpen } from '../exchange/exchange.ts';
+import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
 import { StoredAnswer } from './stored-answer.ts';
@@ -232,6 +232,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
+    this.#exchange.forwarding = false;
+    freeIfDone(this.#exchange);
   }
 }
 

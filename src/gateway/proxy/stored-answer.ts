@@ -14,6 +14,8 @@ export class StoredAnswer implements AnswerSink {
   readonly #exchange: Exchange;
   readonly #recording: Recording;
   readonly #tape: AnswerTape;
+  /** Bytes of the recording that are counted as buffered. */
+  #counted = 0;
   #head: UpstreamHead | undefined;
   /** How the upstream's response ended, once it has. */
   #ending: 'end' | 'breakOff' | undefined;
@@ -35,8 +37,7 @@ export class StoredAnswer implements AnswerSink {
 
   data(chunk: Buffer): boolean {
     this.#tape.write(chunk);
-    // Too long: its outcome is known already.
-    if (!this.#tape.isRecording) this.#store(this.#tape.breakOff());
+    if (!this.#tape.isRecording || !this.#count(chunk.length)) this.#stopRecording();
     const hasRoom = this.#tape.maySendHead && this.#sendData();
     // What is recorded is in memory anyway, so a client that does not read must not delay the outcome.
     return hasRoom || this.#tape.isRecording;
@@ -48,6 +49,19 @@ export class StoredAnswer implements AnswerSink {
 
   breakOff(): void {
     this.#finish('breakOff');
+  }
+
+  #count(bytes: number): boolean {
+    if (this.#exchange.buffer?.add(bytes) === false) return false;
+    this.#counted += bytes;
+    return true;
+  }
+
+  /** The body is too long to be stored, or there is no room for it. So the outcome is known already. */
+  #stopRecording(): void {
+    this.#store(this.#tape.breakOff());
+    this.#exchange.buffer?.remove(this.#counted);
+    this.#counted = 0;
   }
 
   #finish(ending: 'end' | 'breakOff'): void {

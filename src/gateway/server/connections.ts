@@ -4,16 +4,24 @@ import { problemReply } from '../../http/problem.ts';
 import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
+import { Connection, type WaitingCount } from './connection.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
-  /** Exchanges that run now. */
+  /** Connections that are open now. */
+  readonly open: number;
+  /** Exchanges that run now, or wait for their turn on their connection. */
   readonly running: number;
   /**
    * Returns false if the connection closes with an earlier answer: the client would never see an answer to this
    * request.
    */
   add(exchange: Exchange): boolean;
+  /**
+   * Calls `start` when it is the turn of an exchange that was added: only a few exchanges of a connection run at a
+   * time. Never if the client has gone by then.
+   */
+  whenTurn(exchange: Exchange, start: () => void): void;
   /** Whether nothing runs on this connection. */
   isQuiet(socket: Duplex): boolean;
   /** Resolves when nothing runs. */
@@ -22,6 +30,8 @@ export interface Connections {
 
 /** Options of {@link watchConnections}. */
 export interface ConnectionsOptions {
+  /** Most connections at a time. One more takes the place of the connection that has been idle for the longest time. */
+  readonly maxConnections: number;
   readonly newId: () => string;
   /** Called when malformed HTTP is answered. */
   readonly onMalformed: (id: string, status: number, reason: string) => void;
@@ -31,13 +41,25 @@ export interface ConnectionsOptions {
  * Answers malformed HTTP with the error object, after the answers to earlier requests of the connection, and then
  * closes the connection.
  */
-export function watchConnections(server: Server, { newId, onMalformed }: ConnectionsOptions): Connections {
-  const bySocket = new WeakMap<Duplex, Set<Exchange>>();
+export function watchConnections(
+  server: Server,
+  { maxConnections, newId, onMalformed }: ConnectionsOptions,
+): Connections {
+  const bySocket = new WeakMap<Duplex, Connection>();
+  /** Connections without a request, in the order in which they became idle. */
+  const idle = new Set<Duplex>();
+  const all: WaitingCount = { waiting: 0 };
+  let open = 0;
   const broken = new WeakSet<Duplex>();
   let running = 0;
   let waiting: (() => void)[] = [];
 
-  const exchangesOn = (socket: Duplex): Exchange[] => [...(bySocket.get(socket) ?? [])];
+  const connectionOf = (socket: Duplex): Connection => {
+    const known = bySocket.get(socket) ?? new Connection(socket, all);
+    bySocket.set(socket, known);
+    return known;
+  };
+  const exchangesOn = (socket: Duplex): readonly Exchange[] => bySocket.get(socket)?.exchanges ?? [];
   const answerRaw = (socket: Duplex, refusal: Refusal, reason: string): void => {
     if (!socket.writable) {
       socket.destroy();
@@ -64,7 +86,17 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
     else answerInTurn(socket, refusal, error.code ?? 'unknown');
   });
   server.on('connection', (socket) => {
+    open++;
+    idle.add(socket);
+    if (open > maxConnections) {
+      // This connection itself if no other is idle.
+      const [longestIdle] = idle;
+      if (longestIdle !== undefined) idle.delete(longestIdle);
+      longestIdle?.destroy();
+    }
     socket.once('close', () => {
+      open--;
+      idle.delete(socket);
       // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event
       // here.
       for (const { response } of exchangesOn(socket)) {
@@ -80,17 +112,22 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
   });
 
   return {
+    get open() {
+      return open;
+    },
     get running() {
       return running;
     },
     add(exchange) {
       const { socket } = exchange.request;
-      const exchanges = bySocket.get(socket) ?? new Set();
-      if ([...exchanges].some(({ closesConnection }) => closesConnection)) return false;
-      bySocket.set(socket, exchanges.add(exchange));
+      const connection = connectionOf(socket);
+      if (!connection.isLasting) return false;
+      connection.add(exchange);
+      idle.delete(socket);
       running++;
       exchange.response.once('close', () => {
-        exchanges.delete(exchange);
+        connection.delete(exchange);
+        if (connection.isQuiet && !socket.destroyed) idle.add(socket);
         running--;
         if (running > 0) return;
         for (const resolve of waiting) resolve();
@@ -98,7 +135,8 @@ export function watchConnections(server: Server, { newId, onMalformed }: Connect
       });
       return true;
     },
-    isQuiet: (socket) => (bySocket.get(socket)?.size ?? 0) === 0,
+    whenTurn: (exchange, start) => connectionOf(exchange.request.socket).whenTurn(exchange, start),
+    isQuiet: (socket) => bySocket.get(socket)?.isQuiet ?? true,
     idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
   };
 }

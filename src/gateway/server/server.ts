@@ -1,15 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
-import type { Entry, Gate } from '../../gate/gate.ts';
+import type { Answer, Entry, Gate } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
-import { createExchange, type DecisionLabel, type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse, UNEXPECTED } from '../exchange/refusal.ts';
+import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
+import { type Refusal, refuse, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import type { UpstreamProxy } from '../proxy/proxy.ts';
 import { type Connections, watchConnections } from './connections.ts';
+import { closeSilentConnections } from './silence.ts';
 
 /** The parts of the main listener. */
 export interface ServerOptions {
@@ -18,7 +19,11 @@ export interface ServerOptions {
   readonly proxy: UpstreamProxy;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Longest silence on a connection, in milliseconds. */
+  /** Most connections at a time. */
+  readonly maxConnections: number;
+  /** Longest time in which a client reads nothing of an answer, in milliseconds. */
+  readonly clientTimeoutMs: number;
+  /** Longest silence on a connection while a request runs, in milliseconds. */
   readonly silenceMs: number;
   /** Health of the store, for `/healthz`. */
   readonly health: () => Promise<'ok' | 'degraded'>;
@@ -50,15 +55,21 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     // The admission checks it, and answers with the error object.
     requireHostHeader: false,
   });
-  server.timeout = options.silenceMs;
   // The size of the head is bounded to 16 KiB. Node would silently drop headers past a maximum count.
   server.maxHeadersCount = 0;
   const connections = watchConnections(server, {
+    maxConnections: options.maxConnections,
     newId,
     onMalformed(id, status, reason) {
       metrics.onRequest(undefined, status);
       log.logger.info({ req_id: id, status, reason }, 'malformed request');
     },
+  });
+
+  closeSilentConnections(server, {
+    clientTimeoutMs: options.clientTimeoutMs,
+    silenceMs: options.silenceMs,
+    isQuiet: connections.isQuiet,
   });
 
   const run = (exchange: Exchange): void => {
@@ -76,9 +87,14 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   };
   const proceed = (exchange: Exchange, entry: Entry): void => {
     exchange.decision = labelOf(entry);
-    if (entry.kind === 'answer') sendReply(exchange, entry.reply);
+    if (entry.kind === 'answer') sendAnswer(exchange, entry);
     else if (isOpen(exchange)) proxy.forward(exchange, entry);
     else void entry.abandon();
+  };
+  const sendAnswer = (exchange: Exchange, { reply, replayed }: Answer): void => {
+    // A replay can be large, and takes up memory until the client has read it.
+    if (replayed === true && exchange.buffer?.add(reply.body.length) === false) refuseExchange(exchange, NO_ROOM);
+    else sendReply(exchange, reply);
   };
   /** Continues at once if the result is not a promise. */
   const onResult = <Result>(
@@ -102,17 +118,20 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     response.on('error', () => {});
     if (draining) response.shouldKeepAlive = false;
     response.once('close', () => {
+      freeIfDone(exchange);
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
       const isHealth = exchange.route === undefined && isHealthCheck(exchange);
       metrics.onRequest(isHealth ? HEALTH : exchange.route?.name, status);
       if (!isHealth) log.request(exchange, status);
       if (draining && connections.isQuiet(request.socket)) request.socket.end();
     });
-    try {
-      run(exchange);
-    } catch (error) {
-      fail(exchange, error);
-    }
+    connections.whenTurn(exchange, () => {
+      try {
+        run(exchange);
+      } catch (error) {
+        fail(exchange, error);
+      }
+    });
   };
   server.on('request', (request, response) => handle(request, response, false));
   server.on('checkContinue', (request, response) => handle(request, response, true));
@@ -129,6 +148,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
 
 const HEALTH = 'GET /healthz';
 const DRAINING = refuse(503, 'errors/service_unavailable', 'The gateway is shutting down: try again.');
+
+const NO_ROOM = refuseForNow('Too many answers are being sent; the stored answer is not lost. Retry later.');
 
 function newId(): string {
   return crypto.randomUUID();

@@ -31,7 +31,11 @@ describe('defaults', () => {
       store: 'memory',
       upstream: 'http://127.0.0.1:9000',
       upstreamTimeoutMs: 30_000,
+      clientTimeoutMs: 30_000,
       maxBodyBytes: 26_214_400,
+      maxBufferedBytes: 1_073_741_824,
+      maxConnections: 10_000,
+      perApplication: { maxRequests: 1_000, maxBufferedBytes: 268_435_456 },
       drainMs: 10_000,
       headers: 'x-ratelimit',
       storeDeadlineMs: 250,
@@ -90,6 +94,11 @@ describe('errors', () => {
   it.each<[unknown, string[]]>([
     [[], [': must be an object, got an array']],
     ['"text"', [': must be an object, got a string']],
+    [{ clientTimeoutMs: 0 }, ['clientTimeoutMs: must be at least 1, got 0']],
+    [{ maxConnections: 0 }, ['maxConnections: must be at least 1, got 0']],
+    [{ maxBufferedBytes: -1 }, ['maxBufferedBytes: must be at least 0, got -1']],
+    [{ perApplication: { maxRequests: 0 } }, ['perApplication.maxRequests: must be at least 1, got 0']],
+    [{ perApplication: { maxBufferedBytes: 'all' } }, ['perApplication.maxBufferedBytes: must be a number, got "all"']],
     [{ maxbodybytes: 1 }, ['maxbodybytes: unknown option, did you mean "maxBodyBytes"?']],
     [{ maxBody: 1 }, ['maxBody: unknown option, did you mean "maxBodyBytes"?']],
     [
@@ -342,6 +351,13 @@ describe('idempotency settings', () => {
     expect(issuesOf({ routes: [{ route: 'POST /x', idempotent: { secret: 's' } }] })).toEqual([
       expect.stringMatching(/^routes\[0\]\.idempotent\.secret: unknown option \(expected /),
     ]);
+  });
+
+  it('a budget for buffered bodies that is smaller than one body is a warning', () => {
+    const paths = (config: object) => warningsFor(checkConfig(config, 'test')).map(({ path }) => path);
+    expect(paths({})).not.toContain('maxBufferedBytes');
+    expect(paths({ maxBufferedBytes: 1_000_000 })).toContain('maxBufferedBytes');
+    expect(paths({ maxBodyBytes: 300_000_000 })).toContain('perApplication.maxBufferedBytes');
   });
 
   it('a short secret is a warning that does not show it', () => {

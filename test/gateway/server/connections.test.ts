@@ -27,6 +27,7 @@ const portOf = () => (server.address() as AddressInfo).port;
 beforeAll(async () => {
   const newId = () => `id-${++ids}`;
   connections = watchConnections(server, {
+    maxConnections: 100,
     newId,
     onMalformed: (id, status, reason) => told.push({ id, status, reason }),
   });

@@ -2,11 +2,12 @@
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Entry, Passage } from '../../../src/gate/gate.ts';
+import type { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
 import { createGatewayServer, type ServerOptions } from '../../../src/gateway/server/server.ts';
 import { expectProblem } from '../../support/gateway.ts';
 import { openLog } from '../../support/in-process.ts';
-import { eventually, openRaw, rawRequest, send } from '../../support/raw-http.ts';
+import { eventually, openRaw, pause, rawRequest, send } from '../../support/raw-http.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -32,6 +33,8 @@ async function start(parts: Partial<ServerOptions> = {}) {
     log,
     metrics,
     health: async () => 'ok',
+    maxConnections: 100,
+    clientTimeoutMs: 10_000,
     silenceMs: 10_000,
     ...parts,
   });
@@ -159,6 +162,56 @@ it('the gateway itself answers /healthz: GET and HEAD, with or without a query, 
   drain();
   expect(await send(port, { path: '/healthz' })).toMatchObject({ status: 503, text: '{"status":"draining"}' });
   expectProblem(await send(port, { path: '/x' }), 503, 'errors/service_unavailable');
+});
+
+it('an upstream may take longer than clientTimeoutMs, but a client that reads nothing of its answer may not', async () => {
+  const answers: (() => void)[] = [];
+  const proxy = {
+    forward: ({ response }: Exchange) => void answers.push(() => response.end('x'.repeat(30_000_000))),
+    close: async () => {},
+  };
+  const { port, connections } = await start({ clientTimeoutMs: 200, proxy });
+  const [reading, silent] = await Promise.all([openRaw(port), openRaw(port)]);
+  silent.socket.pause();
+  let bytes = 0;
+  reading.socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  for (const connection of [reading, silent]) connection.write(rawRequest('GET', '/x'));
+  await eventually(() => answers.length === 2, 'both requests');
+  await pause(700);
+  expect(connections.running).toBe(2);
+  for (const answer of answers.splice(0)) answer();
+  await eventually(() => connections.running === 0, 'the end of both');
+  await eventually(() => bytes > 30_000_000, 'the whole answer');
+  expect(connections.open).toBe(1);
+  silent.socket.resume();
+  await silent.closed;
+  expect(silent.received().length).toBeLessThan(30_000_000);
+});
+
+it('a connection past maxConnections takes the place of the one that has been idle for the longest time', async () => {
+  const running: Exchange[] = [];
+  const proxy = { forward: (exchange: Exchange) => void running.push(exchange), close: async () => {} };
+  const { port, connections } = await start({ maxConnections: 3, proxy });
+  const [busy, idle] = [await openRaw(port), await openRaw(port)];
+  await eventually(() => connections.open === 2, 'two connections');
+  busy.write(rawRequest('GET', '/x'));
+  await eventually(() => running.length === 1, 'the request');
+  const [third, fourth] = [await openRaw(port), await openRaw(port)];
+  await idle.closed;
+  for (const connection of [third, fourth]) connection.write(rawRequest('GET', '/x'));
+  await eventually(() => running.length === 3, 'the requests of the new connections');
+  // No connection is idle now.
+  const fifth = await openRaw(port);
+  await fifth.closed;
+  expect(connections.open).toBe(3);
+  for (const { response } of running) response.end('fine');
+  for (const connection of [busy, third, fourth]) expect(await connection.waitFor(1)).toMatchObject([{ text: 'fine' }]);
+  // The connection of the first answer is idle again, and gives way.
+  const sixth = await openRaw(port);
+  sixth.write(rawRequest('GET', '/x'));
+  await eventually(() => running.length === 4, 'the request of a later connection');
 });
 
 it('closes a connection after silenceMs without data', async () => {

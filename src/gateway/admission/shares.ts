@@ -1,0 +1,42 @@
+import type { BufferBudget } from '../body/buffer-budget.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { type Refusal, refuseForNow } from '../exchange/refusal.ts';
+
+/** Options of {@link createShares}. */
+export interface SharesOptions {
+  /** Most requests of one application that run at a time. */
+  readonly maxRequests: number;
+  readonly buffers: BufferBudget;
+}
+
+/** Gives each request its place among the requests of its application. */
+export interface Shares {
+  /**
+   * Returns a refusal if too many requests of the application are running. The place is free again when the exchange
+   * is done.
+   */
+  enter(exchange: Exchange, application: string): Refusal | undefined;
+}
+
+const TOO_MANY = refuseForNow('Too many requests of this application are running; nothing was done. Retry later.');
+
+/** Without a bound, the slow requests of one application could take all connections and memory. */
+export function createShares({ maxRequests, buffers }: SharesOptions): Shares {
+  /** Only applications that have a running request. */
+  const running = new Map<string, number>();
+  const leave = (application: string): void => {
+    const others = (running.get(application) ?? 1) - 1;
+    if (others === 0) running.delete(application);
+    else running.set(application, others);
+  };
+  return {
+    enter(exchange, application) {
+      const others = running.get(application) ?? 0;
+      if (others >= maxRequests) return TOO_MANY;
+      running.set(application, others + 1);
+      exchange.buffer = buffers.open(application);
+      exchange.leave = () => leave(application);
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import type { Duplex } from 'node:stream';
+import { type Exchange, isOpen } from '../exchange/exchange.ts';
+
+/** Most exchanges of one connection that run at a time. */
+const MAX_RUNNING = 4;
+/**
+ * Most requests that wait behind them, on one connection and on all together. No client needs as many, and each costs
+ * about 4 KB of memory, so the connection of one more is cut.
+ */
+const MAX_WAITING = 256;
+const MAX_WAITING_TOGETHER = 16_384;
+
+/** How many requests wait on all connections. Shared by the connections of one server. */
+export interface WaitingCount {
+  waiting: number;
+}
+
+/**
+ * The exchanges of one connection. A client may send many requests before it reads the first answer. Only a few of them
+ * run at a time, and the others wait: nothing is read, looked up or claimed for them before their turn.
+ */
+export class Connection {
+  readonly #socket: Duplex;
+  readonly #all: WaitingCount;
+  readonly #exchanges = new Set<Exchange>();
+  readonly #running = new Set<Exchange>();
+  readonly #waiting = new Map<Exchange, () => void>();
+
+  constructor(socket: Duplex, all: WaitingCount) {
+    this.#socket = socket;
+    this.#all = all;
+    // Node reads on when a body is consumed or an answer was written, whether or not requests wait.
+    socket.on('resume', () => {
+      if (this.#waiting.size > 0) socket.pause();
+    });
+  }
+
+  /** In the order of their requests. */
+  get exchanges(): readonly Exchange[] {
+    return [...this.#exchanges];
+  }
+
+  get isQuiet(): boolean {
+    return this.#exchanges.size === 0;
+  }
+
+  /** Whether a further request would get an answer: the connection does not close before. */
+  get isLasting(): boolean {
+    if (this.#socket.destroyed) return false;
+    for (const { closesConnection } of this.#exchanges) if (closesConnection) return false;
+    return true;
+  }
+
+  add(exchange: Exchange): void {
+    this.#exchanges.add(exchange);
+  }
+
+  /** Calls `start` at once, or when enough earlier exchanges have closed. Never if the client has gone by then. */
+  whenTurn(exchange: Exchange, start: () => void): void {
+    if (this.#running.size < MAX_RUNNING) {
+      this.#running.add(exchange);
+      start();
+    } else if (this.#waiting.size < MAX_WAITING && this.#all.waiting < MAX_WAITING_TOGETHER) {
+      this.#waiting.set(exchange, start);
+      this.#all.waiting++;
+      this.#socket.pause();
+    } else this.#socket.destroy();
+  }
+
+  /** Call it when the response has closed. */
+  delete(exchange: Exchange): void {
+    this.#exchanges.delete(exchange);
+    this.#running.delete(exchange);
+    if (this.#waiting.size === 0) return;
+    this.#stopWaiting(exchange);
+    if (!this.#socket.destroyed) this.#startWaiting();
+  }
+
+  #stopWaiting(exchange: Exchange): void {
+    if (this.#waiting.delete(exchange)) this.#all.waiting--;
+  }
+
+  #startWaiting(): void {
+    for (const [exchange, start] of this.#waiting) {
+      if (this.#running.size === MAX_RUNNING) return;
+      this.#stopWaiting(exchange);
+      this.#running.add(exchange);
+      // A request whose body did not arrive in time has its answer already.
+      if (isOpen(exchange)) start();
+    }
+    this.#socket.resume();
+  }
+}

@@ -1,0 +1,37 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Options of {@link closeSilentConnections}. */
+export interface SilenceOptions {
+  /** Longest time in which a client reads nothing of an answer, in milliseconds. */
+  readonly clientTimeoutMs: number;
+  /** Longest silence in both directions while a request runs, in milliseconds. */
+  readonly silenceMs: number;
+  /** Whether no request runs on a connection. */
+  readonly isQuiet: (socket: Socket) => boolean;
+}
+
+/**
+ * Closes connections on which nothing happens. If the client does not read an answer, the answer takes up memory, so
+ * the time is short. If the upstream has not answered yet, it is longer.
+ */
+export function closeSilentConnections(server: Server, { clientTimeoutMs, silenceMs, isQuiet }: SilenceOptions): void {
+  const silences = new WeakMap<Socket, { readonly bytes: number; readonly since: number }>();
+  const silentMs = (socket: Socket): number => {
+    const now = performance.now();
+    const bytes = socket.bytesRead + socket.bytesWritten;
+    const known = silences.get(socket);
+    if (known?.bytes === bytes) return now - known.since;
+    const lastMs = socket.timeout ?? 0;
+    silences.set(socket, { bytes, since: now - lastMs });
+    return lastMs;
+  };
+  server.timeout = Math.min(clientTimeoutMs, silenceMs);
+  // Node's timer starts again with each piece that arrives or that the client's system takes. It does not start again
+  // by itself after this event.
+  server.on('timeout', (socket) => {
+    const waitsForUpstream = !isQuiet(socket) && socket.writableLength === 0;
+    if (waitsForUpstream && silentMs(socket) < silenceMs) socket.setTimeout(server.timeout);
+    else socket.destroy();
+  });
+}
