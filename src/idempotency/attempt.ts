@@ -129,8 +129,9 @@ export class Attempt {
   /** @throws what the store throws; whether the claim was released is unknown then */
   async abandon(generation: number | undefined): Promise<AbandonReply> {
     const { runtime, id, fingerprint } = this;
-    const { retentionMs } = this.settings;
-    const reply = await runtime.store.abandon(id, { token: this.#token, fingerprint, retentionMs, generation });
+    const { retentionMs, releasedRetentionMs } = this.settings;
+    const command = { token: this.#token, fingerprint, retentionMs, releasedRetentionMs, generation };
+    const reply = await runtime.store.abandon(id, command);
     if (reply.kind === 'released') this.emit({ type: 'released' });
     if (reply.kind === 'lost' && generation !== undefined) this.emit({ type: 'lost', command: 'abandon' });
     runtime.waiters.wake(id);

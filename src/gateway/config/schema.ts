@@ -72,6 +72,7 @@ const SETTING_HELP: Settings<string> = {
   maxRunMs: 'How long a gateway renews a claim, in milliseconds. After that its request is taken for dead',
   waitMs: 'How long a duplicate waits for the outcome of the original, in milliseconds',
   retentionMs: 'How long an outcome is stored, in milliseconds',
+  releasedRetentionMs: 'How long a released key still refuses another request, in milliseconds',
   maxKeptBytes: 'Largest body that is stored, in bytes. After a larger one retries get 409',
   onOrphan: 'If the original died with an unknown outcome: reject and reconcile answer 409, reexecute runs the retry',
   onStoreFailure: 'While the store is down: refuse answers 503, bypass executes without protection',

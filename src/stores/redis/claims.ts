@@ -164,8 +164,12 @@ class RedisClaims implements RedisClaimStore {
   }
 
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
-    const { generation } = command;
-    const args = [...argsOf('abandon', command), generation === undefined ? '' : String(generation)];
+    const { generation, releasedRetentionMs } = command;
+    const args = [
+      ...argsOf('abandon', command),
+      generation === undefined ? '' : String(generation),
+      String(releasedRetentionMs),
+    ];
     return this.#run(this.#key(id), args, readAbandonReply);
   }
 
