@@ -7,7 +7,7 @@ import type {
   HeldReply,
   KeptResult,
 } from '../core/claim.ts';
-import { isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
+import { type HeadgateErrorCode, isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { ClaimEvent } from './events.ts';
@@ -164,5 +164,5 @@ function isWorthRetrying(error: unknown): boolean {
 
 /** Whether the error guarantees that the store has not executed the command and will not execute it. */
 function didNothing(error: unknown): boolean {
-  return isHeadgateError(error, 'store_full') || isHeadgateError(error, 'closed');
+  return ['store_full', 'scope_full', 'closed'].some((code) => isHeadgateError(error, code as HeadgateErrorCode));
 }

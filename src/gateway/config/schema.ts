@@ -108,6 +108,18 @@ const idempotency = z.strictObject({
     .describe('Key of the HMAC that makes fingerprints of requests; the same for all gateways of one store'),
 });
 
+/** What one application can take at most, so that it cannot starve the others. */
+const perApplication = z.strictObject({
+  maxClaims: z
+    .int()
+    .min(1)
+    .max(16_000_000)
+    .optional()
+    .describe(
+      'Most idempotency keys of one application. Default: in memory an equal share of 100,000, but at least 10,000; in Redis 1,000,000 per process',
+    ),
+});
+
 const key = z.strictObject({
   sha256: z
     .string()
@@ -178,6 +190,7 @@ export const configSchema = z.strictObject({
     .default('local')
     .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
   idempotency: idempotency.prefault({}),
+  perApplication: perApplication.prefault({}).describe('What one application can take at most'),
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),

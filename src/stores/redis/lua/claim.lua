@@ -7,7 +7,7 @@
     ARGV[1]   time in milliseconds, or '' for this server's clock
     then      for each command its arguments:
                 inspect
-                begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline
+                begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline, full
                 extend    token, fingerprint, retention, lease, generation
                 dispatch  token, fingerprint, retention, lease, generation
                 complete  token, fingerprint, retention, status, value
@@ -17,6 +17,7 @@
               onOrphan    reject, reexecute or reconcile
               dispatches  1 to dispatch with the claim, else 0
               deadline    time after which the command does nothing, or ''
+              full        1 if the key's scope may have no new record, else 0
               value       '' if it was too large to store
               generation  '' if the sender of abandon does not know it
               released    milliseconds until the record of a released claim expires, if that is before the retention
@@ -29,7 +30,7 @@
       settled      status, value or ''
       superseded   status, value or ''
       found        the fields of the record; milliseconds until the lease expires, and until the record expires
-      orphan, late, ok, lost, released, absent
+      orphan, late, full, ok, lost, released, absent
     If headgate did not write a record, the list is empty; for a single command, the output is an error.
 
   Record: a hash. Only this script writes it, always together with its expiry. Texts are packed: they start with = or ~,
@@ -148,10 +149,11 @@ local function claim(lease, lifetime, dispatches, inherits)
   return { 'claimed', number, inherits, inherits == '1' and '0' or dispatches }
 end
 
-local function begin(lease, onOrphan, dispatches, deadline)
+local function begin(lease, onOrphan, dispatches, deadline, full)
   if deadline and now > deadline then return { 'late' } end
   if isSame and state == 'completed' then return { 'settled', status, value } end
   local lifetime = max(lease, retention)
+  if full == '1' and not state then return { 'full' } end
   if not state or (state == 'free' and isSame) then return claim(lease, lifetime, dispatches, '0') end
   if not isSame then return { 'mismatch', recordFingerprint } end
   if owner == token then
@@ -206,7 +208,7 @@ local function abandon(claimGeneration, released)
 end
 
 -- How many arguments each command has, its name included.
-local ARGUMENTS = { begin = 8, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1 }
+local ARGUMENTS = { begin = 9, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1 }
 local replies = { time }
 local at = 2
 for i = 1, #KEYS do
@@ -232,7 +234,7 @@ for i = 1, #KEYS do
     end
     isSame = state and size > 1 and recordFingerprint == fingerprint
     if command == 'begin' then
-      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]))
+      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]), ARGV[at + 8])
     elseif command == 'complete' then
       reply = complete(ARGV[at + 4], ARGV[at + 5])
     elseif command == 'abandon' then
