@@ -22,8 +22,11 @@
  * World       -DNO_STALL   no attempt has the effect after losing its lease (the downstream fences, or stalls are bounded)
  *             -DFLUSH=1    how often the store loses everything         -DRETENTION=1  records expire (never under a live lease)
  *             -DFAILOVER=1 the store falls back to an earlier state
+ *             -DRELEASED=1 how often the record of a released claim expires, which is minutes after its release. The next
+ *                          record counts its generations from the start, so every late command fits it: the worst case
  *             -DRECREATE   extend on an absent record claims it again
  * Checks      -DFORCE_P1   at most one effect, with any policy          -DFORCE_P2  one result, even if the store lost data
+ *             -DFORCE_P4   no orphan without a crash, even if a command is later than the retention of a released claim
  *             -DNO_MONITOR without the P5 monitor: shows the damage, not the broken rule
  * Wrong       -DW_...      wrong variants: spin must refute each of them (claims.md lists them)
  *
@@ -57,6 +60,9 @@
 #endif
 #ifndef FAILOVER
 #define FAILOVER 0
+#endif
+#ifndef RELEASED
+#define RELEASED 1
 #endif
 
 /* record states */
@@ -108,6 +114,11 @@
 #else
 #define P1 0
 #endif
+#ifdef FORCE_P4
+#define P4_EXCUSE 0
+#else
+#define P4_EXCUSE (expired > 0)
+#endif
 #ifdef FORCE_P2
 #define P2_EXCUSE 0
 #else
@@ -117,6 +128,7 @@
 /* the record */
 byte st, own, fp, res;            /* in COMPLETED and NOBODY, own is the attempt that completed it */
 bool disp, inh, live;             /* dispatched; inherited from a dispatched orphan; lease not expired */
+bool brief;                       /* a released claim: its record expires after minutes */
 
 /* The generation, per sender: what matters is whether the generation in its last reply is still that of the record. */
 #define NEVER    0                /* no begin of this sender had a reply */
@@ -128,7 +140,7 @@ byte told[N + 3];
 byte fpOf[N + 1];
 byte effects;                     /* executions of the protected effect */
 byte the_result;                  /* the first definitive result that a client got */
-byte losses, crashes, giveups, polls, started, ended;
+byte losses, expired, crashes, giveups, polls, started, ended;
 bool orphan_due;                  /* an owner crashed after it had asked for dispatch */
 
 /* scratch of one atomic step, zero outside it */
@@ -140,6 +152,9 @@ byte s_st, s_own, s_fp, s_res; bool s_disp, s_inh, s_live, snapped;
 
 inline claim(t, f, keep) {        /* keep: the claim inherits from a dispatched orphan */
   st = PROGRESS; own = t; fp = f; live = 1; res = 0;
+#ifndef W_CLAIM_EXPIRES_AS_FREE
+  brief = 0;
+#endif
 #ifdef RECONCILE
   inh = keep;
 #endif
@@ -267,7 +282,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
       :: st == PROGRESS && own != t -> k = LOST
 #endif
       :: else ->                                        /* owner or not: the first definitive outcome wins */
-         st = (big -> NOBODY : COMPLETED); own = t; fp = f; res = v; disp = 0; inh = 0; live = 0; k = OK
+         st = (big -> NOBODY : COMPLETED); own = t; fp = f; res = v; disp = 0; inh = 0; live = 0; brief = 0; k = OK
       fi
 
     :: o == ABANDON ->
@@ -281,8 +296,11 @@ inline apply(i, t, f, o, v, big, sentmark) {
          if
 #ifndef W_ABANDON_FREES_INHERITED
          :: inh                                         /* becomes an orphan again: its outcome is still unknown */
+#ifdef W_ORPHAN_EXPIRES_AS_FREE
+            -> brief = 1
 #endif
-         :: else -> st = FREE; disp = 0; inh = 0
+#endif
+         :: else -> st = FREE; disp = 0; inh = 0; brief = 1
          fi
       :: else -> settled()
       fi
@@ -300,7 +318,17 @@ inline apply(i, t, f, o, v, big, sentmark) {
   o_st = 0; o_own = 0; o_fp = 0; o_res = 0; o_disp = 0; o_live = 0
 }
 
-inline wipe() { st = ABSENT; own = 0; fp = 0; res = 0; disp = 0; inh = 0; live = 0 }
+inline wipe() { st = ABSENT; own = 0; fp = 0; res = 0; disp = 0; inh = 0; live = 0; brief = 0 }
+
+/* The generations of the next record start again: none that a sender knows is surely outdated. */
+inline restart() {
+  j = 1;
+  do
+  :: j <= N -> told[j] = NEVER; j++
+  :: else -> break
+  od;
+  j = 0
+}
 
 /* A definitive result reaches the client. P2: the same result for all attempts. P3: never the result of another request. */
 inline answer(v) {
@@ -363,7 +391,8 @@ inline execute() {
 #ifdef W_COMPLETE_NEEDS_LEASE
 #define MAY_BE_LOST 1
 #else
-#define MAY_BE_LOST losses                              /* the store lost the record, and another request claimed the key */
+/* The record was lost, or it expired after a release, and then another request claimed the key. */
+#define MAY_BE_LOST (losses || (TAKES_ORPHANS && expired))
 #endif
 #define COMPLETED_REPLY \
        if \
@@ -508,19 +537,22 @@ active proctype world() {
 #if FLUSH
   :: d_step { st != ABSENT && losses < FLUSH -> losses++; wipe() }
 #endif
+#if RELEASED
+  :: d_step { brief && !live && expired < RELEASED -> expired++; wipe(); restart() }
+#endif
 #if RETENTION
   :: d_step { st != ABSENT && !(st == PROGRESS && live) && losses < RETENTION -> losses++; wipe() }
 #endif
 #if FAILOVER
   :: d_step { !snapped -> snapped = 1; s_st = st; s_own = own; s_fp = fp; s_res = res; s_disp = disp; s_inh = inh; s_live = live }
-  :: d_step { snapped && losses < FAILOVER -> losses++; st = s_st; own = s_own; fp = s_fp; res = s_res; disp = s_disp; inh = s_inh; live = s_live }
+  :: d_step { snapped && losses < FAILOVER -> losses++; st = s_st; own = s_own; fp = s_fp; res = s_res; disp = s_disp; inh = s_inh; live = s_live; brief = (st == FREE) }
 #endif
   :: ended == N -> break
   od;
   /* P4: all attempts have ended and the lease has expired. One more retry of the same request must get a reply. */
   atomic {
     live = 0;
-    assert(TAKES_ORPHANS || losses || orphan_due || !(st == PROGRESS && disp));   /* no orphan unless an owner crashed after dispatch */
+    assert(TAKES_ORPHANS || losses || P4_EXCUSE || orphan_due || !(st == PROGRESS && disp));   /* no orphan unless an owner crashed after dispatch */
     apply(PROBE, PROBE, (st == ABSENT -> 1 : fp), BEGIN, 0, 0, 0);
     assert(k == OK || k == SETTLED || k == SETTLEDNB || (k == UNKNOWN && st == PROGRESS && disp))
   }

@@ -16,6 +16,7 @@ export {
   isHeadgateError,
   LimitError,
   OptionError,
+  ScopeFullError,
   StoreFullError,
   StoreNotSynchronousError,
   StoreTimeoutError,

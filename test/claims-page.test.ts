@@ -56,7 +56,7 @@ function execute(command: string, record: ClaimRecord | undefined, fingerprint =
     case 'complete':
       return complete(record, { ...common, fingerprint, result: RESULT }, NOW);
     default:
-      return abandon(record, { ...common, fingerprint, generation: 3 }, NOW);
+      return abandon(record, { ...common, releasedRetentionMs: 7_000, fingerprint, generation: 3 }, NOW);
   }
 }
 
@@ -77,7 +77,7 @@ const EFFECTS: Record<string, (before: ClaimRecord | undefined) => ClaimRecord |
     keptUntil: NOW + 50_000,
   }),
   frees: (before) =>
-    before && { ...before, state: 'free', owner: '', dispatched: false, leaseUntil: NOW, keptUntil: NOW + 50_000 },
+    before && { ...before, state: 'free', owner: '', dispatched: false, leaseUntil: NOW, keptUntil: NOW + 7_000 },
   orphans: (before) => before && { ...before, owner: '', leaseUntil: NOW, keptUntil: NOW + 50_000 },
 };
 

@@ -68,6 +68,11 @@ export interface CompleteCommand extends ClaimCommand {
 
 /** Releases the claim without an outcome. */
 export interface AbandonCommand extends ClaimCommand {
+  /**
+   * Milliseconds from this command until the record of a released claim expires, if that is before `retentionMs` (I6).
+   * A claim that becomes an orphan again is stored for `retentionMs`.
+   */
+  readonly releasedRetentionMs: number;
   /** Undefined if the reply to `begin` was lost. */
   readonly generation: number | undefined;
 }
@@ -192,9 +197,13 @@ export function complete(
 export function abandon(found: ClaimRecord | undefined, command: AbandonCommand, now: number): ClaimStep<AbandonReply> {
   const record = unexpired(found, now);
   if (!isOwn(record, command)) return { record, reply: settledOrLost(record, command) };
-  const released = { ...record, owner: '', leaseUntil: now, keptUntil: now + command.retentionMs };
+  const { retentionMs, releasedRetentionMs } = command;
+  const released = { ...record, owner: '', leaseUntil: now };
   return {
-    record: record.inherited ? released : { ...released, state: 'free', dispatched: false },
+    // Nothing happened under a released claim, so only its fingerprint is stored, and only for minutes (I6).
+    record: record.inherited
+      ? { ...released, keptUntil: now + retentionMs }
+      : { ...released, state: 'free', dispatched: false, keptUntil: now + Math.min(releasedRetentionMs, retentionMs) },
     reply: { kind: 'released' },
   };
 }

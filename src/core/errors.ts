@@ -6,6 +6,7 @@ export type HeadgateErrorCode =
   | 'invalid_cost'
   | 'invalid_clock'
   | 'store_full'
+  | 'scope_full'
   | 'store_timeout'
   | 'store_unavailable'
   | 'store_not_synchronous'
@@ -89,6 +90,21 @@ export class StoreFullError extends HeadgateError {
   constructor(readonly maxKeys: number) {
     const reason = 'and those that it checked are active: raise maxKeys (active keys are never evicted)';
     super('store_full', `the store is full with ${maxKeys} keys, ${reason}`);
+  }
+}
+
+/**
+ * A scope has as many claims as one scope may have, and none of them can be forgotten (I13). Nothing was claimed. Other
+ * scopes are not affected.
+ */
+export class ScopeFullError extends HeadgateError {
+  constructor(
+    readonly maxClaimsPerScope: number,
+    /** About how long until one of the claims expires, in milliseconds. */
+    readonly retryAfterMs: number,
+  ) {
+    const reason = 'all of them in progress or completed: raise maxClaimsPerScope (such claims are never evicted)';
+    super('scope_full', `the scope is full with ${maxClaimsPerScope} idempotency keys, ${reason}`);
   }
 }
 

@@ -82,6 +82,11 @@ export class IdempotencyStage {
         const detail = `The request with this idempotency key is still running; retry with the same key in ${seconds} s.`;
         return answer(409, 'errors/conflict', detail, { 'retry-after': String(seconds) });
       }
+      case 'too_many_keys': {
+        const seconds = Math.max(1, Math.ceil(refused.retryAfterMs / 1_000));
+        const detail = `This application has too many idempotency keys in use; nothing was done. Its next key has room in about ${seconds} s.`;
+        return answer(429, 'api/too_many_requests', detail, { 'retry-after': String(seconds) });
+      }
       case 'lost':
       case 'aborted':
         return answer(409, 'errors/conflict', 'Nothing was done for this attempt; retry with the same key.', {

@@ -7,7 +7,7 @@ import type {
   HeldReply,
   KeptResult,
 } from '../core/claim.ts';
-import { isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
+import { type HeadgateErrorCode, isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import type { ClaimEvent } from './events.ts';
@@ -129,8 +129,9 @@ export class Attempt {
   /** @throws what the store throws; whether the claim was released is unknown then */
   async abandon(generation: number | undefined): Promise<AbandonReply> {
     const { runtime, id, fingerprint } = this;
-    const { retentionMs } = this.settings;
-    const reply = await runtime.store.abandon(id, { token: this.#token, fingerprint, retentionMs, generation });
+    const { retentionMs, releasedRetentionMs } = this.settings;
+    const command = { token: this.#token, fingerprint, retentionMs, releasedRetentionMs, generation };
+    const reply = await runtime.store.abandon(id, command);
     if (reply.kind === 'released') this.emit({ type: 'released' });
     if (reply.kind === 'lost' && generation !== undefined) this.emit({ type: 'lost', command: 'abandon' });
     runtime.waiters.wake(id);
@@ -163,5 +164,5 @@ function isWorthRetrying(error: unknown): boolean {
 
 /** Whether the error guarantees that the store has not executed the command and will not execute it. */
 function didNothing(error: unknown): boolean {
-  return isHeadgateError(error, 'store_full') || isHeadgateError(error, 'closed');
+  return ['store_full', 'scope_full', 'closed'].some((code) => isHeadgateError(error, code as HeadgateErrorCode));
 }

@@ -168,7 +168,7 @@ class StoreIdempotency implements Idempotency {
     id: ClaimId,
     { force = false }: { readonly force?: boolean | undefined } = {},
   ): Promise<OperatorRelease> {
-    const release = await releaseByOperator(this.#runtime.store, checkId(id), this.settings.retentionMs, force);
+    const release = await releaseByOperator(this.#runtime.store, checkId(id), this.settings, force);
     if (release === 'released') this.#runtime.waiters.wake(id);
     return release;
   }

@@ -1,5 +1,5 @@
 import type { KeptResult } from '../core/claim.ts';
-import { ClosedError } from '../core/errors.ts';
+import { ClosedError, isHeadgateError, type ScopeFullError } from '../core/errors.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import { Attempt, type BeginResult } from './attempt.ts';
@@ -134,6 +134,8 @@ class OpenCall {
       case 'aborted':
         return { kind: 'refused', reason: result.kind };
       case 'unavailable':
+        // The store is well: its caller has too many keys. So `onStoreFailure` does not apply.
+        if (isHeadgateError(result.error, 'scope_full')) return refuseNewKey(result.error as ScopeFullError);
         return settings.onStoreFailure === 'bypass' && !runtime.closed
           ? { kind: 'bypassed', error: result.error }
           : result;
@@ -172,6 +174,10 @@ function replay(result: KeptResult): Opened {
 function refuseInProgress(remainingMs: number): Refused {
   const retryAfterMs = Math.max(1, Math.min(remainingMs, RETRY_AFTER_MS));
   return { kind: 'refused', reason: 'in_progress', retryAfterMs };
+}
+
+function refuseNewKey({ retryAfterMs }: ScopeFullError): Refused {
+  return { kind: 'refused', reason: 'too_many_keys', retryAfterMs };
 }
 
 function eventFor(opened: Opened): ClaimEvent {

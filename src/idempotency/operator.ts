@@ -1,5 +1,6 @@
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
+import type { ClaimSettings } from './settings.ts';
 
 /** Result of a release by an operator. */
 export type OperatorRelease =
@@ -17,6 +18,9 @@ export type OperatorRelease =
 /** Result of a completion by an operator. */
 export type OperatorCompletion = 'completed' | 'absent' | 'already_completed' | 'changed';
 
+/** How long the record of a claim is stored after its last command, and after its release. */
+type Retention = Pick<ClaimSettings, 'retentionMs' | 'releasedRetentionMs'>;
+
 /** Long enough for the commands of one release, which are not renewed. */
 const LEASE_MS = 30_000;
 
@@ -30,7 +34,7 @@ type Owner = Pick<ClaimView, 'generation' | 'inherited'> & { readonly token: str
 export async function releaseByOperator(
   store: ClaimStore,
   id: ClaimId,
-  retentionMs: number,
+  { retentionMs, releasedRetentionMs }: Retention,
   force: boolean,
 ): Promise<OperatorRelease> {
   const view = await store.inspect(id);
@@ -43,7 +47,7 @@ export async function releaseByOperator(
   const command = { token, generation, fingerprint: view.fingerprint, retentionMs };
   // An inherited dispatch mark would survive the release, so it first becomes this owner's mark.
   if (inherited) await store.dispatch(id, { ...command, leaseMs: LEASE_MS });
-  const reply = await store.abandon(id, command);
+  const reply = await store.abandon(id, { ...command, releasedRetentionMs });
   return reply.kind === 'released' ? 'released' : reply.kind === 'settled' ? 'completed' : 'changed';
 }
 

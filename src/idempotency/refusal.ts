@@ -12,6 +12,12 @@ export type Refusal =
   | { readonly reason: 'mismatch'; readonly fingerprint: string }
   /** The original completed with this status, but its value was too large to store, or could not be serialized (I7). */
   | { readonly reason: 'not_kept'; readonly status: string }
+  /** The scope has as many keys as one scope may have, all in progress or completed (I13). */
+  | {
+      readonly reason: 'too_many_keys';
+      /** About how long until one of the keys expires, in milliseconds. */
+      readonly retryAfterMs: number;
+    }
   /** The claim was lost before dispatch, or the operation stopped because of it. Another owner may be executing. */
   | { readonly reason: 'lost' }
   /** The caller's own signal was aborted. */

@@ -28,6 +28,12 @@ export interface ClaimSettings {
    */
   readonly retentionMs: number;
   /**
+   * How long a released key still refuses another request, in milliseconds, at most 24 hours (I6). Never longer than
+   * `retentionMs`. Nothing happened under a released key, so minutes are enough, and its record takes little room.
+   * @default 600_000
+   */
+  readonly releasedRetentionMs: number;
+  /**
    * Largest value that is stored, in bytes of UTF-8. If a value is larger, only its status is stored. A retry is then
    * refused, and never runs again (I7).
    * @default 1_048_576
@@ -65,6 +71,7 @@ export const SETTINGS: { readonly [Name in keyof ClaimSettings]: SettingRule<Cla
   maxRunMs: { min: 1, max: DAY_MS, default: 3_600_000 },
   waitMs: { min: 0, max: DAY_MS, default: 10_000 },
   retentionMs: { min: 1, max: DAY_MS, default: DAY_MS },
+  releasedRetentionMs: { min: 1, max: DAY_MS, default: 600_000 },
   maxKeptBytes: { min: 0, max: MAX_BYTES, default: 1_048_576 },
   onOrphan: { choices: ['reject', 'reexecute', 'reconcile'], default: 'reject' },
   onStoreFailure: { choices: ['refuse', 'bypass'], default: 'refuse' },

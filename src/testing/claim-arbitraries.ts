@@ -24,7 +24,11 @@ export type ClaimAction =
     })
   | (AttemptAction & { readonly type: 'extend' | 'dispatch'; readonly leaseMs: number; readonly generation: number })
   | (AttemptAction & { readonly type: 'complete'; readonly status: string; readonly value?: string | undefined })
-  | (AttemptAction & { readonly type: 'abandon'; readonly generation?: number | undefined })
+  | (AttemptAction & {
+      readonly type: 'abandon';
+      readonly releasedRetentionMs: number;
+      readonly generation?: number | undefined;
+    })
   | { readonly type: 'advance'; readonly ms: number }
   /** Moves the clock to `offset` ms after the end of the key's lease, or of its retention. */
   | { readonly type: 'edge'; readonly id: ClaimId; readonly of: 'lease' | 'retention'; readonly offset: number };
@@ -92,6 +96,8 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
   const abandon = fc.record({
     type: oneOf('abandon' as const),
     ...owner,
+    // Mostly shorter than the retention, which is what it is for.
+    releasedRetentionMs: mostly(fc.nat(60), oneOf(86_400_000)),
     generation: mostly(generation, oneOf(undefined)),
   });
   const advance = fc.record({ type: oneOf('advance' as const), ms: mostly(fc.nat(40), fc.nat(1_000)) });

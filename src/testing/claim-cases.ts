@@ -218,6 +218,30 @@ export const CLAIM_CASES: readonly ClaimCase[] = [
     },
   },
   {
+    name: 'I6: the record of a released key expires after its own, shorter retention',
+    async run(fixture) {
+      await fixture.abandon('a', await fixture.claim('a'));
+      fixture.clock.advance(9_999);
+      assertEqual(await fixture.begin('b', { fingerprint: 'g' }), { kind: 'mismatch', fingerprint: 'f' });
+      fixture.clock.advance(1);
+      assertEqual(await fixture.inspect(), undefined);
+      assertEqual(await kindIn(fixture.begin('b', { fingerprint: 'g' })), 'claimed');
+    },
+  },
+  {
+    name: 'W_CLAIM_EXPIRES_AS_FREE: I8: a key that is claimed again after its release is stored for the whole retention',
+    async run(fixture) {
+      await fixture.abandon('a', await fixture.claim('a'));
+      await fixture.claim('b', { dispatch: true });
+      fixture.expireReleased();
+      assertEqual(await kindIn(fixture.begin('c', { fingerprint: 'g' })), 'mismatch');
+      assertEqual(await kindIn(fixture.begin('c')), 'orphan');
+      assertEqual(await fixture.complete('b'), OK);
+      fixture.expireReleased();
+      assertEqual(await fixture.begin('c'), { kind: 'settled', result: resultWith('b') });
+    },
+  },
+  {
     name: 'W_COMPLETE_WITHOUT_FINGERPRINT: I2, I10: after a data loss, a late outcome is not returned to another request',
     async run(fixture) {
       await fixture.claim('a', { dispatch: true });
@@ -261,6 +285,16 @@ export const CLAIM_CASES: readonly ClaimCase[] = [
       });
       assertEqual(await fixture.begin('c'), { kind: 'orphan' });
       assertEqual((await fixture.begin('c', { onOrphan: 'reconcile' })).kind, 'claimed');
+    },
+  },
+  {
+    name: 'W_ORPHAN_EXPIRES_AS_FREE: I9: such an orphan is stored for the whole retention',
+    async run(fixture) {
+      await fixture.claim('a', { dispatch: true });
+      fixture.expireLease();
+      await fixture.abandon('b', await fixture.claim('b', { onOrphan: 'reconcile' }));
+      fixture.expireReleased();
+      assertEqual(await fixture.begin('c'), { kind: 'orphan' });
     },
   },
   {

@@ -4,6 +4,7 @@ import type { FakeClock } from './fake-clock.ts';
 
 const LEASE_MS = 1_000;
 const RETENTION_MS = 100_000;
+const RELEASED_RETENTION_MS = 10_000;
 const ID: ClaimId = { scope: 'app', key: 'k' };
 
 /** A result with this value. */
@@ -49,7 +50,8 @@ export class ClaimFixture {
   }
 
   async abandon(token: string, generation?: number, fingerprint = 'f'): Promise<AbandonReply> {
-    return this.store.abandon(ID, { ...defaults(token), generation, fingerprint });
+    const releasedRetentionMs = RELEASED_RETENTION_MS;
+    return this.store.abandon(ID, { ...defaults(token), releasedRetentionMs, generation, fingerprint });
   }
 
   async inspect(): Promise<ClaimView | undefined> {
@@ -59,6 +61,11 @@ export class ClaimFixture {
   /** Advances the clock to the millisecond at which the lease expires. */
   expireLease(): void {
     this.clock.advance(LEASE_MS);
+  }
+
+  /** Advances the clock to the millisecond at which the retention of a claim ends that was released just now. */
+  expireReleased(): void {
+    this.clock.advance(RELEASED_RETENTION_MS);
   }
 
   /** Advances the clock to the millisecond at which the retention of the last write ends. */

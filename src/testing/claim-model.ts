@@ -48,6 +48,7 @@ interface ModelRecord {
 /** A command with the fields of all commands. */
 interface AnyCommand extends ClaimCommand {
   readonly generation?: number | undefined;
+  readonly releasedRetentionMs?: number;
   readonly leaseMs?: number;
   readonly onOrphan?: string;
   readonly dispatch?: boolean;
@@ -144,8 +145,12 @@ const firstWins: Cell = ({ owner, result }, { token }) =>
   owner === token ? { kind: 'ok' } : { kind: 'superseded', result };
 
 const release: Cell = (record, command, now) => {
-  const changes: Partial<ModelRecord> = record.inherited ? {} : { state: 'FREE', dispatched: false };
-  write(record, command, now, { ...changes, owner: '', leaseEndsAt: now });
+  write(record, command, now, { owner: '', leaseEndsAt: now });
+  if (record.inherited) return { kind: 'released' };
+  record.state = 'FREE';
+  record.dispatched = false;
+  const shorterMs = command.releasedRetentionMs as number;
+  if (shorterMs < command.retentionMs) record.expiresAt = now + shorterMs;
   return { kind: 'released' };
 };
 

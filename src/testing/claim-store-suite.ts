@@ -198,9 +198,10 @@ class HistoryRun {
       case 'complete':
         return to.complete(id, { ...common, result: { status: action.status, value: action.value } });
       case 'abandon': {
-        const { generation } = action;
+        const { generation, releasedRetentionMs } = action;
         return to.abandon(id, {
           ...common,
+          releasedRetentionMs,
           generation: generation === undefined ? undefined : this.#generation(id, token, generation),
         });
       }

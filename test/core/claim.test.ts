@@ -15,6 +15,7 @@ import { runningClaim } from '../support/claim-record.ts';
 const NOW = 10_000;
 const LEASE = 1_000;
 const RETENTION = 50_000;
+const RELEASED = 7_000;
 const RESULT: KeptResult = { status: '200', value: 'sent' };
 const OTHER: KeptResult = { status: '500', value: 'failed' };
 
@@ -22,7 +23,7 @@ const command = { token: 'a', fingerprint: 'f', retentionMs: RETENTION };
 const beginning: BeginCommand = { ...command, leaseMs: LEASE, onOrphan: 'reject', dispatch: false };
 const held = { ...command, leaseMs: LEASE, generation: 3 };
 const completing = { ...command, result: RESULT };
-const abandoning = { ...command, generation: 3 };
+const abandoning = { ...command, releasedRetentionMs: RELEASED, generation: 3 };
 
 const running = runningClaim(NOW);
 const lapsed: ClaimRecord = { ...running, leaseUntil: NOW };
@@ -229,10 +230,15 @@ describe('abandon', () => {
   ])('IN_PROGRESS, own claim, %s: FREE, and the fingerprint does not change (I6)', (_, record) => {
     for (const generation of [3, undefined]) {
       expect(abandon(record, { ...abandoning, generation }, NOW)).toEqual({
-        record: { ...free, keptUntil: NOW + RETENTION },
+        record: { ...free, keptUntil: NOW + RELEASED },
         reply: { kind: 'released' },
       });
     }
+  });
+
+  it('I6: a released claim is never stored longer than the retention', () => {
+    const { record } = abandon(running, { ...abandoning, retentionMs: RELEASED - 1 }, NOW);
+    expect(record).toEqual({ ...free, keptUntil: NOW + RELEASED - 1 });
   });
 
   it('I9: IN_PROGRESS, own claim, inherited: an orphan again', () => {

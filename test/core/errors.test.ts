@@ -7,6 +7,7 @@ import {
   isHeadgateError,
   LimitError,
   OptionError,
+  ScopeFullError,
   StoreFullError,
   StoreNotSynchronousError,
   SubjectError,
@@ -48,6 +49,12 @@ const EACH = [
     name: 'StoreFullError',
     code: 'store_full',
     message: /^the store is full with 7 keys/,
+  },
+  {
+    error: new ScopeFullError(7, 1_000),
+    name: 'ScopeFullError',
+    code: 'scope_full',
+    message: /^the scope is full with 7 idempotency keys.*maxClaimsPerScope/,
   },
   {
     error: new StoreNotSynchronousError(),

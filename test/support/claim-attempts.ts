@@ -5,7 +5,7 @@ import type { FakeClock } from '../../src/testing/fake-clock.ts';
 
 const ID = { scope: 'app', key: 'k' };
 const LEASE_MS = 1_000;
-const COMMON = { fingerprint: 'f', retentionMs: 86_400_000 };
+const COMMON = { fingerprint: 'f', retentionMs: 86_400_000, releasedRetentionMs: 600_000 };
 
 /** What one attempt does, if the store grants it the claim. */
 export interface Fate {

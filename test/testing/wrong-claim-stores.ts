@@ -202,6 +202,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         ? takeOver(situation, command)
         : undefined,
   },
+  W_CLAIM_EXPIRES_AS_FREE: {
+    begin: ({ record, right }) =>
+      record?.state === 'free' && right.reply.kind === 'claimed'
+        ? change(right, { keptUntil: Math.max(record.keptUntil, right.record?.leaseUntil ?? 0) })
+        : undefined,
+  },
   W_COMPLETE_WITHOUT_FINGERPRINT: {
     complete: ({ record, now }, command) =>
       record === undefined ? undefined : complete({ ...record, fingerprint: command.fingerprint }, command, now),
@@ -219,6 +225,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     abandon: ({ record, right }) =>
       record?.inherited && right.reply.kind === 'released'
         ? change(right, { state: 'free', dispatched: false, inherited: false })
+        : undefined,
+  },
+  W_ORPHAN_EXPIRES_AS_FREE: {
+    abandon: ({ record, now, right }, { releasedRetentionMs, retentionMs }) =>
+      record?.inherited && right.reply.kind === 'released'
+        ? change(right, { keptUntil: now + Math.min(releasedRetentionMs, retentionMs) })
         : undefined,
   },
   RECREATE: {

@@ -72,6 +72,7 @@ const SETTING_HELP: Settings<string> = {
   maxRunMs: 'How long a gateway renews a claim, in milliseconds. After that its request is taken for dead',
   waitMs: 'How long a duplicate waits for the outcome of the original, in milliseconds',
   retentionMs: 'How long an outcome is stored, in milliseconds',
+  releasedRetentionMs: 'How long a released key still refuses another request, in milliseconds',
   maxKeptBytes: 'Largest body that is stored, in bytes. After a larger one retries get 409',
   onOrphan: 'If the original died with an unknown outcome: reject and reconcile answer 409, reexecute runs the retry',
   onStoreFailure: 'While the store is down: refuse answers 503, bypass executes without protection',
@@ -105,6 +106,18 @@ const idempotency = z.strictObject({
     .min(1)
     .optional()
     .describe('Key of the HMAC that makes fingerprints of requests; the same for all gateways of one store'),
+});
+
+/** What one application can take at most, so that it cannot starve the others. */
+const perApplication = z.strictObject({
+  maxClaims: z
+    .int()
+    .min(1)
+    .max(16_000_000)
+    .optional()
+    .describe(
+      'Most idempotency keys of one application. Default: in memory an equal share of 100,000, but at least 10,000; in Redis 1,000,000 per process',
+    ),
 });
 
 const key = z.strictObject({
@@ -196,6 +209,7 @@ export const configSchema = z.strictObject({
     .default('local')
     .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
   idempotency: idempotency.prefault({}),
+  perApplication: perApplication.prefault({}).describe('What one application can take at most'),
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),

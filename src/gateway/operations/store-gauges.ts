@@ -35,6 +35,12 @@ export function memoryClaimGauges(stats: () => MemoryClaimStoreStats): StoreGaug
     gauge('bytes', 'Bytes of stored answers', ({ bytes }) => bytes),
     gauge('max_bytes', 'Most bytes of stored answers', ({ maxBytes }) => maxBytes),
     gauge('refused', 'Requests refused because every key in memory is within its retention', ({ refused }) => refused),
+    gauge(
+      'refused_in_scope',
+      'Requests refused because their application has too many keys (I13)',
+      ({ refusedInScope }) => refusedInScope,
+    ),
+    gauge('forgotten', 'Released keys forgotten to make room for new ones', ({ forgotten }) => forgotten),
     gauge('dropped', 'Answers dropped to make room; their retries get 409', ({ dropped }) => dropped),
     gauge('swept', 'Keys removed after their retention', ({ swept }) => swept),
   ];
@@ -62,6 +68,11 @@ export function redisClaimGauges(stats: () => RedisClaimStoreStats): StoreGauge[
     gauge('calls', 'Commands for idempotency keys sent to Redis', ({ calls }) => calls),
     gauge('deadline_misses', 'Commands that missed their deadline', ({ timeouts }) => timeouts),
     gauge('late_answers', 'Commands that were answered after their deadline', ({ late }) => late),
+    gauge(
+      'refused_in_scope',
+      'Requests refused because their application has too many keys (I13)',
+      ({ refusedInScope }) => refusedInScope,
+    ),
     gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]),
   ];
 }

@@ -34,6 +34,11 @@ const START_MS = 2_000;
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
+/** Most idempotency keys in memory, and the least that one application may have of them. */
+const MAX_CLAIMS = 100_000;
+const MIN_SHARE = 10_000;
+/** Most idempotency keys of one application that one process begins. About 1 GB in Redis. */
+const MAX_CLAIMS_IN_REDIS = 1_000_000;
 /** At most one line per second reports Redis errors. */
 const LOG_EVERY_MS = 1_000;
 
@@ -45,7 +50,7 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 
 function openMemory(config: Config): GatewayStore {
   const limits = createMemoryStore({ maxKeys: keysNeeded(config) });
-  const claims = createMemoryClaimStore();
+  const claims = createMemoryClaimStore(claimBounds(config));
   const gauges = [...memoryLimitGauges(() => limits.stats()), ...memoryClaimGauges(() => claims.stats())];
   return { limits, claims, gauges, health: async () => 'ok', close() {} };
 }
@@ -54,8 +59,9 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
   const client = createRedisClient(url, onError);
   const { storeDeadlineMs: deadlineMs, onStoreFailure } = config;
+  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS } = config.perApplication;
   const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
-  const claims = createRedisClaimStore(client, { deadlineMs, onError });
+  const claims = createRedisClaimStore(client, { deadlineMs, onError, maxClaimsPerScope });
   if (await connected(client, START_MS)) void logFindings(config, log);
   else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
   return {
@@ -89,6 +95,14 @@ function oncePerInterval(report: (error: unknown) => void): (error: unknown) => 
     next = performance.now() + LOG_EVERY_MS;
     report(error);
   };
+}
+
+/** Applications share the room for claims, so that one of them cannot take that of the others (I13). */
+function claimBounds({ keys, perApplication }: Config): { maxKeys: number; maxClaimsPerScope: number } {
+  const applications = new Set(keys.map(({ application }) => application)).size;
+  const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / Math.max(1, applications)));
+  const { maxClaims = share } = perApplication;
+  return { maxKeys: Math.max(MAX_CLAIMS, maxClaims), maxClaimsPerScope: maxClaims };
 }
 
 /**

@@ -1,27 +1,12 @@
 import type { ClaimRecord } from '../../core/claim.ts';
+import type { ClaimEntry } from './claim-list.ts';
+import { ScopeClaims } from './scope-claims.ts';
 import { ShardedMap } from './sharded-map.ts';
 
-/** A claim in memory. `record` is replaced, never modified. */
-export interface ClaimEntry {
-  readonly name: string;
-  record: ClaimRecord;
-  /** Neighbours in the order in which the sweep checks the claims. */
-  before: ClaimEntry | undefined;
-  after: ClaimEntry | undefined;
-  /** Neighbours in the order in which the results were stored; set only for claims that have a stored value. */
-  older: ClaimEntry | undefined;
-  newer: ClaimEntry | undefined;
-  /** Bytes of the stored value; 0 without one. */
-  bytes: number;
-}
-
-/**
- * Claims by name, and in the order of the sweep: a linked list through the claims themselves, which allocates nothing.
- */
+/** Claims by name and by scope. */
 export class ClaimTable {
   readonly #byName: ShardedMap<ClaimEntry>;
-  #first: ClaimEntry | undefined;
-  #last: ClaimEntry | undefined;
+  readonly #scopes = new Map<string, ScopeClaims>();
   #size = 0;
 
   constructor(maxKeys: number) {
@@ -32,56 +17,55 @@ export class ClaimTable {
     return this.#size;
   }
 
-  /** The claim that the sweep checks next. */
-  get first(): ClaimEntry | undefined {
-    return this.#first;
-  }
-
   get(name: string): ClaimEntry | undefined {
     return this.#byName.get(name);
   }
 
-  /** Adds a claim at the end. The name must be new. */
-  add(name: string, record: ClaimRecord): ClaimEntry {
+  /** The claims of a scope; undefined if it has none. */
+  scope(name: string): ScopeClaims | undefined {
+    return this.#scopes.get(name);
+  }
+
+  /** Returns the claims one by one, round after round. Undefined at the end of a part of a round. */
+  next(): ClaimEntry | undefined {
+    const name = this.#byName.nextKey();
+    return name === undefined ? undefined : this.#byName.get(name);
+  }
+
+  /** Adds a claim. The name must be new. */
+  add(name: string, scopeName: string, record: ClaimRecord): ClaimEntry {
+    let scope = this.#scopes.get(scopeName);
+    if (scope === undefined) {
+      scope = new ScopeClaims(scopeName);
+      this.#scopes.set(scopeName, scope);
+    }
     const claim: ClaimEntry = {
       name,
+      scope,
       record,
-      before: undefined,
-      after: undefined,
-      older: undefined,
-      newer: undefined,
       bytes: 0,
+      inScope: undefined,
+      inValues: undefined,
+      inScopeValues: undefined,
     };
     this.#byName.set(name, claim);
     this.#size++;
-    this.#append(claim);
+    scope.add(claim);
     return claim;
   }
 
+  /** Gives a claim another record. The claim is then the newest of its scope. */
+  replace(claim: ClaimEntry, record: ClaimRecord): void {
+    claim.scope.remove(claim);
+    claim.record = record;
+    claim.scope.add(claim);
+  }
+
   delete(claim: ClaimEntry): void {
-    this.#byName.delete(claim.name);
+    const { name, scope } = claim;
+    this.#byName.delete(name);
     this.#size--;
-    this.#unlink(claim);
-  }
-
-  moveToEnd(claim: ClaimEntry): void {
-    if (claim === this.#last) return;
-    this.#unlink(claim);
-    this.#append(claim);
-  }
-
-  #append(claim: ClaimEntry): void {
-    claim.before = this.#last;
-    claim.after = undefined;
-    if (this.#last === undefined) this.#first = claim;
-    else this.#last.after = claim;
-    this.#last = claim;
-  }
-
-  #unlink(claim: ClaimEntry): void {
-    if (claim.before === undefined) this.#first = claim.after;
-    else claim.before.after = claim.after;
-    if (claim.after === undefined) this.#last = claim.before;
-    else claim.after.before = claim.before;
+    scope.remove(claim);
+    if (scope.size === 0) this.#scopes.delete(scope.name);
   }
 }

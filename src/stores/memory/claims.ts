@@ -19,10 +19,11 @@ import {
 } from '../../core/claim.ts';
 import { claimName } from '../../core/claim-id.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { OptionError, StoreFullError } from '../../core/errors.ts';
+import { OptionError, ScopeFullError, StoreFullError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
-import { type ClaimEntry, ClaimTable } from './claim-table.ts';
+import type { ClaimEntry } from './claim-list.ts';
+import { ClaimTable } from './claim-table.ts';
 import { checkClock, checkMaxKeys, readClock } from './options.ts';
 import { bytesOf, KeptResults } from './results.ts';
 
@@ -30,12 +31,19 @@ import { bytesOf, KeptResults } from './results.ts';
 export interface MemoryClaimStoreOptions {
   /**
    * Most idempotency keys in the store, from 1 to 16,000,000. They do not count for a limiter's store. A full store
-   * checks 256 keys for one that has expired. If it finds none, it refuses a new key with `StoreFullError` and counts
-   * it in `stats().refused`. A claim in progress is never evicted (I13). Neither is a finished one, because its retry
-   * would be executed again.
+   * checks 256 keys for one that has expired or that is released. If it finds none, it refuses a new key with
+   * `StoreFullError` and counts it in `stats().refused`. A claim in progress is never evicted (I13). Neither is a
+   * finished one, because its retry would be executed again.
    * @default 100_000
    */
   readonly maxKeys?: number;
+  /**
+   * Most idempotency keys of one scope, at most `maxKeys`. A full scope forgets its oldest released keys first. If it
+   * has none, it refuses its own new keys with `ScopeFullError` and counts them in `stats().refusedInScope`; other
+   * scopes are not affected (I13). A service that has only one scope can set it to `maxKeys`.
+   * @default half of `maxKeys`
+   */
+  readonly maxClaimsPerScope?: number;
   /**
    * Most bytes of stored result values, counted as two per character. Past it, the values of the oldest results are
    * dropped and counted in `stats().dropped`. Their claims stay: a retry gets the reply that the original has completed
@@ -43,6 +51,12 @@ export interface MemoryClaimStoreOptions {
    * @default 67_108_864 (64 MiB)
    */
   readonly maxBytes?: number;
+  /**
+   * Most bytes of the stored result values of one scope, at most `maxBytes`. Past it, the values of the scope's own
+   * oldest results are dropped.
+   * @default half of `maxBytes`
+   */
+  readonly maxBytesPerScope?: number;
   /**
    * Returns integer milliseconds.
    * @default a monotonic clock, which a step of the wall clock does not change (S15)
@@ -60,6 +74,10 @@ export interface MemoryClaimStoreStats {
   readonly maxBytes: number;
   /** New keys refused since the start because the store was full. */
   readonly refused: number;
+  /** New keys refused since the start because their scope was full. */
+  readonly refusedInScope: number;
+  /** Released keys forgotten since the start, before their retention was over, because there was no room for a new key. */
+  readonly forgotten: number;
   /** Results whose value was dropped since the start, before their retention was over. */
   readonly dropped: number;
   /** Keys that had expired and have been swept since the start. */
@@ -90,7 +108,7 @@ const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 const COMMANDS_PER_SWEEP = 256;
 /** Keys checked per sweep, and per new key: twice what was added, so the backlog of expired keys shrinks. */
 const KEYS_PER_SWEEP = 2;
-/** Keys checked when the store is full, before a new key is refused. */
+/** Keys checked when the store or the scope is full, before a new key is refused. */
 const KEYS_WHEN_FULL = 256;
 
 /**
@@ -98,35 +116,40 @@ const KEYS_WHEN_FULL = 256;
  * @throws OptionError
  */
 export function createMemoryClaimStore(options: MemoryClaimStoreOptions = {}): MemoryClaimStore {
-  checkOptions(options, ['maxKeys', 'maxBytes', 'clock'], 'options');
+  checkOptions(options, ['maxKeys', 'maxClaimsPerScope', 'maxBytes', 'maxBytesPerScope', 'clock'], 'options');
   const { maxKeys = DEFAULT_MAX_KEYS, maxBytes = DEFAULT_MAX_BYTES, clock = monotonicClock } = options;
   checkMaxKeys(maxKeys);
-  if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
-    throw new OptionError('maxBytes', maxBytes, 'must be an integer of 0 or more');
-  }
+  const { maxClaimsPerScope = Math.ceil(maxKeys / 2) } = options;
+  checkBetween('maxClaimsPerScope', maxClaimsPerScope, 1, maxKeys);
+  checkBetween('maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER);
+  const { maxBytesPerScope = Math.ceil(maxBytes / 2) } = options;
+  checkBetween('maxBytesPerScope', maxBytesPerScope, 0, maxBytes);
   checkClock(clock);
-  return new MemoryClaims(maxKeys, maxBytes, clock);
+  return new MemoryClaims({ maxKeys, maxClaimsPerScope, maxBytes, maxBytesPerScope, clock });
+}
+
+function checkBetween(option: string, value: number, min: number, max: number): void {
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return;
+  throw new OptionError(option, value, `must be an integer from ${min} to ${max}`);
 }
 
 type Apply<Command, Reply> = (record: ClaimRecord | undefined, command: Command, now: number) => ClaimStep<Reply>;
 
 class MemoryClaims implements MemoryClaimStore {
   readonly synchronous = true;
-  readonly #maxKeys: number;
-  readonly #maxBytes: number;
-  readonly #clock: Clock;
+  readonly #options: Required<MemoryClaimStoreOptions>;
   readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
   #commands = 0;
   #refused = 0;
+  #refusedInScope = 0;
+  #forgotten = 0;
   #dropped = 0;
   #swept = 0;
 
-  constructor(maxKeys: number, maxBytes: number, clock: Clock) {
-    this.#maxKeys = maxKeys;
-    this.#maxBytes = maxBytes;
-    this.#clock = clock;
-    this.#claims = new ClaimTable(maxKeys);
+  constructor(options: Required<MemoryClaimStoreOptions>) {
+    this.#options = options;
+    this.#claims = new ClaimTable(options.maxKeys);
   }
 
   begin(id: ClaimId, command: BeginCommand): BeginReply {
@@ -150,7 +173,7 @@ class MemoryClaims implements MemoryClaimStore {
   }
 
   inspect(id: ClaimId): ClaimView | undefined {
-    const now = readClock(this.#clock);
+    const now = readClock(this.#options.clock);
     const record = unexpired(this.#claims.get(claimName(id))?.record, now);
     if (record === undefined) return undefined;
     const { leaseUntil, keptUntil, ...rest } = record;
@@ -164,60 +187,109 @@ class MemoryClaims implements MemoryClaimStore {
   stats(): MemoryClaimStoreStats {
     return {
       keys: this.#claims.size,
-      maxKeys: this.#maxKeys,
+      maxKeys: this.#options.maxKeys,
       bytes: this.#results.bytes,
-      maxBytes: this.#maxBytes,
+      maxBytes: this.#options.maxBytes,
       refused: this.#refused,
+      refusedInScope: this.#refusedInScope,
+      forgotten: this.#forgotten,
       dropped: this.#dropped,
       swept: this.#swept,
     };
   }
 
   #apply<Command, Reply>(id: ClaimId, step: Apply<Command, Reply>, command: Command): Reply {
-    const now = readClock(this.#clock);
+    const now = readClock(this.#options.clock);
     if (++this.#commands % COMMANDS_PER_SWEEP === 0) this.#sweep(KEYS_PER_SWEEP, now);
     const name = claimName(id);
     const claim = this.#claims.get(name);
     const { record, reply } = step(claim?.record, command, now);
     if (record === claim?.record) return reply;
-    if (claim === undefined) this.#add(name, record as ClaimRecord, now);
+    if (claim === undefined) this.#add(name, id.scope, record as ClaimRecord, now);
     else if (record === undefined) this.#expire(claim);
     else this.#replace(claim, record, now);
     return reply;
   }
 
   /** Throws before anything is stored, so that the sender of a refused command never gets a reply that is not true. */
-  #add(name: string, record: ClaimRecord, now: number): void {
-    if (this.#claims.size >= this.#maxKeys) this.#sweep(KEYS_WHEN_FULL, now);
-    if (this.#claims.size >= this.#maxKeys) {
-      this.#refused++;
-      throw new StoreFullError(this.#maxKeys);
-    }
-    this.#storeValue(this.#claims.add(name, record), now);
+  #add(name: string, scope: string, record: ClaimRecord, now: number): void {
+    this.#makeRoomInScope(scope, now);
+    this.#makeRoom(scope, now);
+    this.#storeValue(this.#claims.add(name, scope, record), now);
     this.#sweep(KEYS_PER_SWEEP, now);
+  }
+
+  /** A full scope pays for its new key itself: with keys that have expired, or with its oldest released key. */
+  #makeRoomInScope(name: string, now: number): void {
+    const { maxClaimsPerScope, maxKeys } = this.#options;
+    const scope = this.#claims.scope(name);
+    // A scope that may fill the store has no bound of its own.
+    if (scope === undefined || scope.size < maxClaimsPerScope || maxClaimsPerScope === maxKeys) return;
+    for (let left = KEYS_WHEN_FULL; left > 0; left--) {
+      const { oldest } = scope;
+      if (oldest === undefined || unexpired(oldest.record, now) !== undefined) break;
+      this.#expire(oldest);
+    }
+    if (scope.size < maxClaimsPerScope) return;
+    if (scope.oldestReleased !== undefined) {
+      this.#forget(scope.oldestReleased, now);
+      return;
+    }
+    // Keys with a shorter retention can have expired behind one with a longer.
+    this.#sweep(KEYS_WHEN_FULL, now);
+    if (scope.size < maxClaimsPerScope) return;
+    this.#refusedInScope++;
+    const { keptUntil } = (scope.oldest as ClaimEntry).record;
+    throw new ScopeFullError(maxClaimsPerScope, Math.max(1, keptUntil - now));
+  }
+
+  #makeRoom(scope: string, now: number): void {
+    const { maxKeys } = this.#options;
+    if (this.#claims.size < maxKeys) return;
+    const released = this.#sweep(KEYS_WHEN_FULL, now);
+    if (this.#claims.size < maxKeys) return;
+    const forgettable = this.#claims.scope(scope)?.oldestReleased ?? released;
+    if (forgettable === undefined) {
+      this.#refused++;
+      throw new StoreFullError(maxKeys);
+    }
+    this.#forget(forgettable, now);
+  }
+
+  /** Deletes a released claim. Nothing happened under it, so no request can be executed twice because of that. */
+  #forget(claim: ClaimEntry, now: number): void {
+    if (unexpired(claim.record, now) === undefined) this.#expire(claim);
+    else {
+      this.#claims.delete(claim);
+      this.#forgotten++;
+    }
   }
 
   #replace(claim: ClaimEntry, record: ClaimRecord, now: number): void {
     this.#results.remove(claim);
-    claim.record = record;
+    this.#claims.replace(claim, record);
     this.#storeValue(claim, now);
   }
 
   /** Stores the value of the result. If there is no room for all values, the oldest ones are dropped. */
   #storeValue(claim: ClaimEntry, now: number): void {
+    const { maxBytes, maxBytesPerScope } = this.#options;
+    const { scope } = claim;
     const bytes = bytesOf(claim.record);
     if (bytes === 0) return;
-    if (bytes > this.#maxBytes) {
+    if (bytes > maxBytesPerScope) {
       // Even if all other values were dropped, it would not fit.
       this.#dropValue(claim);
       return;
     }
-    while (this.#results.bytes + bytes > this.#maxBytes) {
-      const oldest = this.#results.oldest as ClaimEntry;
-      if (unexpired(oldest.record, now) === undefined) this.#expire(oldest);
-      else this.#dropValue(oldest);
-    }
+    while (scope.bytes + bytes > maxBytesPerScope) this.#dropOldValue(scope.values.first as ClaimEntry, now);
+    while (this.#results.bytes + bytes > maxBytes) this.#dropOldValue(this.#results.oldest as ClaimEntry, now);
     this.#results.add(claim);
+  }
+
+  #dropOldValue(claim: ClaimEntry, now: number): void {
+    if (unexpired(claim.record, now) === undefined) this.#expire(claim);
+    else this.#dropValue(claim);
   }
 
   /** Drops the value of a result. The claim stays, so that a retry is not executed again (I7). */
@@ -236,13 +308,18 @@ class MemoryClaims implements MemoryClaimStore {
   }
 
   /**
-   * Checks up to `maxChecked` keys, the longest unchecked first. Deletes expired keys and moves the others to the end.
+   * Checks up to `maxChecked` keys, in rounds over all of them, and deletes those that have expired. Returns a released
+   * key that it found.
    */
-  #sweep(maxChecked: number, now: number): void {
-    for (let left = Math.min(maxChecked, this.#claims.size); left > 0; left--) {
-      const claim = this.#claims.first as ClaimEntry;
+  #sweep(maxChecked: number, now: number): ClaimEntry | undefined {
+    let released: ClaimEntry | undefined;
+    // One more than there are, because the end of a round also takes a step.
+    for (let left = Math.min(maxChecked, this.#claims.size + 1); left > 0; left--) {
+      const claim = this.#claims.next();
+      if (claim === undefined) continue;
       if (unexpired(claim.record, now) === undefined) this.#expire(claim);
-      else this.#claims.moveToEnd(claim);
+      else if (claim.record.state === 'free') released ??= claim;
     }
+    return released;
   }
 }

@@ -1,13 +1,12 @@
 import type { ClaimRecord } from '../../core/claim.ts';
-import type { ClaimEntry } from './claim-table.ts';
+import { type ClaimEntry, ClaimList } from './claim-list.ts';
 
 /** Most bytes per character: V8 stores a string with one or two bytes per character, and does not say which. */
 const BYTES_PER_CHARACTER = 2;
 
-/** The stored values, oldest first, as a linked list: a Map is slow at deleting its first entry again and again. */
+/** The stored values of all scopes, oldest first. */
 export class KeptResults {
-  #oldest: ClaimEntry | undefined;
-  #newest: ClaimEntry | undefined;
+  readonly #values = new ClaimList('inValues');
   #bytes = 0;
 
   get bytes(): number {
@@ -15,7 +14,7 @@ export class KeptResults {
   }
 
   get oldest(): ClaimEntry | undefined {
-    return this.#oldest;
+    return this.#values.first;
   }
 
   /** Adds a claim that was just completed. Does nothing if its result has no value. */
@@ -23,24 +22,20 @@ export class KeptResults {
     const bytes = bytesOf(claim.record);
     if (bytes === 0) return;
     claim.bytes = bytes;
-    claim.older = this.#newest;
-    if (this.#newest === undefined) this.#oldest = claim;
-    else this.#newest.newer = claim;
-    this.#newest = claim;
     this.#bytes += bytes;
+    claim.scope.bytes += bytes;
+    this.#values.add(claim);
+    claim.scope.values.add(claim);
   }
 
   /** Removes the claim from this list. The caller changes the record. */
   remove(claim: ClaimEntry): void {
     if (claim.bytes === 0) return;
     this.#bytes -= claim.bytes;
+    claim.scope.bytes -= claim.bytes;
     claim.bytes = 0;
-    if (claim.older === undefined) this.#oldest = claim.newer;
-    else claim.older.newer = claim.newer;
-    if (claim.newer === undefined) this.#newest = claim.older;
-    else claim.newer.older = claim.older;
-    claim.older = undefined;
-    claim.newer = undefined;
+    this.#values.remove(claim);
+    claim.scope.values.remove(claim);
   }
 }
 

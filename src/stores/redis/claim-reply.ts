@@ -7,6 +7,11 @@ export interface Timed<Reply> {
   readonly reply: Reply;
 }
 
+/** The key has no record, and its scope may have no new one. */
+export interface Full {
+  readonly kind: 'full';
+}
+
 /**
  * Packs a text for the server. The result is never '', and different texts have different results. A lone surrogate
  * would reach the server as the same replacement character as any other. So a text with one is sent as JSON, which
@@ -20,7 +25,7 @@ export function packText(text: string): string {
  * @throws TypeError like all functions here: a reply is untrusted, and anything that the script cannot return is an
  * error
  */
-export function readBeginReply(reply: unknown): Timed<BeginReply> {
+export function readBeginReply(reply: unknown): Timed<BeginReply | Full> {
   const parts = new Parts(reply);
   switch (parts.word) {
     case 'claimed':
@@ -38,6 +43,7 @@ export function readBeginReply(reply: unknown): Timed<BeginReply> {
       return parts.end({ kind: 'settled', result: parts.result() });
     case 'orphan':
     case 'late':
+    case 'full':
       return parts.end({ kind: parts.word });
     default:
       throw unexpected();

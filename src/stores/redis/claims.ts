@@ -10,7 +10,7 @@ import type {
   HeldReply,
 } from '../../core/claim.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { isHeadgateError, OptionError, StoreUnavailableError } from '../../core/errors.ts';
+import { isHeadgateError, OptionError, ScopeFullError, StoreUnavailableError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
@@ -24,6 +24,7 @@ import {
   readInspectReply,
   type Timed,
 } from './claim-reply.ts';
+import { ClaimShares } from './claim-shares.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { foreignRecord, isHarmless } from './errors.ts';
 import { claimKey } from './keys.ts';
@@ -45,6 +46,14 @@ export interface RedisClaimStoreOptions {
    * @default 250
    */
   readonly deadlineMs?: number;
+  /**
+   * Most claims of one scope that this process began and that have not expired (I13). A scope that has as many gets
+   * `ScopeFullError` for its new keys, counted in `stats().refusedInScope`; its known keys and other scopes are not
+   * affected. The count is approximate, per process, and 0 after a restart. Released claims take at most half of it:
+   * past that, a claim is forgotten when it is released.
+   * @default 1_000_000
+   */
+  readonly maxClaimsPerScope?: number;
   /** Called with the error of every call that failed, for a log. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
@@ -64,6 +73,8 @@ export interface RedisClaimStoreStats {
   readonly late: number;
   /** `begin` commands that did nothing, because they reached the server after the deadline that they carry. */
   readonly lateBegins: number;
+  /** New keys that were refused because their scope was full. */
+  readonly refusedInScope: number;
   /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
   readonly breaker: 'closed' | 'open' | 'half-open';
 }
@@ -93,14 +104,15 @@ const script = /* @__PURE__ */ createScript(claimSource);
  * @throws OptionError
  */
 export function createRedisClaimStore(client: RedisClient, options: RedisClaimStoreOptions = {}): RedisClaimStore {
-  checkOptions(options, ['prefix', 'deadlineMs', 'onError', 'clock'], 'options');
+  checkOptions(options, ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'onError', 'clock'], 'options');
   const commands = commandsOf(client);
   if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
-  const { prefix = 'headgate', deadlineMs = 250, onError, clock } = options;
+  const { prefix = 'headgate', deadlineMs = 250, maxClaimsPerScope = 1_000_000, onError, clock } = options;
   checkPrefix(prefix);
   checkInteger('deadlineMs', deadlineMs, 1);
+  checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
   const breaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError });
-  return new RedisClaims({ client, commands, breaker, prefix, deadlineMs, clock, onError });
+  return new RedisClaims({ client, commands, breaker, prefix, deadlineMs, maxClaimsPerScope, clock, onError });
 }
 
 /** The parts of a store. */
@@ -110,6 +122,7 @@ interface Parts {
   readonly breaker: CircuitBreaker;
   readonly prefix: string;
   readonly deadlineMs: number;
+  readonly maxClaimsPerScope: number;
   readonly clock: Clock | undefined;
   readonly onError: ((error: unknown) => void) | undefined;
 }
@@ -119,21 +132,26 @@ class RedisClaims implements RedisClaimStore {
   readonly #parts: Parts;
   readonly #serverTime = new ServerTime();
   readonly #batcher: ClaimBatcher;
+  readonly #shares: ClaimShares;
   #calls = 0;
   #timeouts = 0;
   #late = 0;
   #lateBegins = 0;
+  #refusedInScope = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#shares = new ClaimShares(parts.maxClaimsPerScope);
     this.#batcher = new ClaimBatcher({
       oneCommandPerCall: parts.commands.isCluster,
       send: (pending) => void this.#send(pending),
     });
   }
 
-  begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
+  async begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
+    const { scope } = id;
     const key = this.#key(id);
+    const fullForMs = this.#shares.fullForMs(scope, this.#localNow());
     const deadline = command.deadline ?? (command.dispatch ? this.#deadline(key) : undefined);
     // A command without a deadline could dispatch after its sender has given it up. That would leave an orphan.
     const dispatches = command.dispatch && deadline !== undefined;
@@ -143,8 +161,19 @@ class RedisClaims implements RedisClaimStore {
       command.onOrphan,
       dispatches ? '1' : '0',
       deadline === undefined ? '' : String(deadline),
+      // A full scope still gets the replies about its known keys.
+      fullForMs > 0 ? '1' : '0',
     ];
-    return this.#run(key, args, readBeginReply);
+    const reply = await this.#run(key, args, readBeginReply);
+    if (reply.kind === 'full') {
+      this.#refusedInScope++;
+      throw new ScopeFullError(this.#parts.maxClaimsPerScope, Math.max(1, fullForMs));
+    }
+    if (reply.kind === 'claimed') {
+      const lifetimeMs = Math.max(command.leaseMs, command.retentionMs);
+      this.#shares.claimed(scope, lifetimeMs, reply.generation > 1, this.#localNow());
+    }
+    return reply;
   }
 
   extend(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
@@ -163,10 +192,19 @@ class RedisClaims implements RedisClaimStore {
     return this.#run(this.#key(id), args, readCompleteReply);
   }
 
-  abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
-    const { generation } = command;
-    const args = [...argsOf('abandon', command), generation === undefined ? '' : String(generation)];
-    return this.#run(this.#key(id), args, readAbandonReply);
+  async abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
+    const { scope } = id;
+    const { generation, retentionMs } = command;
+    const mayStore = this.#shares.mayStoreReleased(scope, this.#localNow());
+    const lifetimeMs = mayStore ? Math.min(retentionMs, command.releasedRetentionMs) : 0;
+    const args = [
+      ...argsOf('abandon', command),
+      generation === undefined ? '' : String(generation),
+      String(lifetimeMs),
+    ];
+    const reply = await this.#run(this.#key(id), args, readAbandonReply);
+    if (reply.kind === 'released') this.#shares.released(scope, lifetimeMs, this.#localNow());
+    return reply;
   }
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
@@ -180,6 +218,7 @@ class RedisClaims implements RedisClaimStore {
       timeouts: this.#timeouts,
       late: this.#late,
       lateBegins: this.#lateBegins,
+      refusedInScope: this.#refusedInScope,
       breaker: breaker.state,
     };
   }
@@ -246,6 +285,11 @@ class RedisClaims implements RedisClaimStore {
     const { client, deadlineMs, clock } = this.#parts;
     if (clock !== undefined) return clock.now() + deadlineMs;
     return this.#serverTime.deadline(serverOf(client, key), monotonicClock.now(), deadlineMs);
+  }
+
+  /** Time for what only this process counts. */
+  #localNow(): number {
+    return (this.#parts.clock ?? monotonicClock).now();
   }
 
   #key({ scope, key }: ClaimId): string {

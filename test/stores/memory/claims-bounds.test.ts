@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError, type ScopeFullError } from '../../../src/core/errors.ts';
 import {
   createMemoryClaimStore,
   type MemoryClaimStore,
@@ -18,13 +18,15 @@ const begin = {
   dispatch: true,
 } as const;
 
-/** A store whose keys are numbers. */
+/** A store whose keys are numbers, of one scope that may fill the store. */
 class World {
   readonly clock: FakeClock = createFakeClock(1_000_000);
   readonly store: MemoryClaimStore;
 
   constructor(options: MemoryClaimStoreOptions) {
-    this.store = createMemoryClaimStore({ clock: this.clock, ...options });
+    const { maxKeys = 100_000, maxBytes = 67_108_864 } = options;
+    const shares = { maxClaimsPerScope: maxKeys, maxBytesPerScope: maxBytes };
+    this.store = createMemoryClaimStore({ clock: this.clock, ...shares, ...options });
   }
 
   begin(key: number, token = 'a', retentionMs = RETENTION_MS) {
@@ -182,6 +184,154 @@ describe('maxKeys', () => {
   });
 });
 
+/** A store whose keys are numbers, with scopes by name. */
+class Scopes {
+  readonly clock: FakeClock = createFakeClock(1_000_000);
+  readonly store: MemoryClaimStore;
+
+  constructor(options: MemoryClaimStoreOptions) {
+    this.store = createMemoryClaimStore({ clock: this.clock, ...options });
+  }
+
+  begin(scope: string, key: number, changes: object = {}) {
+    return this.store.begin({ scope, key: `key-${key}` }, { ...begin, token: 'a', ...changes });
+  }
+
+  /** Claims and releases, as for a request that a limit rejects. */
+  reject(scope: string, key: number): void {
+    const reply = this.begin(scope, key);
+    if (reply.kind !== 'claimed') throw new Error(reply.kind);
+    const { generation } = reply;
+    const command = { token: 'a', fingerprint: 'f', retentionMs: RETENTION_MS, releasedRetentionMs: RELEASED_MS };
+    this.store.abandon({ scope, key: `key-${key}` }, { ...command, generation });
+  }
+
+  /** Claims and completes. */
+  run(scope: string, key: number, value: string | undefined = undefined, retentionMs = RETENTION_MS): void {
+    this.begin(scope, key, { retentionMs });
+    const command = { token: 'a', fingerprint: 'f', retentionMs, result: { status: '200', value } };
+    this.store.complete({ scope, key: `key-${key}` }, command);
+  }
+
+  /** What another request with the same key gets. */
+  other(scope: string, key: number): string {
+    return this.begin(scope, key, { token: 'b', fingerprint: 'g' }).kind;
+  }
+}
+
+const RELEASED_MS = 500;
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
+describe('a released claim', () => {
+  it('I6: lives for its own retention, and is swept after it', () => {
+    const world = new Scopes({ maxKeys: 100 });
+    for (const key of range(0, 50)) world.reject('A', key);
+    world.clock.advance(RELEASED_MS - 1);
+    expect(world.other('A', 0)).toBe('mismatch');
+    world.clock.advance(1);
+    for (const key of range(100, 150)) world.run('A', key);
+    expect(world.store.stats()).toMatchObject({ keys: 50, swept: 50, forgotten: 0 });
+  });
+
+  it('I13: 100,000 rejected requests of one scope leave room for every other, and for its own next ones', () => {
+    const world = new Scopes({});
+    for (const key of range(0, 100_000)) world.reject('A', key);
+    expect(world.store.stats()).toMatchObject({ keys: 50_000, forgotten: 50_000, refused: 0, refusedInScope: 0 });
+    for (const key of range(0, 1_000)) expect(world.begin('B', key).kind).toBe('claimed');
+    for (const key of range(200_000, 201_000)) expect(world.begin('A', key).kind).toBe('claimed');
+    // The oldest were forgotten first.
+    expect([world.other('A', 51_000 - 1), world.other('A', 52_000)]).toEqual(['claimed', 'mismatch']);
+  });
+
+  it('I13: is forgotten before a full store refuses a new key of any scope', () => {
+    const world = new Scopes({ maxKeys: 10, maxClaimsPerScope: 5 });
+    for (const key of range(0, 5)) world.run('A', key);
+    for (const key of range(0, 5)) world.reject('B', key);
+    for (const key of range(0, 5)) expect(world.begin('C', key).kind).toBe('claimed');
+    expect(world.store.stats()).toMatchObject({ keys: 10, forgotten: 5, refused: 0 });
+    expect(
+      isHeadgateError(
+        full(() => world.begin('C', 5)),
+        'scope_full',
+      ),
+    ).toBe(true);
+    expect(
+      isHeadgateError(
+        full(() => world.begin('D', 0)),
+        'store_full',
+      ),
+    ).toBe(true);
+  });
+
+  it('I10: a claim that is taken again is not forgotten any more', () => {
+    const world = new Scopes({ maxKeys: 4, maxClaimsPerScope: 2 });
+    world.reject('A', 0);
+    world.run('A', 0);
+    world.reject('A', 1);
+    world.begin('A', 2);
+    expect(world.begin('A', 0, { token: 'retry' }).kind).toBe('settled');
+    expect(world.other('A', 2)).toBe('mismatch');
+  });
+});
+
+describe('maxClaimsPerScope', () => {
+  it('I13: a scope full of completed claims refuses its own new keys, says until when, and disturbs no other', () => {
+    const world = new Scopes({ maxKeys: 100 });
+    for (const key of range(0, 50)) world.run('A', key);
+    world.clock.advance(1_000);
+    const error = full(() => world.begin('A', 50)) as ScopeFullError;
+    expect(isHeadgateError(error, 'scope_full')).toBe(true);
+    expect(error).toMatchObject({ maxClaimsPerScope: 50, retryAfterMs: RETENTION_MS - 1_000 });
+    expect(error.message).toContain('maxClaimsPerScope');
+    expect(world.store.stats()).toMatchObject({ keys: 50, refused: 0, refusedInScope: 1, forgotten: 0 });
+    // Known keys work as before, and so do other scopes.
+    for (const key of range(0, 50)) expect(world.begin('A', key, { token: 'retry' }).kind).toBe('settled');
+    for (const key of range(0, 50)) expect(world.begin('B', key).kind).toBe('claimed');
+    world.clock.advance(RETENTION_MS - 1_000);
+    expect(world.begin('A', 50).kind).toBe('claimed');
+  });
+
+  it('I13: claims in progress are never evicted, even if the owner died', () => {
+    const world = new Scopes({ maxKeys: 4, maxClaimsPerScope: 2 });
+    for (const key of range(0, 2)) world.begin('A', key);
+    world.clock.advance(LEASE_MS);
+    expect(
+      isHeadgateError(
+        full(() => world.begin('A', 2)),
+        'scope_full',
+      ),
+    ).toBe(true);
+    expect(world.begin('A', 0, { token: 'b' }).kind).toBe('orphan');
+  });
+
+  it('a claim that has expired makes room, also behind one that is stored for longer', () => {
+    const world = new Scopes({ maxKeys: 8, maxClaimsPerScope: 4 });
+    world.run('A', 0, undefined, 10 * RETENTION_MS);
+    for (const key of range(1, 4)) world.run('A', key);
+    world.clock.advance(RETENTION_MS);
+    for (const key of range(4, 7)) expect(world.begin('A', key).kind).toBe('claimed');
+    expect(world.begin('A', 0, { token: 'retry' }).kind).toBe('settled');
+  });
+});
+
+describe('maxBytesPerScope', () => {
+  it('I7: past its share, a scope drops its own oldest values, never those of another', () => {
+    const world = new Scopes({ maxBytes: 80, maxBytesPerScope: 40 });
+    for (const key of range(0, 2)) world.run('B', key, '0123456789');
+    for (const key of range(0, 5)) world.run('A', key, '0123456789');
+    const values = (scope: string, keys: number) =>
+      range(0, keys)
+        .map((key) => world.begin(scope, key, { token: 'retry' }))
+        .map((reply) => (reply.kind === 'settled' ? reply.result.value : reply.kind));
+    expect(values('A', 5)).toEqual([undefined, undefined, undefined, '0123456789', '0123456789']);
+    expect(values('B', 2)).toEqual(['0123456789', '0123456789']);
+    expect(world.store.stats()).toMatchObject({ bytes: 80, dropped: 3 });
+    world.run('A', 5, '0123456789'.repeat(3));
+    expect(values('B', 2)).toEqual(['0123456789', '0123456789']);
+    expect(world.store.stats()).toMatchObject({ bytes: 80, dropped: 4 });
+  });
+});
+
 describe('maxBytes', () => {
   it('I7: past the bound, the values of the oldest results are dropped; their claims stay', () => {
     const world = new World({ maxBytes: 60 });
@@ -255,6 +405,9 @@ describe('options', () => {
     [{ maxKeys: 16_000_001 }, 'maxKeys'],
     [{ maxBytes: -1 }, 'maxBytes'],
     [{ maxBytes: Number.NaN }, 'maxBytes'],
+    [{ maxClaimsPerScope: 0 }, 'maxClaimsPerScope'],
+    [{ maxKeys: 9, maxClaimsPerScope: 10 }, 'maxClaimsPerScope'],
+    [{ maxBytes: 9, maxBytesPerScope: 10 }, 'maxBytesPerScope'],
     [{ clock: {} as never }, 'clock'],
     [{ maxkeys: 1 } as never, 'maxkeys'],
   ])('%j is refused; the error names the option', (options, name) => {
@@ -285,6 +438,8 @@ describe('options', () => {
       bytes: 0,
       maxBytes: 67_108_864,
       refused: 0,
+      refusedInScope: 0,
+      forgotten: 0,
       dropped: 0,
       swept: 0,
     });

@@ -41,6 +41,7 @@ const command: fc.Arbitrary<Command> = fc
     token: fc.constantFrom('a', 'b'),
     fingerprint: fc.constantFrom('f', 'f', 'f', 'g'),
     retentionMs: fc.constantFrom(50, 1_000),
+    releasedRetentionMs: fc.constantFrom(20, 100),
     leaseMs: fc.constantFrom(0, 100),
     generation: fc.integer({ min: 1, max: 2 }),
     onOrphan: fc.constantFrom('reject', 'reexecute' as const),

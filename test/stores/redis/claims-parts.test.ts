@@ -240,7 +240,7 @@ describe('the script', () => {
         store.extend(ID, held),
         store.dispatch(ID, held),
         store.complete(ID, { ...common, result: { status: '200', value: 'x' } }),
-        store.abandon(ID, { ...common, generation: undefined }),
+        store.abandon(ID, { ...common, releasedRetentionMs: 1_000, generation: undefined }),
         store.inspect(ID),
       ].map(failure),
     );

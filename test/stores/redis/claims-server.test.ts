@@ -79,8 +79,12 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     await isAbout(100_000);
     await store.dispatch(ID, held);
     await isAbout(60_000);
-    await store.abandon(ID, { ...common, generation: 1, retentionMs: 70_000 });
+    await store.abandon(ID, { ...common, generation: 1, releasedRetentionMs: 20_000 });
+    await isAbout(20_000);
+    await store.begin(ID, { ...begin, retentionMs: 70_000 });
     await isAbout(70_000);
+    await store.abandon(ID, { ...common, generation: 2, retentionMs: 25_000, releasedRetentionMs: 40_000 });
+    await isAbout(25_000);
     await store.complete(ID, { ...completing, retentionMs: 300 });
     expect(await ttl()).toBeLessThanOrEqual(300);
     await until(async () => (await admin.exists(key)) === 0, 'it is forgotten', 5_000);

@@ -7,18 +7,20 @@
     ARGV[1]   time in milliseconds, or '' for this server's clock
     then      for each command its arguments:
                 inspect
-                begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline
+                begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline, full
                 extend    token, fingerprint, retention, lease, generation
                 dispatch  token, fingerprint, retention, lease, generation
                 complete  token, fingerprint, retention, status, value
-                abandon   token, fingerprint, retention, generation
+                abandon   token, fingerprint, retention, generation, released
               retention   milliseconds from this command until the record expires
               lease       milliseconds
               onOrphan    reject, reexecute or reconcile
               dispatches  1 to dispatch with the claim, else 0
               deadline    time after which the command does nothing, or ''
+              full        1 if the key's scope may have no new record, else 0
               value       '' if it was too large to store
               generation  '' if the sender of abandon does not know it
+              released    milliseconds until the record of a released claim expires, if that is before the retention
 
   Output: a list: the time, then for each command a list. For a single command the parts of its list follow the time
     directly. A command's list is a word and its fields:
@@ -28,12 +30,16 @@
       settled      status, value or ''
       superseded   status, value or ''
       found        the fields of the record; milliseconds until the lease expires, and until the record expires
-      orphan, late, ok, lost, released, absent
+      orphan, late, full, ok, lost, released, absent
     If headgate did not write a record, the list is empty; for a single command, the output is an error.
 
   Record: a hash. Only this script writes it, always together with its expiry. Texts are packed: they start with = or ~,
     and '' is no text. This script only compares them.
+    A released claim is a string instead, because it takes a third of the memory: 'free', its generation, its keptUntil
+    and its fingerprint, with a bar between them.
 ]]
+
+local LARGEST_INTEGER = 9007199254740991
 
 local now, minExpiry = ARGV[1], 0
 if now == '' then
@@ -45,12 +51,14 @@ else
   minExpiry = 3600000
 end
 
-local find, byte, format, max, call = string.find, string.byte, string.format, math.max, redis.call
+local find, byte, format, call = string.find, string.byte, string.format, redis.call
+local max, min, abs = math.max, math.min, math.abs
 local function int(number) return format('%.0f', number) end
 local time = int(now)
 
--- The current command: its key, the fields of its record as Redis returned them, and its first arguments.
-local key, fields
+-- The current command: its key, the fields of its record as Redis returned them, whether the record is a string, and
+-- the command's first arguments.
+local key, fields, isString
 local token, fingerprint, retention
 -- The fields of the record. `state` is false if the key has no record.
 local state, recordFingerprint, owner, generation, dispatched, inherited, leaseUntil, keptUntil, status, value
@@ -58,12 +66,27 @@ local state, recordFingerprint, owner, generation, dispatched, inherited, leaseU
 local isSame
 
 local function isText(text) return text == '' or (text and (byte(text) == 61 or byte(text) == 126)) end
-local function isInteger(text) return text and #text <= 17 and find(text, '^%-?%d+$') end
+-- A larger number could not be told from its neighbours; a larger generation could not grow.
+local function isInteger(text)
+  return text and #text <= 17 and find(text, '^%-?%d+$') and abs(tonumber(text)) < LARGEST_INTEGER
+end
 local function isFlag(text) return text == '0' or text == '1' end
+
+-- Reads the record of a released claim. Returns false if the string is not such a record.
+local function readReleased()
+  local packed = redis.pcall('GET', key)
+  if type(packed) ~= 'string' then return false end
+  generation, keptUntil, recordFingerprint = string.match(packed, '^free|(%d+)|(%-?%d+)|(.+)$')
+  state, owner, dispatched, inherited, leaseUntil, status, value = 'free', '', '0', '0', '0', '', ''
+  return generation ~= nil
+end
 
 -- Whether headgate wrote the record, or the key is free. Nothing is known about other records, so nothing may run.
 local function isValid()
-  if fields.err then return false end
+  if fields.err then
+    isString = readReleased()
+    if not isString then return false end
+  end
   if not state then return call('EXISTS', key) == 0 end
   return (state == 'in_progress' or state == 'free' or (state == 'completed' and status ~= ''))
     and recordFingerprint ~= '' and isText(recordFingerprint) and isText(owner) and isText(status) and isText(value)
@@ -79,6 +102,7 @@ end
     ...       names and values of the fields
 ]]
 local function write(lifetime, ...)
+  if isString then call('DEL', key) end
   call('HSET', key, 'keptUntil', int(now + lifetime), ...)
   call('PEXPIRE', key, int(max(minExpiry, lifetime)))
 end
@@ -125,10 +149,11 @@ local function claim(lease, lifetime, dispatches, inherits)
   return { 'claimed', number, inherits, inherits == '1' and '0' or dispatches }
 end
 
-local function begin(lease, onOrphan, dispatches, deadline)
+local function begin(lease, onOrphan, dispatches, deadline, full)
   if deadline and now > deadline then return { 'late' } end
   if isSame and state == 'completed' then return { 'settled', status, value } end
   local lifetime = max(lease, retention)
+  if full == '1' and not state then return { 'full' } end
   if not state or (state == 'free' and isSame) then return claim(lease, lifetime, dispatches, '0') end
   if not isSame then return { 'mismatch', recordFingerprint } end
   if owner == token then
@@ -168,16 +193,22 @@ local function complete(newStatus, newValue)
   return { 'ok' }
 end
 
-local function abandon(claimGeneration)
+local function abandon(claimGeneration, released)
   if not isOwn(claimGeneration) then return settledOrLost() end
-  -- An inherited dispatch stays, and makes the claim an orphan again: what the earlier owner did is still unknown.
-  if inherited == '0' then state, dispatched = 'free', '0' end
-  write(retention, 'state', state, 'owner', '', 'dispatched', dispatched, 'leaseUntil', time)
+  if inherited == '1' then
+    -- The claim becomes an orphan again: what the earlier owner did is still unknown.
+    write(retention, 'owner', '', 'leaseUntil', time)
+  else
+    local lifetime = min(released, retention)
+    local packed = table.concat({ 'free', int(generation), int(now + lifetime), fingerprint }, '|')
+    -- Redis does not accept an expiry of 0.
+    call('SET', key, packed, 'PX', int(max(minExpiry, lifetime, 1)))
+  end
   return { 'released' }
 end
 
 -- How many arguments each command has, its name included.
-local ARGUMENTS = { begin = 8, extend = 6, dispatch = 6, complete = 6, abandon = 5, inspect = 1 }
+local ARGUMENTS = { begin = 9, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1 }
 local replies = { time }
 local at = 2
 for i = 1, #KEYS do
@@ -190,6 +221,7 @@ for i = 1, #KEYS do
   if fields.err and not find(fields.err, '^WRONGTYPE') then return fields end
   state, recordFingerprint, owner, generation, dispatched, inherited, leaseUntil, keptUntil, status, value =
     unpack(fields, 1, 10)
+  isString = false
   local reply = {}
   if isValid() then
     token, fingerprint, retention = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
@@ -202,11 +234,11 @@ for i = 1, #KEYS do
     end
     isSame = state and size > 1 and recordFingerprint == fingerprint
     if command == 'begin' then
-      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]))
+      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]), ARGV[at + 8])
     elseif command == 'complete' then
       reply = complete(ARGV[at + 4], ARGV[at + 5])
     elseif command == 'abandon' then
-      reply = abandon(ARGV[at + 4])
+      reply = abandon(ARGV[at + 4], tonumber(ARGV[at + 5]))
     elseif command == 'inspect' then
       reply = inspect()
     else
