@@ -1,5 +1,5 @@
 import type { KeptResult } from '../core/claim.ts';
-import { ClosedError } from '../core/errors.ts';
+import { ClosedError, isHeadgateError } from '../core/errors.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { ClaimId, MaybePromise } from '../core/ports.ts';
 import { Attempt, type BeginResult } from './attempt.ts';
@@ -134,7 +134,10 @@ class OpenCall {
       case 'aborted':
         return { kind: 'refused', reason: result.kind };
       case 'unavailable':
-        return settings.onStoreFailure === 'bypass' && !runtime.closed
+        // A completed operation never runs again, even if its result cannot be read now.
+        return settings.onStoreFailure === 'bypass' &&
+          !runtime.closed &&
+          !isHeadgateError(result.error, 'result_unavailable')
           ? { kind: 'bypassed', error: result.error }
           : result;
     }
