@@ -177,6 +177,16 @@ export const configSchema = z.strictObject({
     .default('local')
     .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
   idempotency: idempotency.prefault({}),
+  perApplication: z
+    .strictObject({
+      largeBytes: z
+        .int()
+        .min(0)
+        .default(8_388_608)
+        .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
+    })
+    .prefault({})
+    .describe('The most that one application can use of what all of them share'),
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),

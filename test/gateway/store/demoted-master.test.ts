@@ -1,5 +1,5 @@
 /** The name of the master moves to another server, and the old one has become a replica. */
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { isHeadgateError } from '../../../src/core/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
@@ -77,7 +77,14 @@ it('a command that a demoted master refuses, and every command beside it, is sen
   const pair = await startPair();
   const client = await connect(pair);
   const claims = createRedisClaimStore(client, { deadlineMs: 1_000 });
-  await until(() => claims.inspect({ scope: '', key: '' }).then(() => true, () => false), 'the script is loaded');
+  await until(
+    () =>
+      claims.inspect({ scope: '', key: '' }).then(
+        () => true,
+        () => false,
+      ),
+    'the script is loaded',
+  );
   await tell(pair.next.port, 'SCRIPT', 'FLUSH');
   await swap(pair);
   const before = (await scriptsOf(pair.old)) + (await scriptsOf(pair.next));

@@ -53,7 +53,10 @@ describe.each(Object.entries(CLIENTS))('%s', (_name, connect) => {
     expect(idempotency.pending).toBe(pending);
     await server.restart();
     let probes = 0;
-    await until(() => ((probes += 1), isBack()), 'the store answers again');
+    await until(() => {
+      probes++;
+      return isBack();
+    }, 'the store answers again');
     await idempotency.idle();
     // At most two scripts per command: the server has to learn the source first.
     expect(await scriptsOf(server)).toBeLessThanOrEqual(2 * (pending + probes));
