@@ -26,7 +26,7 @@ export {
   unexpired as claimRecordAt,
 } from '../core/claim.ts';
 export { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../core/decision.ts';
-export { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../core/errors.ts';
+export { ResultUnavailableError, StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../core/errors.ts';
 export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from '../core/plan.ts';
 export type {
   ClaimId,
