@@ -16,6 +16,7 @@ export {
   isHeadgateError,
   LimitError,
   OptionError,
+  ResultUnavailableError,
   ScopeFullError,
   StoreFullError,
   StoreNotSynchronousError,

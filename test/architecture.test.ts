@@ -166,6 +166,8 @@ describe('src', () => {
       'http/body-limits.ts',
       // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
+      // Large values wait for their turn, up to a bound.
+      'stores/redis/large-values.ts',
       // Calls to a server have a deadline.
       'stores/shared/circuit-breaker.ts',
     ]);

@@ -106,7 +106,11 @@ export type HeldReply =
 
 /** A store's reply to {@link CompleteCommand}. `superseded`: another outcome came first, and that one counts. */
 export type CompleteReply =
-  | { readonly kind: 'ok' }
+  | {
+      readonly kind: 'ok';
+      /** True if the store could not take the value in time, and has stored the outcome without it (I7). */
+      readonly valueDropped?: boolean | undefined;
+    }
   | { readonly kind: 'lost' }
   | { readonly kind: 'superseded'; readonly result: KeptResult };
 

@@ -9,6 +9,7 @@ export type HeadgateErrorCode =
   | 'scope_full'
   | 'store_timeout'
   | 'store_unavailable'
+  | 'result_unavailable'
   | 'store_not_synchronous'
   | 'claim_lost'
   | 'not_dispatched'
@@ -117,10 +118,22 @@ export class StoreTimeoutError extends HeadgateError {
 
 /** A store failed or cannot be reached, see `cause`. Nothing was charged; unknown if `cause` is a timeout. */
 export class StoreUnavailableError extends HeadgateError {
+  /** False if the command never left this process: the store has not executed it, and will not execute it. */
+  readonly sent: boolean;
+
+  constructor(cause: unknown, { sent = true }: { readonly sent?: boolean } = {}) {
+    super('store_unavailable', `the store is unavailable: ${messageOf(cause)}`, { cause });
+    this.sent = sent;
+  }
+}
+
+/**
+ * The claim is completed, but the store cannot return its result now, see `cause`. The operation must not run: retry
+ * later for the result.
+ */
+export class ResultUnavailableError extends HeadgateError {
   constructor(cause: unknown) {
-    super('store_unavailable', `the store is unavailable: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    });
+    super('result_unavailable', `the stored result cannot be read now: ${messageOf(cause)}`, { cause });
   }
 }
 
@@ -149,6 +162,10 @@ export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value
     BRAND in value &&
     (code === undefined || (value as HeadgateError).code === code)
   );
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 /** A value as an error message shows it: long strings are cut, and objects are only named. */

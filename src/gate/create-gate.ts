@@ -22,12 +22,19 @@ import { callResolver, StageError } from './resolver.ts';
 import { type RouteOptions, withRoute } from './route-options.ts';
 
 /** Errors which mean that the store could not decide. */
-const STORE_CODES: readonly HeadgateErrorCode[] = ['store_full', 'store_timeout', 'store_unavailable'];
+const STORE_CODES: readonly HeadgateErrorCode[] = [
+  'store_full',
+  'store_timeout',
+  'store_unavailable',
+  'result_unavailable',
+];
 /** Details of a 503, per stage that uses a store. */
 const STORE_FAILURE_DETAILS = {
   limits: 'The rate limit could not be checked; nothing was charged.',
   idempotency: 'The idempotency key could not be claimed; nothing was sent. Retry with the same key.',
 } as const;
+const RESULT_UNAVAILABLE_DETAIL =
+  'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
 const BAD_CACHED = 'the resolver must return true or false';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
@@ -260,7 +267,10 @@ class StagedGate<Request> implements Gate<Request> {
     const usesStore = stage === 'limits' || stage === 'idempotency';
     if (usesStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code))) {
       this.#events.emit(failure);
-      return this.#answer(503, 'errors/service_unavailable', STORE_FAILURE_DETAILS[stage], requestId);
+      const detail = isHeadgateError(error, 'result_unavailable')
+        ? RESULT_UNAVAILABLE_DETAIL
+        : STORE_FAILURE_DETAILS[stage];
+      return this.#answer(503, 'errors/service_unavailable', detail, requestId);
     }
     this.#events.emitInternalError(failure);
     const detail = 'Internal error. The server log has details under this req_id.';

@@ -84,18 +84,24 @@ export class Attempt {
   async dispatch(generation: number): Promise<HeldReply | Unavailable> {
     const { runtime, id, settings } = this;
     let error: unknown;
+    let mayBeDispatched = false;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const sentAt = runtime.timers.now();
       try {
         const reply = await runtime.store.dispatch(id, this.#ownerCommand(generation));
         if (reply.kind !== 'ok' || runtime.timers.now() - sentAt < settings.leaseMs) return reply;
         error = new StoreUnavailableError('the lease expired before the reply arrived');
+        mayBeDispatched = true;
       } catch (failure) {
         error = failure;
+        // Another attempt has completed the claim: there is nothing to release.
+        if (isHeadgateError(failure, 'result_unavailable')) return { kind: 'unavailable', error };
+        mayBeDispatched ||= !didNothing(failure);
         if (!isWorthRetrying(failure)) break;
       }
     }
-    this.abandonInBackground(generation, true);
+    // The claim itself was made by `begin`, so it is released even if no dispatch was sent.
+    this.abandonInBackground(generation, mayBeDispatched);
     return { kind: 'unavailable', error };
   }
 
@@ -108,7 +114,8 @@ export class Attempt {
   }
 
   #onCompleteReply(reply: CompleteReply, { status, value }: KeptResult): CompleteReply {
-    if (reply.kind === 'ok') this.emit({ type: 'completed', status, valueKept: value !== undefined });
+    if (reply.kind === 'ok')
+      this.emit({ type: 'completed', status, valueKept: value !== undefined && reply.valueDropped !== true });
     else this.emit(reply.kind === 'superseded' ? { type: 'superseded' } : { type: 'lost', command: 'complete' });
     this.runtime.waiters.wake(this.id);
     return reply;
@@ -116,7 +123,9 @@ export class Attempt {
 
   completeInBackground(result: KeptResult): void {
     const { runtime, id, settings } = this;
-    const stored = runtime.retries.hasRoomFor(result.value) ? result : { status: result.status, value: undefined };
+    const stored = runtime.retries.hasRoomFor(id.scope, result.value)
+      ? result
+      : { status: result.status, value: undefined };
     runtime.retries.add({
       id,
       command: 'complete',
@@ -162,7 +171,12 @@ function isWorthRetrying(error: unknown): boolean {
   return !(didNothing(error) || isHeadgateError(error, 'store_timeout'));
 }
 
-/** Whether the error guarantees that the store has not executed the command and will not execute it. */
+/** Whether the error guarantees that the command has changed nothing in the store and will not change anything. */
 function didNothing(error: unknown): boolean {
-  return ['store_full', 'scope_full', 'closed'].some((code) => isHeadgateError(error, code as HeadgateErrorCode));
+  return (
+    ['store_full', 'scope_full', 'closed', 'result_unavailable'].some((code) =>
+      isHeadgateError(error, code as HeadgateErrorCode),
+    ) ||
+    (isHeadgateError(error, 'store_unavailable') && (error as StoreUnavailableError).sent === false)
+  );
 }

@@ -1,5 +1,5 @@
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
-import { HeadgateError } from '../core/errors.ts';
+import { HeadgateError, isHeadgateError } from '../core/errors.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
@@ -147,6 +147,8 @@ export class LeasedClaim implements Claim {
       const reply = isPromise(replying) ? await replying : replying;
       return reply.kind === 'ok' ? KEPT : reply;
     } catch (error) {
+      // Another outcome is stored, and only that one may be shown.
+      if (isHeadgateError(error, 'result_unavailable')) return { kind: 'pending', answer: 'unavailable', error };
       attempt.completeInBackground(stored);
       return { kind: 'pending', answer: onOrphan === 'reject' ? 'own' : 'unavailable', error };
     } finally {

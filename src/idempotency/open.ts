@@ -136,7 +136,10 @@ class OpenCall {
       case 'unavailable':
         // The store is well: its caller has too many keys. So `onStoreFailure` does not apply.
         if (isHeadgateError(result.error, 'scope_full')) return refuseNewKey(result.error as ScopeFullError);
-        return settings.onStoreFailure === 'bypass' && !runtime.closed
+        // A completed operation never runs again, even if its result cannot be read now.
+        return settings.onStoreFailure === 'bypass' &&
+          !runtime.closed &&
+          !isHeadgateError(result.error, 'result_unavailable')
           ? { kind: 'bypassed', error: result.error }
           : result;
     }

@@ -1,4 +1,5 @@
 import type { Emitter } from '../core/emitter.ts';
+import { isHeadgateError } from '../core/errors.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { ClaimCommandName, IdempotencyEvent } from './events.ts';
 import type { Timers } from './timers.ts';
@@ -22,12 +23,26 @@ const MAX_PAUSE_MS = 5_000;
 const MAX_CONCURRENT = 32;
 /** Limit for all waiting values together, in UTF-16 units. Above it, outcomes are stored without their values (I7). */
 const MAX_TOTAL_LENGTH = 64 * 1_048_576;
+/** The same limit for the values of one scope, so that one application cannot use all of it. One value always fits. */
+const MAX_SCOPE_LENGTH = 8 * 1_048_576;
+/** Longer values of one scope are sent one by one, so that they do not crowd out those of running requests. */
+const LARGE_LENGTH = 8_192;
+
+/** A command, and how often it has failed. */
+interface Try {
+  readonly task: RetryTask;
+  readonly failures: number;
+}
 
 /** Sends each command again and again, until it is acknowledged or its record has expired. */
 export class RetryQueue {
   /** Each task with the function that cancels its pause. */
   readonly #tasks = new Map<RetryTask, (() => void) | undefined>();
-  readonly #ready: { readonly task: RetryTask; readonly failures: number }[] = [];
+  readonly #ready: Try[] = [];
+  /** Scopes of which a large value is ready or on its way, with the large values that wait for it. */
+  readonly #largeValues = new Map<string, Try[]>();
+  /** Length of the waiting values per scope, in UTF-16 units. */
+  readonly #scopeLengths = new Map<string, number>();
   readonly #emptyListeners: (() => void)[] = [];
   #running = 0;
   #totalLength = 0;
@@ -44,15 +59,20 @@ export class RetryQueue {
   }
 
   /** Whether the value may wait in memory until the store recovers. */
-  hasRoomFor(value: string | undefined): boolean {
-    return value === undefined || this.#totalLength + value.length <= MAX_TOTAL_LENGTH;
+  hasRoomFor(scope: string, value: string | undefined): boolean {
+    if (value === undefined) return true;
+    const scopeLength = this.#scopeLengths.get(scope) ?? 0;
+    return (
+      this.#totalLength + value.length <= MAX_TOTAL_LENGTH &&
+      (scopeLength === 0 || scopeLength + value.length <= MAX_SCOPE_LENGTH)
+    );
   }
 
   add(task: RetryTask): void {
     if (this.#stopped) return;
     this.#tasks.set(task, undefined);
-    this.#totalLength += task.valueLength;
-    this.#enqueue(task, 0);
+    this.#countLength(task, task.valueLength);
+    this.#enqueue({ task, failures: 0 });
   }
 
   /** Resolves when no command is left. */
@@ -69,11 +89,28 @@ export class RetryQueue {
       this.#remove(task);
     }
     this.#ready.length = 0;
+    this.#largeValues.clear();
   }
 
-  #enqueue(task: RetryTask, failures: number): void {
-    this.#ready.push({ task, failures });
+  #enqueue(next: Try): void {
+    const { id, valueLength } = next.task;
+    if (valueLength > LARGE_LENGTH) {
+      const waiting = this.#largeValues.get(id.scope);
+      if (waiting !== undefined) {
+        waiting.push(next);
+        return;
+      }
+      this.#largeValues.set(id.scope, []);
+    }
+    this.#ready.push(next);
     this.#sendNext();
+  }
+
+  /** A large value was sent: the next one of its scope is ready. */
+  #readyNextLarge(scope: string): void {
+    const next = this.#largeValues.get(scope)?.shift();
+    if (next === undefined) this.#largeValues.delete(scope);
+    else this.#ready.push(next);
   }
 
   #sendNext(): void {
@@ -90,9 +127,12 @@ export class RetryQueue {
       await task.send();
       this.#remove(task);
     } catch (error) {
-      this.#retryLater(task, failures + 1, error);
+      // The store has acknowledged the command: another outcome is stored, which only cannot be read now.
+      if (isHeadgateError(error, 'result_unavailable')) this.#remove(task);
+      else this.#retryLater(task, failures + 1, error);
     } finally {
       this.#running--;
+      if (task.valueLength > LARGE_LENGTH) this.#readyNextLarge(task.id.scope);
       this.#sendNext();
     }
   }
@@ -109,14 +149,22 @@ export class RetryQueue {
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
     this.#tasks.set(
       task,
-      this.timers.after(pauseMs, () => this.#enqueue(task, failures), true),
+      this.timers.after(pauseMs, () => this.#enqueue({ task, failures }), true),
     );
   }
 
   #remove(task: RetryTask): void {
     if (!this.#tasks.delete(task)) return;
-    this.#totalLength -= task.valueLength;
+    this.#countLength(task, -task.valueLength);
     if (this.#tasks.size > 0) return;
     for (const resolve of this.#emptyListeners.splice(0)) resolve();
+  }
+
+  #countLength({ id }: RetryTask, change: number): void {
+    if (change === 0) return;
+    this.#totalLength += change;
+    const length = (this.#scopeLengths.get(id.scope) ?? 0) + change;
+    if (length === 0) this.#scopeLengths.delete(id.scope);
+    else this.#scopeLengths.set(id.scope, length);
   }
 }

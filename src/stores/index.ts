@@ -26,7 +26,13 @@ export {
   unexpired as claimRecordAt,
 } from '../core/claim.ts';
 export { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../core/decision.ts';
-export { ScopeFullError, StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../core/errors.ts';
+export {
+  ResultUnavailableError,
+  ScopeFullError,
+  StoreFullError,
+  StoreTimeoutError,
+  StoreUnavailableError,
+} from '../core/errors.ts';
 export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from '../core/plan.ts';
 export type {
   ClaimId,

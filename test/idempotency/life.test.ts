@@ -174,7 +174,7 @@ describe('createIdempotency', () => {
       maxRunMs: 3_600_000,
       waitMs: 10_000,
       retentionMs: 86_400_000,
-      maxKeptBytes: 1_048_576,
+      maxKeptBytes: 262_144,
       onOrphan: 'reject',
       onStoreFailure: 'refuse',
     });

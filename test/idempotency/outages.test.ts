@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreFullError } from '../../src/index.ts';
+import { ResultUnavailableError, StoreFullError, StoreUnavailableError } from '../../src/index.ts';
 import { settled } from '../support/fake-timers.ts';
 import { LineError } from '../support/faulty-claims.ts';
 import { createOperation, createWorld } from '../support/idempotency.ts';
@@ -57,6 +57,69 @@ describe('I12: the store is unavailable', () => {
     });
     expect(line.sent).toEqual(['begin']);
     expect([idempotency.pending, timers.waiting, store.stats().keys]).toEqual([0, 0, 0]);
+  });
+
+  it('a begin that was never sent is not repeated, and nothing is released', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    const error = new StoreUnavailableError('the client is not connected', { sent: false });
+    line.begin = () => {
+      line.sent.push('begin');
+      throw error;
+    };
+    expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'unavailable', error });
+    expect(line.sent).toEqual(['begin']);
+    expect([idempotency.pending, timers.waiting]).toEqual([0, 0]);
+  });
+
+  it('a begin whose first try was lost and whose second was never sent is released', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    const begin = line.begin.bind(line);
+    line.next('begin', 'unheard');
+    line.begin = (id, command) => {
+      if (line.sent.length === 0) return begin(id, command);
+      throw new StoreUnavailableError('the client is not connected', { sent: false });
+    };
+    expect(await idempotency.run('k', 'r', never)).toMatchObject({ kind: 'unavailable' });
+    await timers.advance(0);
+    expect(line.sent).toEqual(['begin', 'abandon']);
+  });
+
+  it('a dispatch that was never sent leaves no mark: its claim is released while the lease lasts, not for a day', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway({ leaseMs: 10_000 });
+    line.dispatch = () => {
+      throw new StoreUnavailableError('the client is not connected', { sent: false });
+    };
+    line.always = 'ok';
+    line.next('abandon', ...Array.from({ length: 100 }, () => 'lost' as const));
+    const result = await idempotency.run('k', 'r', async ({ dispatch }) => dispatch(), EXPLICIT);
+    expect(result).toMatchObject({ kind: 'unavailable' });
+    await timers.advance(30_000);
+    expect([idempotency.pending, timers.waiting]).toEqual([0, 0]);
+  });
+
+  it('I4, I12: a completed operation whose result cannot be read now never runs again, also with bypass', async () => {
+    const { gateway } = createWorld();
+    const { idempotency, line, events } = gateway({ onStoreFailure: 'bypass' });
+    const error = new ResultUnavailableError('the connection is busy');
+    line.begin = () => {
+      throw error;
+    };
+    expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'unavailable', error });
+    expect(events).toEqual([{ ...id, type: 'unavailable', command: 'begin', error }]);
+    expect(idempotency.pending).toBe(0);
+  });
+
+  it('P2: an outcome that came second is not shown if the first one cannot be read', async () => {
+    const { gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    line.complete = () => {
+      throw new ResultUnavailableError('the connection is busy');
+    };
+    expect(await idempotency.run('k', 'r', () => 'own')).toMatchObject({ kind: 'unavailable' });
+    expect(idempotency.pending).toBe(0);
   });
 });
 
@@ -276,6 +339,45 @@ describe('I12: the store fails after the operation', () => {
     await timers.advance(1_000);
     expect(await idempotency.run('a', 'r', never, codec)).toMatchObject({ kind: 'replayed' });
     expect(await idempotency.run('b', 'r', never, codec)).toMatchObject({ kind: 'refused', reason: 'not_kept' });
+  });
+
+  it('waiting values are limited per scope, so that one application leaves room for the others', async () => {
+    const { timers, gateway } = createWorld(1_073_741_824);
+    const { idempotency, line } = gateway({ maxKeptBytes: 100 * 1_048_576 });
+    const large = 'x'.repeat(6 * 1_048_576);
+    const codec = { serialize: (text: string) => text, deserialize: (text: string) => text };
+    line.always = 'lost';
+    const ids = ['a', 'b', 'c'].flatMap((scope) => ['1', '2'].map((key) => ({ scope, key })));
+    line.next('begin', ...ids.map(() => 'ok' as const));
+    for (const each of ids) await idempotency.run(each, 'r', () => large, codec);
+    line.always = 'ok';
+    await timers.advance(10_000);
+    const kinds = [];
+    for (const each of ids) kinds.push((await idempotency.run(each, 'r', never, codec)).kind);
+    expect(kinds).toEqual(['replayed', 'refused', 'replayed', 'refused', 'replayed', 'refused']);
+  });
+
+  it('the large values of one scope are sent one by one and in their order', async () => {
+    const { timers, gateway } = createWorld();
+    const { idempotency, line } = gateway();
+    const operation = () => 'x'.repeat(10_000);
+    const complete = line.complete.bind(line);
+    const keys: string[] = [];
+    let isDown = true;
+    line.complete = (each, command) => {
+      if (isDown) throw new LineError();
+      keys.push(each.key);
+      return complete(each, command);
+    };
+    for (const key of ['1', '2', '3']) await idempotency.run({ scope: 'a', key }, 'r', operation);
+    isDown = false;
+    line.next('complete', 'hung');
+    await timers.advance(1_000);
+    expect(keys).toEqual(['1']);
+    line.deliver();
+    await timers.advance(0);
+    expect(keys).toEqual(['1', '2', '3']);
+    expect(idempotency.pending).toBe(0);
   });
 });
 

@@ -110,14 +110,21 @@ const idempotency = z.strictObject({
 
 /** What one application can take at most, so that it cannot starve the others. */
 const perApplication = z.strictObject({
+  maxRequests: z.int().min(1).default(1_000).describe('Most requests that run at a time'),
+  maxBufferedBytes: z.int().min(0).default(268_435_456).describe('Its share of maxBufferedBytes'),
   maxClaims: z
     .int()
     .min(1)
     .max(16_000_000)
     .optional()
     .describe(
-      'Most idempotency keys of one application. Default: in memory an equal share of 100,000, but at least 10,000; in Redis 1,000,000 per process',
+      'Most idempotency keys. Default: in memory an equal share of 100,000, but at least 10,000; in Redis 1,000,000 per process',
     ),
+  largeBytes: z
+    .int()
+    .min(0)
+    .default(8_388_608)
+    .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
 });
 
 const key = z.strictObject({
@@ -163,13 +170,6 @@ const route = z.strictObject({
     .optional(),
 });
 
-const perApplication = z
-  .strictObject({
-    maxRequests: z.int().min(1).default(1_000).describe('Most requests that run at a time'),
-    maxBufferedBytes: z.int().min(0).default(268_435_456).describe('Its share of maxBufferedBytes'),
-  })
-  .describe('What one application may use, so that it leaves room for the others');
-
 /** The config file, section by section. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
@@ -198,7 +198,6 @@ export const configSchema = z.strictObject({
     .default(1_073_741_824)
     .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
   maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
-  perApplication: perApplication.prefault({}),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   headers: headers
     .default('x-ratelimit')
@@ -209,7 +208,9 @@ export const configSchema = z.strictObject({
     .default('local')
     .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
   idempotency: idempotency.prefault({}),
-  perApplication: perApplication.prefault({}).describe('What one application can take at most'),
+  perApplication: perApplication
+    .prefault({})
+    .describe('The most that one application can use of what all of them share'),
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),

@@ -74,5 +74,14 @@ export function redisClaimGauges(stats: () => RedisClaimStoreStats): StoreGauge[
       ({ refusedInScope }) => refusedInScope,
     ),
     gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]),
+    gauge('large_bytes', 'Bytes of large answers that wait for Redis or are on their way', ({ large }) => large.bytes),
+    gauge('large_deadline_misses', 'Large answers that missed their deadline', ({ large }) => large.timeouts),
+    gauge('large_refused', 'Large answers refused by the budget of their application', ({ large }) => large.refused),
+    gauge('large_dropped', 'Outcomes stored without their large answer', ({ large }) => large.dropped),
+    gauge(
+      'large_breaker',
+      'Circuit breaker of large answers: 0 closed, 1 half-open, 2 open',
+      ({ large }) => BREAKER[large.breaker],
+    ),
   ];
 }

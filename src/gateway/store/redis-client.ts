@@ -7,7 +7,7 @@ const MAX_RETRY_DELAY_MS = 1_000;
 /**
  * A client that never queues a command and never sends one twice: a check that was given up must not arrive after the
  * outage, and one that may have been counted must not be counted again. It connects, and reconnects, until it is
- * disconnected.
+ * disconnected. It also reconnects if a server replies that it is a replica.
  * @param onError called with errors of the connection
  */
 export function createRedisClient(url: RedisUrl, onError: (error: Error) => void): Redis | Cluster {
@@ -20,6 +20,8 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     retryStrategy,
+    // `true` reconnects and fails the command. 2 would send it again.
+    reconnectOnError: isFromReplica,
   } satisfies RedisOptions;
   const client =
     url.kind === 'redis'
@@ -35,6 +37,14 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
         });
   client.on('error', onError);
   return client;
+}
+
+/**
+ * Whether a server replied that it is a replica. After a failover the name of the master leads to another server, so the
+ * client must resolve it again. In Redis 6 the reply of a script has a prefix.
+ */
+function isFromReplica({ message }: Error): boolean {
+  return /^READONLY|@user_script: ?(\d+: )?-?READONLY/.test(message);
 }
 
 /**
@@ -60,7 +70,8 @@ export async function answers(client: Redis | Cluster, ms: number): Promise<bool
 /** Whether a promise is fulfilled within `ms`. */
 function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms);
+    // An answer that arrived while this process stood still is read before the immediate.
+    const timer = setTimeout(() => setImmediate(() => resolve(false)), ms);
     const settle = (fulfilled: boolean) => (): void => {
       clearTimeout(timer);
       resolve(fulfilled);

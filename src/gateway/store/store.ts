@@ -58,11 +58,19 @@ function openMemory(config: Config): GatewayStore {
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
   const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
   const client = createRedisClient(url, onError);
-  const { storeDeadlineMs: deadlineMs, onStoreFailure } = config;
-  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS } = config.perApplication;
+  // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
+  const largeClient = createRedisClient(url, onError);
+  const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
+  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, largeBytes: maxBytesPerScope } = perApplication;
   const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
-  const claims = createRedisClaimStore(client, { deadlineMs, onError, maxClaimsPerScope });
-  if (await connected(client, START_MS)) void logFindings(config, log);
+  const claims = createRedisClaimStore(client, {
+    deadlineMs,
+    onError,
+    maxClaimsPerScope,
+    largeValues: { client: largeClient, maxBytesPerScope },
+  });
+  const [isConnected] = await Promise.all([connected(client, START_MS), connected(largeClient, START_MS)]);
+  if (isConnected) void logFindings(config, log);
   else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
   return {
     limits,
@@ -77,7 +85,10 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
         await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
       return isWell() ? 'ok' : 'degraded';
     },
-    close: () => client.disconnect(),
+    close() {
+      client.disconnect();
+      largeClient.disconnect();
+    },
   };
 }
 

@@ -5,6 +5,8 @@ import type { ClaimView } from '../../core/ports.ts';
 export interface Timed<Reply> {
   readonly now: number;
   readonly reply: Reply;
+  /** Set if the reply left out a long value: its length in bytes. */
+  readonly omittedBytes: number | undefined;
 }
 
 /** The key has no record, and its scope may have no new one. */
@@ -104,6 +106,7 @@ class Parts {
   readonly #now: number;
   readonly word: string;
   #next = 0;
+  #omittedBytes: number | undefined;
 
   constructor(reply: unknown) {
     if (!Array.isArray(reply)) throw unexpected();
@@ -147,6 +150,10 @@ class Parts {
   result(): KeptResult {
     const status = this.packed();
     const value = this.text();
+    if (/^#[1-9]\d*$/.test(value)) {
+      this.#omittedBytes = Number(value.slice(1));
+      return { status, value: undefined };
+    }
     return { status, value: value === '' ? undefined : unpack(value) };
   }
 
@@ -157,7 +164,7 @@ class Parts {
   /** Returns the reply, if all parts have been read. */
   end<Reply>(reply: Reply): Timed<Reply> {
     if (this.#next !== this.#parts.length) throw unexpected();
-    return { now: this.#now, reply };
+    return { now: this.#now, reply, omittedBytes: this.#omittedBytes };
   }
 }
 

@@ -10,7 +10,13 @@ import type {
   HeldReply,
 } from '../../core/claim.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { isHeadgateError, OptionError, ScopeFullError, StoreUnavailableError } from '../../core/errors.ts';
+import {
+  isHeadgateError,
+  OptionError,
+  ResultUnavailableError,
+  ScopeFullError,
+  StoreUnavailableError,
+} from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
@@ -28,6 +34,7 @@ import { ClaimShares } from './claim-shares.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { foreignRecord, isHarmless } from './errors.ts';
 import { claimKey } from './keys.ts';
+import { LargeValues } from './large-values.ts';
 import claimSource from './lua/claim.lua';
 import { checkInteger, checkPrefix } from './options.ts';
 import { createScript } from './script.ts';
@@ -54,6 +61,8 @@ export interface RedisClaimStoreOptions {
    * @default 1_000_000
    */
   readonly maxClaimsPerScope?: number;
+  /** How results of more than 8 KiB travel. They never share a call with other commands. */
+  readonly largeValues?: LargeValueOptions | undefined;
   /** Called with the error of every call that failed, for a log. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
@@ -61,6 +70,22 @@ export interface RedisClaimStoreOptions {
    * @default the server's clock
    */
   readonly clock?: Clock | undefined;
+}
+
+/** How large results travel. */
+export interface LargeValueOptions {
+  /**
+   * A second client of the same server or cluster, so that no other command waits behind a large result.
+   * @default the store's client
+   */
+  readonly client?: RedisClient | undefined;
+  /**
+   * Most bytes of large results per scope that wait or are under way in this process. Scopes take turns. Past it, or if
+   * the turn does not come within 2 seconds, an outcome is stored without its value (I7), and a read throws
+   * `ResultUnavailableError`. A single result always fits.
+   * @default 8_388_608
+   */
+  readonly maxBytesPerScope?: number | undefined;
 }
 
 /** Figures of a Redis claim store since its start, for operators. */
@@ -77,12 +102,25 @@ export interface RedisClaimStoreStats {
   readonly refusedInScope: number;
   /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
   readonly breaker: 'closed' | 'open' | 'half-open';
+  /** Results of more than 8 KiB. They have their own deadline, by size, and their own circuit breaker. */
+  readonly large: {
+    /** Bytes that wait or are under way now. */
+    readonly bytes: number;
+    /** Calls that were given up at their deadline. */
+    readonly timeouts: number;
+    /** Calls that were not sent, because of the budget of their scope or because their turn came too late. */
+    readonly refused: number;
+    /** Outcomes that were stored without their value, because it could not be stored in time (I7). */
+    readonly dropped: number;
+    readonly breaker: 'closed' | 'open' | 'half-open';
+  };
 }
 
 /**
  * A {@link ClaimStore} in Redis or Redis Cluster, which any number of processes can share. Its methods throw
  * `StoreTimeoutError`, or `StoreUnavailableError` with the reason as its cause. The command may have been executed
- * anyway.
+ * anyway, unless `sent` of the error is false. If the claim is completed, but its large result cannot be read, they throw
+ * `ResultUnavailableError`.
  */
 export interface RedisClaimStore extends ClaimStore {
   begin(id: ClaimId, command: BeginCommand): Promise<BeginReply>;
@@ -97,6 +135,13 @@ export interface RedisClaimStore extends ClaimStore {
 
 const script = /* @__PURE__ */ createScript(claimSource);
 
+/** Longer values travel by themselves. */
+const MAX_SMALL_BYTES = 8_192;
+/** For replies that may have a value of any length. */
+const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
+/** How long outcomes wait for a lost connection for large values, in milliseconds. Then they are stored without it. */
+const RECONNECT_MS = 2_000;
+
 /**
  * Creates a claim store in Redis. It has one hash per idempotency key. A command is one atomic script and one round
  * trip, and uses the server's clock. Commands of one turn of the event loop are sent together. The store never
@@ -104,22 +149,52 @@ const script = /* @__PURE__ */ createScript(claimSource);
  * @throws OptionError
  */
 export function createRedisClaimStore(client: RedisClient, options: RedisClaimStoreOptions = {}): RedisClaimStore {
-  checkOptions(options, ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'onError', 'clock'], 'options');
-  const commands = commandsOf(client);
-  if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
+  checkOptions(options, ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'largeValues', 'onError', 'clock'], 'options');
   const { prefix = 'headgate', deadlineMs = 250, maxClaimsPerScope = 1_000_000, onError, clock } = options;
+  const { largeValues = {} } = options;
+  checkOptions(largeValues, ['client', 'maxBytesPerScope'], 'largeValues');
+  const { client: largeClient = client, maxBytesPerScope = 8_388_608 } = largeValues;
+  const commands = commandsFor('client', client);
+  const largeCommands = commandsFor('largeValues.client', largeClient);
   checkPrefix(prefix);
   checkInteger('deadlineMs', deadlineMs, 1);
   checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
+  checkInteger('largeValues.maxBytesPerScope', maxBytesPerScope, 0);
   const breaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError });
-  return new RedisClaims({ client, commands, breaker, prefix, deadlineMs, maxClaimsPerScope, clock, onError });
+  const largeBreaker = new CircuitBreaker({ deadlineMs, isReady: largeCommands.isReady, isHarmless, onError });
+  const large = new LargeValues({ breaker: largeBreaker, deadlineMs, maxBytesPerScope, onError });
+  return new RedisClaims({
+    client,
+    commands,
+    breaker,
+    largeCommands,
+    largeBreaker,
+    large,
+    prefix,
+    deadlineMs,
+    maxClaimsPerScope,
+    clock,
+    onError,
+  });
 }
+
+function commandsFor(option: string, client: RedisClient): Commands {
+  const commands = commandsOf(client);
+  if (commands === undefined) throw new OptionError(option, client, 'must be a client of ioredis or node-redis');
+  return commands;
+}
+
+/** Reads the reply to one kind of command. */
+type Read<Reply> = (reply: unknown) => Timed<Reply>;
 
 /** The parts of a store. */
 interface Parts {
   readonly client: RedisClient;
   readonly commands: Commands;
   readonly breaker: CircuitBreaker;
+  readonly largeCommands: Commands;
+  readonly largeBreaker: CircuitBreaker;
+  readonly large: LargeValues;
   readonly prefix: string;
   readonly deadlineMs: number;
   readonly maxClaimsPerScope: number;
@@ -138,6 +213,9 @@ class RedisClaims implements RedisClaimStore {
   #late = 0;
   #lateBegins = 0;
   #refusedInScope = 0;
+  #dropped = 0;
+  /** Since when only the connection for large values is down. */
+  #onlyLargeDownSince: number | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -155,41 +233,51 @@ class RedisClaims implements RedisClaimStore {
     const deadline = command.deadline ?? (command.dispatch ? this.#deadline(key) : undefined);
     // A command without a deadline could dispatch after its sender has given it up. That would leave an orphan.
     const dispatches = command.dispatch && deadline !== undefined;
-    const args = [
-      ...argsOf('begin', command),
-      String(command.leaseMs),
-      command.onOrphan,
-      dispatches ? '1' : '0',
-      deadline === undefined ? '' : String(deadline),
-      // A full scope still gets the replies about its known keys.
-      fullForMs > 0 ? '1' : '0',
-    ];
-    const reply = await this.#run(key, args, readBeginReply);
+    const start = [...argsOf('begin', command), String(command.leaseMs), command.onOrphan];
+    // A full scope still gets the replies about its known keys.
+    const full = fullForMs > 0 ? '1' : '0';
+    const args = [...start, dispatches ? '1' : '0', deadline === undefined ? '' : String(deadline), full];
+    // It asks for the value of a completed claim later, when the deadline can be over. Without the dispatch it needs none.
+    const argsForValue = [...start, '0', command.deadline === undefined ? '' : String(command.deadline), full];
+    const reply = await this.#run(id, args, readBeginReply, argsForValue);
     if (reply.kind === 'full') {
       this.#refusedInScope++;
       throw new ScopeFullError(this.#parts.maxClaimsPerScope, Math.max(1, fullForMs));
     }
     if (reply.kind === 'claimed') {
       const lifetimeMs = Math.max(command.leaseMs, command.retentionMs);
-      this.#shares.claimed(scope, lifetimeMs, reply.generation > 1, this.#localNow());
+      this.#shares.claimed(id.scope, lifetimeMs, reply.generation > 1, this.#localNow());
     }
     return reply;
   }
 
   extend(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
     const args = [...argsOf('extend', command), String(command.leaseMs), String(command.generation)];
-    return this.#run(this.#key(id), args, readHeldReply);
+    return this.#run(id, args, readHeldReply);
   }
 
   dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
     const args = [...argsOf('dispatch', command), String(command.leaseMs), String(command.generation)];
-    return this.#run(this.#key(id), args, readHeldReply);
+    return this.#run(id, args, readHeldReply);
   }
 
-  complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
+  async complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
     const { status, value } = command.result;
-    const args = [...argsOf('complete', command), packText(status), value === undefined ? '' : packText(value)];
-    return this.#run(this.#key(id), args, readCompleteReply);
+    const args = [...argsOf('complete', command), packText(status)];
+    if (value === undefined) return this.#run(id, [...args, ''], readCompleteReply);
+    const withValue = [...args, packText(value)];
+    if (value.length < MAX_SMALL_BYTES) return this.#run(id, withValue, readCompleteReply);
+    try {
+      return await this.#runLarge(id, withValue, readCompleteReply, Buffer.byteLength(value));
+    } catch (error) {
+      // The sender tries again in the background, with the value.
+      if (this.#isReconnecting()) throw error;
+      // The claim must not wait for the value. If the value arrives first after all, it stays: the first outcome wins.
+      const reply = await this.#run(id, [...args, ''], readCompleteReply);
+      if (reply.kind !== 'ok') return reply;
+      this.#dropped++;
+      return { kind: 'ok', valueDropped: true };
+    }
   }
 
   async abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
@@ -202,17 +290,17 @@ class RedisClaims implements RedisClaimStore {
       generation === undefined ? '' : String(generation),
       String(lifetimeMs),
     ];
-    const reply = await this.#run(this.#key(id), args, readAbandonReply);
+    const reply = await this.#run(id, args, readAbandonReply);
     if (reply.kind === 'released') this.#shares.released(scope, lifetimeMs, this.#localNow());
     return reply;
   }
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
-    return this.#run(this.#key(id), ['inspect'], readInspectReply);
+    return this.#run(id, ['inspect'], readInspectReply);
   }
 
   stats(): RedisClaimStoreStats {
-    const { breaker } = this.#parts;
+    const { breaker, large, largeBreaker } = this.#parts;
     return {
       calls: this.#calls,
       timeouts: this.#timeouts,
@@ -220,28 +308,86 @@ class RedisClaims implements RedisClaimStore {
       lateBegins: this.#lateBegins,
       refusedInScope: this.#refusedInScope,
       breaker: breaker.state,
+      large: {
+        bytes: large.bytes,
+        timeouts: largeBreaker.timeouts,
+        refused: large.refused,
+        dropped: this.#dropped,
+        breaker: largeBreaker.state,
+      },
     };
   }
 
-  #run<Reply>(key: string, args: readonly string[], read: (reply: unknown) => Timed<Reply>): Promise<Reply> {
+  /** @param argsForValue the arguments with which the command asks again for a large value that its reply left out */
+  #run<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, argsForValue = args): Promise<Reply> {
+    const key = this.#key(id);
     this.#calls++;
     return new Promise((resolve, reject) => {
-      const settle = (answer: unknown): void => {
-        const { now, reply } = readAnswer(key, read, answer);
-        this.#serverTime.report(serverOf(this.#parts.client, key), now, monotonicClock.now());
-        // Counted here, because the senders of most late commands do not wait any more.
-        if ((reply as { readonly kind?: unknown } | undefined)?.kind === 'late') this.#lateBegins++;
-        resolve(reply);
-      };
-      this.#batcher.add({ key, args, settle, reject });
+      let givenUp = false;
+      this.#batcher.add({
+        key,
+        args,
+        settle: (answer) => {
+          const { reply, omittedBytes } = this.#read(key, read, answer);
+          if (omittedBytes === undefined) resolve(reply);
+          else if (!givenUp) resolve(this.#askForValue(id, argsForValue, read, omittedBytes));
+        },
+        reject: (error) => {
+          givenUp = true;
+          reject(error);
+        },
+      });
     });
+  }
+
+  /**
+   * Sends a command again whose reply left out a large value. A repeated command does no harm. If the record has expired
+   * meanwhile, the command does what it does for a key without a record.
+   */
+  async #askForValue<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, bytes: number): Promise<Reply> {
+    try {
+      return await this.#runLarge(id, args, read, bytes);
+    } catch (error) {
+      throw new ResultUnavailableError(error);
+    }
+  }
+
+  /** Sends a command by itself that carries a large value, or whose reply does. */
+  #runLarge<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, bytes: number): Promise<Reply> {
+    const { large, largeCommands } = this.#parts;
+    const key = this.#key(id);
+    this.#calls++;
+    return large.run(id.scope, bytes, async () => {
+      const answer = await script.run(largeCommands, [key], [this.#now(), String(ANY_LENGTH), ...args]);
+      return this.#read(key, read, answer).reply;
+    });
+  }
+
+  #read<Reply>(key: string, read: Read<Reply>, answer: unknown): Timed<Reply> {
+    const timed = readAnswer(key, read, answer);
+    this.#serverTime.report(serverOf(this.#parts.client, key), timed.now, monotonicClock.now());
+    // Counted here, because the senders of most late commands do not wait any more.
+    if ((timed.reply as { readonly kind?: unknown } | undefined)?.kind === 'late') this.#lateBegins++;
+    return timed;
+  }
+
+  /** Whether the connection for large values is down together with the other one, or has been for a moment only. */
+  #isReconnecting(): boolean {
+    const { commands, largeCommands } = this.#parts;
+    const isDown = !largeCommands.isReady();
+    if (!(isDown && commands.isReady())) {
+      this.#onlyLargeDownSince = undefined;
+      return isDown;
+    }
+    this.#onlyLargeDownSince ??= monotonicClock.now();
+    return monotonicClock.now() - this.#onlyLargeDownSince < RECONNECT_MS;
   }
 
   /** Sends commands in one call. If the call fails, all of them fail, because each of them may have been executed. */
   async #send(pending: readonly PendingCommand[]): Promise<void> {
-    const { commands, breaker, clock } = this.#parts;
+    const { commands, breaker } = this.#parts;
     const keys = pending.map(({ key }) => key);
-    const args = [clock === undefined ? '' : String(clock.now())];
+    const args = [this.#now(), String(MAX_SMALL_BYTES)];
     for (const command of pending) args.push(...command.args);
     let givenUp = false;
     try {
@@ -292,6 +438,12 @@ class RedisClaims implements RedisClaimStore {
     return (this.#parts.clock ?? monotonicClock).now();
   }
 
+  /** The time for the script; '' is the server's clock. */
+  #now(): string {
+    const { clock } = this.#parts;
+    return clock === undefined ? '' : String(clock.now());
+  }
+
   #key({ scope, key }: ClaimId): string {
     return claimKey(this.#parts.prefix, scope, key);
   }
@@ -303,7 +455,7 @@ function argsOf(name: string, { token, fingerprint, retentionMs }: ClaimCommand)
 }
 
 /** Reads an answer. The error for an invalid one names the key. */
-function readAnswer<Reply>(key: string, read: (reply: unknown) => Timed<Reply>, answer: unknown): Timed<Reply> {
+function readAnswer<Reply>(key: string, read: Read<Reply>, answer: unknown): Timed<Reply> {
   try {
     return read(answer);
   } catch (error) {

@@ -6,6 +6,7 @@
 export type { OnStoreFailure } from '../shared/failover.ts';
 export {
   createRedisClaimStore,
+  type LargeValueOptions,
   type RedisClaimStore,
   type RedisClaimStoreOptions,
   type RedisClaimStoreStats,

@@ -52,34 +52,48 @@ export class CircuitBreaker {
     return state === CircuitState.Closed ? 'closed' : state === CircuitState.HalfOpen ? 'half-open' : 'open';
   }
 
-  /** @throws StoreTimeoutError, StoreUnavailableError */
-  async run<T>(send: () => Promise<T>): Promise<T> {
+  /**
+   * @param deadlineMs longest wait for this answer
+   * @throws StoreTimeoutError, StoreUnavailableError
+   */
+  async run<T>(send: () => Promise<T>, deadlineMs = this.#options.deadlineMs): Promise<T> {
+    let sent = false;
+    const sending = (): Promise<T> => {
+      sent = true;
+      return send();
+    };
     try {
       // Otherwise this call would wait for the one that tests the server.
       if (this.state === 'half-open')
         throw new Error('the circuit breaker is half-open: another call tests the server');
-      return await this.#policy.execute(() => this.#runWithDeadline(send));
+      return await this.#policy.execute(() => this.#runWithDeadline(sending, deadlineMs));
     } catch (error) {
       this.#options.onError?.(error);
-      throw error instanceof StoreTimeoutError ? error : new StoreUnavailableError(error);
+      throw error instanceof StoreTimeoutError ? error : new StoreUnavailableError(error, { sent });
     }
   }
 
   /** Waits until the deadline. A call that is given up may still be executed; a late answer is counted. */
-  #runWithDeadline<T>(send: () => Promise<T>): Promise<T> {
-    const { deadlineMs, isReady } = this.#options;
-    if (!isReady()) return Promise.reject(new Error('the client is not connected'));
+  #runWithDeadline<T>(send: () => Promise<T>, deadlineMs: number): Promise<T> {
+    if (!this.#options.isReady()) return Promise.reject(new Error('the client is not connected'));
     return new Promise((resolve, reject) => {
       let givenUp = false;
-      const timer = setTimeout(() => {
+      const giveUp = (): void => {
         givenUp = true;
         this.#timeouts++;
         reject(new StoreTimeoutError(deadlineMs));
+      };
+      // If this process itself stood still, the answer may have arrived unread. Node reads it between timers and
+      // immediates, so the call is late only if it is still unanswered then.
+      let reading: NodeJS.Immediate | undefined;
+      const timer = setTimeout(() => {
+        reading = setImmediate(giveUp);
       }, deadlineMs);
       const unlessGivenUp =
         <V>(settle: (value: V) => void) =>
         (value: V): void => {
           clearTimeout(timer);
+          clearImmediate(reading);
           if (!givenUp) settle(value);
         };
       start(send).then((value) => {

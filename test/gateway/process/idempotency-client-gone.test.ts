@@ -25,13 +25,15 @@ import { answer, held, startUpstream, type Upstream } from '../../support/upstre
 /** More bytes than fit into all the buffers between two sockets. */
 const LARGE = 12_000_000;
 const AGAIN = '/api/v1/again';
+/** Its answers are stored up to LARGE. */
+const ROOMY = '/api/v1/large';
 let upstream: Upstream;
 let gateway: Gateway;
 
 beforeAll(async () => {
   upstream = await startUpstream();
   const config = keyedConfig(upstream.url);
-  const large = { route: 'POST /api/v1/large', idempotent: { maxKeptBytes: LARGE } };
+  const large = { route: `POST ${ROOMY}`, idempotent: { maxKeptBytes: LARGE } };
   gateway = await startGateway({ ...config, routes: [...(config.routes as object[]), large] });
 });
 afterAll(() => gateway.stop());
@@ -89,12 +91,12 @@ describe('I11: the client leaves', () => {
     const client = await openRaw(gateway.port);
     // The client does not read, so that only its departure makes room.
     client.socket.pause();
-    client.write(rawPost(key));
+    client.write(rawPost(key, ROOMY));
     await reached(upstream, key);
     await eventually(() => end !== undefined, 'the head');
     client.destroy();
     end?.();
-    expectKept(await post(gateway, key), first + last);
+    expectKept(await post(gateway, key, { path: ROOMY }), first + last);
     const [call] = callsOf(upstream, key);
     expect(await call?.over).toBe(true);
     expect(callsOf(upstream, key)).toHaveLength(1);

@@ -12,7 +12,7 @@ const DEFAULTS = {
   maxRunMs: 3_600_000,
   waitMs: 10_000,
   retentionMs: 86_400_000,
-  maxKeptBytes: 1_048_576,
+  maxKeptBytes: 262_144,
   lateAnswerMs: 120_000,
   onOrphan: 'reject',
   onStoreFailure: 'refuse',

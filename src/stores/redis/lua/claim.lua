@@ -5,6 +5,7 @@
   Input:
     KEYS      for each command the record of its claim
     ARGV[1]   time in milliseconds, or '' for this server's clock
+    ARGV[2]   most bytes of a value in the reply; of a longer value the reply only has the length
     then      for each command its arguments:
                 inspect
                 begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline, full
@@ -27,8 +28,8 @@
       claimed      generation, inherited (0 or 1), dispatched by this owner (0 or 1)
       in_progress  milliseconds until the lease expires
       mismatch     fingerprint of the request that the key belongs to
-      settled      status, value or ''
-      superseded   status, value or ''
+      settled      status, value; '' if it was not stored, or # and its length
+      superseded   status, value, in the same way
       found        the fields of the record; milliseconds until the lease expires, and until the record expires
       orphan, late, full, ok, lost, released, absent
     If headgate did not write a record, the list is empty; for a single command, the output is an error.
@@ -41,7 +42,7 @@
 
 local LARGEST_INTEGER = 9007199254740991
 
-local now, minExpiry = ARGV[1], 0
+local now, minExpiry, maxValue = ARGV[1], 0, tonumber(ARGV[2])
 if now == '' then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -107,9 +108,15 @@ local function write(lifetime, ...)
   call('PEXPIRE', key, int(max(minExpiry, lifetime)))
 end
 
+-- The value as the reply has it. The sender asks for a long one again, over a connection for long values.
+local function shownValue()
+  if #value <= maxValue then return value end
+  return '#' .. #value
+end
+
 -- The reply to a sender that does not own the claim.
 local function settledOrLost()
-  if isSame and state == 'completed' then return { 'settled', status, value } end
+  if isSame and state == 'completed' then return { 'settled', status, shownValue() } end
   return { 'lost' }
 end
 
@@ -129,8 +136,8 @@ local function inspect()
   if not state then return { 'absent' } end
   local lease = 0
   if state == 'in_progress' then lease = max(0, leaseUntil - now) end
-  return { 'found', state, recordFingerprint, owner, int(generation), dispatched, inherited, status, value, int(lease),
-    int(keptUntil - now) }
+  return { 'found', state, recordFingerprint, owner, int(generation), dispatched, inherited, status, shownValue(),
+    int(lease), int(keptUntil - now) }
 end
 
 --[[
@@ -151,7 +158,7 @@ end
 
 local function begin(lease, onOrphan, dispatches, deadline, full)
   if deadline and now > deadline then return { 'late' } end
-  if isSame and state == 'completed' then return { 'settled', status, value } end
+  if isSame and state == 'completed' then return { 'settled', status, shownValue() } end
   local lifetime = max(lease, retention)
   if full == '1' and not state then return { 'full' } end
   if not state or (state == 'free' and isSame) then return claim(lease, lifetime, dispatches, '0') end
@@ -179,7 +186,7 @@ local function complete(newStatus, newValue)
   if state and not isSame then return { 'lost' } end
   if state == 'completed' then
     if owner == token then return { 'ok' } end
-    return { 'superseded', status, value }
+    return { 'superseded', status, shownValue() }
   end
   -- The first outcome wins, even if another attempt owns the claim by now.
   if state and owner == token and inherited == '0' then
@@ -210,7 +217,7 @@ end
 -- How many arguments each command has, its name included.
 local ARGUMENTS = { begin = 9, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1 }
 local replies = { time }
-local at = 2
+local at = 3
 for i = 1, #KEYS do
   key = KEYS[i]
   local command = ARGV[at]

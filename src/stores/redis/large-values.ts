@@ -1,0 +1,154 @@
+import { StoreUnavailableError } from '../../core/errors.ts';
+import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
+
+/** Most bytes that are under way at once, unless a single value has more. Further values would only wait in a socket. */
+const MAX_BYTES_UNDER_WAY = 262_144;
+/** Slowest connection that is not taken for broken, in bytes per millisecond: 1 MiB per second. */
+const MIN_BYTES_PER_MS = 1_048_576 / 1_000;
+/** Longest wait for the turn of a value, in milliseconds. */
+const MAX_WAIT_MS = 2_000;
+
+/** Options of {@link LargeValues}. */
+export interface LargeValuesOptions {
+  /** Deadline and circuit breaker of their own, so that a slow value says nothing about the other commands. */
+  readonly breaker: CircuitBreaker;
+  /** Longest wait for an answer besides the time for the bytes, in milliseconds. */
+  readonly deadlineMs: number;
+  /** Most bytes that wait or are under way per scope. One value always fits. */
+  readonly maxBytesPerScope: number;
+  /** Called with the error of every call that was not sent. */
+  readonly onError: ((error: unknown) => void) | undefined;
+}
+
+/** A call that waits for its turn. */
+interface WaitingCall {
+  readonly bytes: number;
+  start(): void;
+}
+
+/**
+ * Calls that carry a large value, over a connection that they share. A few are under way at once, the scopes take turns,
+ * and each scope has a budget. So one application can neither fill the connection nor block the values of another.
+ */
+export class LargeValues {
+  readonly #options: LargeValuesOptions;
+  /** The waiting calls per scope. The scope that is first in the map is next. */
+  readonly #waiting = new Map<string, Set<WaitingCall>>();
+  readonly #bytesPerScope = new Map<string, number>();
+  #bytes = 0;
+  #bytesUnderWay = 0;
+  #refused = 0;
+
+  constructor(options: LargeValuesOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes that wait or are under way now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Calls that were not sent, because the budget of their scope was used up or their turn did not come in time. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /**
+   * Sends a call when it is the turn of its scope.
+   * @param bytes length of the value
+   * @throws StoreTimeoutError, StoreUnavailableError
+   */
+  async run<T>(scope: string, bytes: number, send: () => Promise<T>): Promise<T> {
+    const { breaker, deadlineMs, maxBytesPerScope } = this.#options;
+    const ofScope = this.#bytesPerScope.get(scope) ?? 0;
+    if (ofScope > 0 && ofScope + bytes > maxBytesPerScope) {
+      throw this.#refuse(`${ofScope} bytes of large values of this scope are waiting`);
+    }
+    this.#count(scope, bytes);
+    try {
+      await this.#turn(scope, bytes);
+    } catch (error) {
+      this.#count(scope, -bytes);
+      throw error;
+    }
+    let isSent = false;
+    const end = (): void => {
+      this.#bytesUnderWay -= bytes;
+      this.#count(scope, -bytes);
+      this.#startNext();
+    };
+    // A call that is given up is under way until its answer comes or the connection ends. So a server that is frozen
+    // does not collect values in this process.
+    const sending = (): Promise<T> => {
+      isSent = true;
+      const answer = send();
+      answer.then(end, end);
+      return answer;
+    };
+    try {
+      return await breaker.run(sending, deadlineMs + Math.ceil(this.#bytesUnderWay / MIN_BYTES_PER_MS));
+    } finally {
+      if (!isSent) end();
+    }
+  }
+
+  /** Resolves when the call may be sent; its bytes count as under way from then on. */
+  #turn(scope: string, bytes: number): Promise<void> | undefined {
+    if (this.#waiting.size === 0 && this.#hasRoomFor(bytes)) {
+      this.#bytesUnderWay += bytes;
+      return undefined;
+    }
+    if (this.#options.breaker.state === 'open') throw this.#refuse('the circuit breaker of large values is open');
+    return new Promise((resolve, reject) => {
+      const ofScope = this.#waiting.get(scope) ?? new Set();
+      this.#waiting.set(scope, ofScope);
+      const timer = setTimeout(() => {
+        ofScope.delete(call);
+        if (ofScope.size === 0) this.#waiting.delete(scope);
+        reject(this.#refuse(`the turn of a large value did not come within ${MAX_WAIT_MS} ms`));
+        // The calls behind it can be smaller.
+        this.#startNext();
+      }, MAX_WAIT_MS);
+      const call: WaitingCall = {
+        bytes,
+        start: () => {
+          clearTimeout(timer);
+          this.#bytesUnderWay += bytes;
+          resolve();
+        },
+      };
+      ofScope.add(call);
+    });
+  }
+
+  /** Starts the calls that are next, as long as there is room. */
+  #startNext(): void {
+    for (const [scope, calls] of this.#waiting) {
+      const [call] = calls;
+      if (call === undefined || !this.#hasRoomFor(call.bytes)) return;
+      calls.delete(call);
+      // Deleted and added again, the scope is the last one in the map, and this loop comes to it again.
+      this.#waiting.delete(scope);
+      if (calls.size > 0) this.#waiting.set(scope, calls);
+      call.start();
+    }
+  }
+
+  #hasRoomFor(bytes: number): boolean {
+    return this.#bytesUnderWay === 0 || this.#bytesUnderWay + bytes <= MAX_BYTES_UNDER_WAY;
+  }
+
+  #count(scope: string, bytes: number): void {
+    this.#bytes += bytes;
+    const ofScope = (this.#bytesPerScope.get(scope) ?? 0) + bytes;
+    if (ofScope === 0) this.#bytesPerScope.delete(scope);
+    else this.#bytesPerScope.set(scope, ofScope);
+  }
+
+  #refuse(reason: string): StoreUnavailableError {
+    this.#refused++;
+    const error = new StoreUnavailableError(reason, { sent: false });
+    this.#options.onError?.(error);
+    return error;
+  }
+}

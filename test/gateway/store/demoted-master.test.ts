@@ -1,0 +1,104 @@
+/** The name of the master moves to another server, and the old one has become a replica. */
+import type { Redis } from 'ioredis';
+import { expect, it, onTestFinished } from 'vitest';
+import { isHeadgateError } from '../../../src/core/errors.ts';
+import { parseLimit } from '../../../src/core/limit.ts';
+import { createPlan } from '../../../src/core/plan.ts';
+import { connected, createRedisClient } from '../../../src/gateway/store/redis-client.ts';
+import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
+import { tell } from '../../support/redis-cluster.ts';
+import { Caller } from '../../support/redis-load.ts';
+import { startReplica } from '../../support/redis-sentinel.ts';
+import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+
+const plan = createPlan([], parseLimit(['1000/1h']));
+const begin = {
+  ...{ token: 'a', fingerprint: 'f', retentionMs: 60_000 },
+  ...{ leaseMs: 30_000, onOrphan: 'reject', dispatch: false },
+} as const;
+
+interface Pair {
+  readonly old: RedisServer;
+  readonly next: RedisServer;
+  /** The name of the master. */
+  readonly name: TcpProxy;
+}
+
+async function startPair(): Promise<Pair> {
+  const old = await startRedis('--repl-diskless-sync-delay', '0');
+  const next = await startReplica(old.port);
+  const name = await startTcpProxy(old.port);
+  onTestFinished(async () => {
+    await name.close();
+    await Promise.all([old.stop(), next.stop()]);
+  });
+  return { old, next, name };
+}
+
+async function swap({ old, next, name }: Pair): Promise<void> {
+  await tell(next.port, 'REPLICAOF', 'NO', 'ONE');
+  await tell(old.port, 'REPLICAOF', '127.0.0.1', String(next.port));
+  name.target = next.port;
+}
+
+async function connect({ name }: Pair): Promise<Redis> {
+  const url = { kind: 'redis', node: { host: '127.0.0.1', port: name.port }, db: 0, tls: false } as const;
+  const client = createRedisClient(url, () => {}) as Redis;
+  onTestFinished(() => client.disconnect());
+  expect(await connected(client, 5_000)).toBe(true);
+  return client;
+}
+
+/** How often a server was told to run a script, whether it could or not. */
+async function scriptsOf({ port }: RedisServer): Promise<number> {
+  const stats = String(await tell(port, 'INFO', 'commandstats'));
+  return [...stats.matchAll(/cmdstat_evalsha:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+it('S17: a master that was demoted is left: the same stores decide on the new one', async () => {
+  const pair = await startPair();
+  const client = await connect(pair);
+  const limits = createRedisStore(client, { deadlineMs: 1_000, denyCacheMaxMs: 0 });
+  const claims = createRedisClaimStore(client, { deadlineMs: 1_000 });
+  const caller = new Caller(limits, plan);
+  await until(async () => (await caller.check()) === 'accepted', 'the old master decides');
+  await swap(pair);
+  await until(async () => (await caller.check()) === 'accepted', 'the new master decides');
+  await until(async () => {
+    const reply = await claims.begin({ scope: 'app', key: 'k' }, begin).catch(() => undefined);
+    return reply?.kind === 'claimed';
+  }, 'the new master claims');
+  expect(await tell(pair.next.port, 'EXISTS', 'headgate:claim:{app:k}')).toBe(1);
+});
+
+it('a command that a demoted master refuses, and every command beside it, is sent once', async () => {
+  const pair = await startPair();
+  const client = await connect(pair);
+  const claims = createRedisClaimStore(client, { deadlineMs: 1_000 });
+  await until(
+    () =>
+      claims.inspect({ scope: '', key: '' }).then(
+        () => true,
+        () => false,
+      ),
+    'the script is loaded',
+  );
+  await tell(pair.next.port, 'SCRIPT', 'FLUSH');
+  await swap(pair);
+  const before = (await scriptsOf(pair.old)) + (await scriptsOf(pair.next));
+  // Each command is a call of its own, because it is sent in a turn of its own.
+  const replies: Promise<unknown>[] = [];
+  for (let i = 0; i < 20; i++) {
+    replies.push(claims.begin({ scope: 'app', key: `k${i}` }, begin).catch((error: unknown) => error));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const results = await Promise.all(replies);
+  expect(results.every((result) => isHeadgateError(result, 'store_unavailable'))).toBe(true);
+  expect((results[0] as Error).message).toContain('READONLY');
+  await until(() => client.status === 'ready', 'the client is connected again');
+  await client.ping();
+  const sent = results.filter((result) => (result as { sent?: boolean }).sent);
+  expect((await scriptsOf(pair.old)) + (await scriptsOf(pair.next)) - before).toBeLessThanOrEqual(sent.length);
+});

@@ -1,0 +1,79 @@
+/** S17, I12: this process stands still while Redis is well, and the reverse. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { isHeadgateError } from '../../../src/core/errors.ts';
+import { parseLimit } from '../../../src/core/limit.ts';
+import { createPlan } from '../../../src/core/plan.ts';
+import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
+import { createRedisStore } from '../../../src/stores/redis/limits.ts';
+import { CLIENTS } from '../../support/redis-clients.ts';
+import { Caller, HEALTHY } from '../../support/redis-load.ts';
+import { startRedis, until } from '../../support/redis-server.ts';
+
+const DEADLINE_MS = 250;
+const STALL_MS = 600;
+const plan = createPlan([], parseLimit(['1000/1h']));
+const begin = {
+  ...{ token: 'a', fingerprint: 'f', retentionMs: 60_000 },
+  ...{ leaseMs: 30_000, onOrphan: 'reject', dispatch: false },
+} as const;
+
+/** Keeps the event loop busy, as a stop of the process does. */
+function stall(): void {
+  const end = performance.now() + STALL_MS;
+  while (performance.now() < end);
+}
+
+/** Commands leave at the end of a turn, and some clients write one turn later. */
+async function turns(): Promise<void> {
+  for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function start(connect: (typeof CLIENTS)[string]) {
+  const server = await startRedis();
+  const { client, disconnect } = await connect(server.port);
+  onTestFinished(async () => {
+    disconnect();
+    await server.stop();
+  });
+  return {
+    server,
+    limits: createRedisStore(client, { deadlineMs: DEADLINE_MS, denyCacheMaxMs: 0 }),
+    claims: createRedisClaimStore(client, { deadlineMs: DEADLINE_MS }),
+  };
+}
+
+describe.each(Object.entries(CLIENTS))('%s', (_name, connect) => {
+  it('S17: six stalls of this process: Redis answered in time, so nothing is degraded and no breaker opens', async () => {
+    const { limits, claims } = await start(connect);
+    const caller = new Caller(limits, plan);
+    await until(async () => HEALTHY.includes(await caller.check()), 'Redis decides');
+    const timeouts = limits.stats().timeouts + claims.stats().timeouts;
+    for (let i = 0; i < 6; i++) {
+      const checks = [caller.check('a'), caller.check('b')];
+      const claim = claims.begin({ scope: 'app', key: `k${i}` }, begin);
+      await turns();
+      stall();
+      expect(await Promise.all(checks)).toEqual(['accepted', 'accepted']);
+      expect(await claim).toMatchObject({ kind: 'claimed' });
+    }
+    expect(limits.stats().timeouts + claims.stats().timeouts).toBe(timeouts);
+    expect([limits.stats().breaker, claims.stats().breaker]).toEqual(['closed', 'closed']);
+  });
+
+  it('S17: a frozen Redis is given up at the deadline, also after a stall', async () => {
+    const { server, limits, claims } = await start(connect);
+    const caller = new Caller(limits, plan);
+    await until(async () => HEALTHY.includes(await caller.check()), 'Redis decides');
+    server.freeze();
+    onTestFinished(() => server.thaw());
+    const failure = claims.begin({ scope: 'app', key: 'k' }, begin).catch((error: unknown) => error);
+    expect(await caller.check()).toBe('degraded-accepted');
+    expect(isHeadgateError(await failure, 'store_timeout')).toBe(true);
+    const check = caller.check();
+    await turns();
+    stall();
+    const stalled = performance.now();
+    expect(await check).toBe('degraded-accepted');
+    expect(performance.now() - stalled).toBeLessThan(DEADLINE_MS);
+  });
+});
