@@ -1,5 +1,5 @@
 import type { BufferBudget } from '../body/buffer-budget.ts';
-import type { Exchange } from '../exchange/exchange.ts';
+import { type Exchange, freeIfDone } from '../exchange/exchange.ts';
 import { type Refusal, refuseForNow } from '../exchange/refusal.ts';
 
 /** Options of {@link createShares}. */
@@ -36,6 +36,8 @@ export function createShares({ maxRequests, buffers }: SharesOptions): Shares {
       running.set(application, others + 1);
       exchange.buffer = buffers.open(application);
       exchange.leave = () => leave(application);
+      // The client may have gone already.
+      freeIfDone(exchange);
       return undefined;
     },
   };

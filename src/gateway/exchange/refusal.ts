@@ -1,19 +1,16 @@
 import type { BodyError } from '../../http/body-error.ts';
 import { BODY_ERROR_TYPES } from '../../http/body-limits.ts';
 import type { ErrorStatus, ErrorType } from '../../http/error-types.ts';
-import { createProblem, type Problem, type Reply } from '../../http/problem.ts';
+import { createProblem, type Problem } from '../../http/problem.ts';
 
 /** A request that the gateway answers with an error itself, before or instead of forwarding it. */
 export interface Refusal {
   /** @param requestId becomes `req_id` */
   problem(requestId: string): Problem;
   readonly status: ErrorStatus;
-  /** Further headers of the answer. */
-  readonly headers?: Reply['headers'] | undefined;
+  /** Whole seconds for the field `retry-after`. */
+  readonly retryAfter?: number | undefined;
 }
-
-/** Headers of a refusal that has a reason which soon passes, such as too many running requests. */
-const SOON: Reply['headers'] = { 'retry-after': '1' };
 
 /** A refusal; `type` must be one that `status` may have. */
 export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorType<Status>, detail: string): Refusal {
@@ -22,7 +19,7 @@ export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorTy
 
 /** The refusal of a request for which there is no room now (503). Nothing was done, so the client may retry soon. */
 export function refuseForNow(detail: string): Refusal {
-  return { ...refuse(503, 'errors/service_unavailable', detail), headers: SOON };
+  return { ...refuse(503, 'errors/service_unavailable', detail), retryAfter: 1 };
 }
 
 /** The refusal of a request whose body cannot be read. */
