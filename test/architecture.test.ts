@@ -30,7 +30,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   admission: ['config', 'body', 'exchange'],
   operations: ['exchange'],
   store: ['config', 'operations'],
-  proxy: ['body', 'exchange'],
+  proxy: ['config', 'body', 'exchange'],
   server: ['exchange', 'operations', 'proxy'],
   gateway: ['config', 'body', 'exchange', 'admission', 'operations', 'store', 'proxy', 'server'],
   cli: ['config', 'operations', 'store', 'server', 'gateway'],
@@ -43,7 +43,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
   // Only h3 itself makes a response of what its handlers return.
   adapters: ['h3'],
-  gateway: ['find-my-way', 'ioredis', 'pino', 'prom-client', 'undici', 'zod'],
+  gateway: ['ioredis', 'pino', 'prom-client', 'undici', 'zod'],
 };
 
 /** Files that may use Node's modules; all others run on every runtime. */

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { OBEYED_FIELDS } from '../src/gateway/config/request-fields.ts';
 import { createIdempotency } from '../src/idempotency/idempotency.ts';
 import { createMemoryClaimStore } from '../src/stores/memory/claims.ts';
 import { startInProcess } from './support/in-process.ts';
@@ -164,6 +165,14 @@ describe('tables in the docs say what the code has', () => {
     const page = 'docs/idempotency.md';
     const settings = [...rowsOf(page, 'setting'), ...rowsOf(page, 'key of the config only')];
     expect(namesOf(settings).sort()).toEqual(Object.keys(properties.idempotency.properties).sort());
+  });
+
+  it('fields that are not forwarded', () => {
+    const rows = rowsOf('docs/gateway.md', 'what an upstream may take from it');
+    const named = rows.flatMap(([what = '', fields = '']) =>
+      /^any|^another field/.test(what) ? [] : [...fields.matchAll(/`([^`]+)`/g)].map(([, name]) => name as string),
+    );
+    expect(named.sort()).toEqual([...OBEYED_FIELDS].sort());
   });
 
   it('metrics of the process, with their types', async () => {

@@ -75,6 +75,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   });
   const proxy = createProxy({
     upstream: config.upstream,
+    forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
     timeoutMs: config.upstreamTimeoutMs,
     maxBodyBytes: config.maxBodyBytes,
     onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),

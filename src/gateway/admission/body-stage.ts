@@ -81,7 +81,8 @@ export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, finge
       fingerprint: key === undefined ? undefined : { secret: fingerprintSecret },
     });
     attachBody(exchange, body);
-    const print = fingerprint(field ?? exchange.account?.id);
+    // On a route without an account, keys of different scopes are different callers.
+    const print = fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined);
     if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;

@@ -1,5 +1,5 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Config } from '../config/schema.ts';
+import { digestOfToken } from '../config/token-digest.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 
 /** What a key may reach. */
@@ -22,17 +22,17 @@ export interface Keys {
   authenticate(token: string | undefined): ApiKey | Refusal;
 }
 
-/** @param now wall clock in milliseconds since 1970, because expiry is a date */
+/**
+ * A key is looked up by the SHA-256 of its token, in constant time for any number of keys. The time of the look-up shows
+ * nothing of a token, because no client can choose the digest of what it sends.
+ * @param now wall clock in milliseconds since 1970, because expiry is a date
+ */
 export function createKeys(config: Config['keys'], now: () => number = Date.now): Keys {
-  const keys = config.map(({ sha256, token, application, role, scope, expiresAt }) => ({
-    digest: sha256 === undefined ? digest(token ?? '') : Buffer.from(sha256, 'hex'),
-    key: {
-      application,
-      role,
-      scope,
-      expiresAtMs: expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt),
-    },
-  }));
+  const keys = new Map<string, ApiKey>();
+  for (const { sha256, application, role, scope, expiresAt } of config) {
+    const expiresAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+    keys.set(sha256, { application, role, scope, expiresAtMs });
+  }
   return {
     authenticate(token) {
       if (token === undefined || token === '') {
@@ -42,18 +42,11 @@ export function createKeys(config: Config['keys'], now: () => number = Date.now)
           'The request has no API key: send it in the header X-API-KEY.',
         );
       }
-      const given = digest(token);
-      let match: ApiKey | undefined;
-      // Every key is compared, so that the time taken does not show which key was close.
-      for (const { digest: expected, key } of keys) if (timingSafeEqual(expected, given)) match = key;
-      if (match === undefined) return refuse(401, 'errors/invalid_credentials', 'The API key is unknown.');
-      return now() < match.expiresAtMs
-        ? match
+      const key = keys.get(digestOfToken(token));
+      if (key === undefined) return refuse(401, 'errors/invalid_credentials', 'The API key is unknown.');
+      return now() < key.expiresAtMs
+        ? key
         : refuse(401, 'api/expired_authorization', 'The API key has expired: use its replacement.');
     },
   };
-}
-
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token, 'latin1').digest();
 }

@@ -1,45 +1,56 @@
-import createRouter from 'find-my-way';
-import { parametersOf, parseRoute, type Route, type RouteTemplate, routesOf, type Segment } from '../config/routes.ts';
+import { parseRoute, type Route, type RouteTemplate, routesOf } from '../config/routes.ts';
 import type { Config } from '../config/schema.ts';
+import { createRouteTree } from './route-tree.ts';
+import { createSimilarRoutes } from './similar-routes.ts';
 
 /** A request's route, with the values of its parameters. */
 export interface RouteMatch {
   readonly route: Route;
-  /** Percent-decoded, by name; none is empty. */
+  /** Percent-decoded once, by name; none is empty. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 /** Finds routes by method and path. */
 export interface Routes {
-  /** @param path raw, checked by `readTarget`. Case, a trailing slash and an empty parameter make another path */
+  /**
+   * Each segment of the path is percent-decoded before it is compared. A literal wins over a parameter.
+   * @param path raw, checked by `readTarget`. Case, a trailing slash and an empty parameter make another path
+   */
   match(method: string, path: string): RouteMatch | undefined;
 }
 
+/** What is stored of each route. */
+interface StoredRoute {
+  readonly route: Route;
+  /** Names of the parameters, with the index of each in the path. */
+  readonly parameters: readonly (readonly [name: string, segment: number])[];
+}
+
 /** @param config with checked routes */
-export function createRoutes(config: Pick<Config, 'routes' | 'idempotency'>): Routes {
-  // A request head has at most 16 KiB, so this router never cuts off a parameter.
-  const router = createRouter({ caseSensitive: true, maxParamLength: 65_536 });
+export function createRoutes(config: Pick<Config, 'routes' | 'idempotency' | 'strictSiblings'>): Routes {
+  const tree = createRouteTree<StoredRoute>();
+  const similar = config.strictSiblings ? createSimilarRoutes(config.routes.map(({ route }) => route)) : undefined;
   for (const route of routesOf(config)) {
     const { method, segments } = parseRoute(route.name) as RouteTemplate;
-    const stored = { route, names: parametersOf(segments) };
-    router.on(method as createRouter.HTTPMethod, patternOf(segments), () => {}, stored);
+    const parameters = segments.flatMap((segment, i) =>
+      'parameter' in segment ? [[segment.parameter, i] as const] : [],
+    );
+    tree.add({ method, segments }, { route, parameters });
   }
   return {
     match(method, path) {
-      const result = router.find(method as createRouter.HTTPMethod, path);
-      if (result === null) return undefined;
-      const { route, names } = result.store as { route: Route; names: string[] };
-      const values = names.map((_, index) => result.params[`p${index}`] ?? '');
-      if (values.includes('')) return undefined;
-      return { route, parameters: new Map(names.map((name, index) => [name, values[index] as string])) };
+      const segments = decodedSegments(path);
+      const stored = tree.find(method, segments);
+      if (stored === undefined) return undefined;
+      const { route, parameters } = stored;
+      if (parameters.length > 0 && similar?.hides(route.name, method, segments)) return undefined;
+      return { route, parameters: new Map(parameters.map(([name, i]) => [name, segments[i] as string])) };
     },
   };
 }
 
-/** In the router's syntax. Parameters are numbered, so that no name has a special meaning to the router. */
-function patternOf(segments: readonly Segment[]): string {
-  let parameter = 0;
-  return segments
-    .map((segment) => ('literal' in segment ? `/${segment.literal.replaceAll(':', '::')}` : `/:p${parameter++}`))
-    .join('');
+/** Decodes each segment once. `readTarget` has refused encoded slashes, so decoding makes no new segments. */
+function decodedSegments(path: string): string[] {
+  const segments = path.slice(1).split('/');
+  return path.includes('%') ? segments.map(decodeURIComponent) : segments;
 }

@@ -1,3 +1,4 @@
+import { hasDotSegment } from '../config/tolerant-path.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 
 /** A request target in origin form, as the client sent it. It is forwarded without any decoding. */
@@ -10,16 +11,12 @@ export interface Target {
 
 const VISIBLE = /^[\x21-\x7e]+$/;
 const ENCODED_SEPARATOR = /%(2f|5c)/i;
-const BAD_ENCODING = /%(?![0-9a-f]{2})/i;
-/**
- * A dot segment, raw or encoded, also before a semicolon: some servers cut off the rest before they resolve the
- * segment.
- */
-const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:;[^/]*|%3b[^/]*)?(?=\/|$)/i;
+const CONTROL = /\p{Cc}/u;
 
 /**
  * Takes a target apart. Refuses a target that the upstream could read as another path than the router does: encoded
- * slashes and backslashes, dot segments, broken encodings, absolute forms. Double slashes are allowed.
+ * slashes and backslashes, control characters, dot segments in any disguise, broken encodings, absolute forms. Double
+ * slashes are allowed.
  */
 export function readTarget(raw: string): Target | Refusal {
   if (!raw.startsWith('/')) return malformed('The request target must be a path.');
@@ -29,8 +26,10 @@ export function readTarget(raw: string): Target | Refusal {
   const path = mark === -1 ? raw : raw.slice(0, mark);
   if (path.includes('\\') || ENCODED_SEPARATOR.test(path))
     return malformed('The path has an encoded slash or a backslash.');
-  if (DOT_SEGMENT.test(path)) return malformed('The path has a dot segment.');
-  if (BAD_ENCODING.test(path) || !isDecodable(path)) return malformed('The path has a malformed percent-encoding.');
+  const decoded = decode(path);
+  if (decoded === undefined) return malformed('The path has a malformed percent-encoding.');
+  if (CONTROL.test(decoded)) return malformed('The path has an encoded control character.');
+  if (hasDotSegment(decoded)) return malformed('The path has a dot segment.');
   return { path, query: mark === -1 ? undefined : raw.slice(mark + 1) };
 }
 
@@ -38,11 +37,11 @@ function malformed(detail: string): Refusal {
   return refuse(400, 'errors/malformed_request', detail);
 }
 
-function isDecodable(path: string): boolean {
+/** Undefined if the path cannot be decoded. */
+function decode(path: string): string | undefined {
   try {
-    decodeURIComponent(path);
-    return true;
+    return path.includes('%') ? decodeURIComponent(path) : path;
   } catch {
-    return false;
+    return undefined;
   }
 }

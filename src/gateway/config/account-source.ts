@@ -1,4 +1,4 @@
-import { isHopByHop } from '../../http/hop-by-hop.ts';
+import { isOwnField } from './request-fields.ts';
 
 /** Where the account of a request is given. */
 export interface AccountSource {
@@ -7,9 +7,7 @@ export interface AccountSource {
   readonly name: string;
 }
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** The gateway replaces or removes these headers, or every client sends them. */
-const UNUSABLE_HEADERS: readonly string[] = ['x-api-key', 'host', 'content-length', 'expect', 'x-request-id'];
+export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** Reads `path.NAME`, `query.NAME`, `header.NAME` or `body.NAME`; the schema has checked this form. */
 export function parseAccountSource(text: string): AccountSource {
@@ -28,9 +26,6 @@ export function unusableSource(text: string, parameters: readonly string[]): str
   if (text.startsWith('path.') && !parameters.includes(name)) return `the route has no parameter {${name}}`;
   if (!text.startsWith('header.')) return undefined;
   if (!HEADER_NAME.test(name)) return `${JSON.stringify(name)} is not a header name`;
-  const lower = name.toLowerCase();
   // The gateway would charge this account, and the upstream would read another one, or none.
-  return isHopByHop(lower) || UNUSABLE_HEADERS.includes(lower)
-    ? `the header ${name} cannot name an account`
-    : undefined;
+  return isOwnField(name.toLowerCase()) ? `the header ${name} cannot name an account` : undefined;
 }

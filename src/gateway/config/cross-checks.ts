@@ -1,11 +1,13 @@
 import { describe } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
-import { unusableSource } from './account-source.ts';
+import { HEADER_NAME, unusableSource } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import { isOwnField } from './request-fields.ts';
 import { parametersOf, parseRoute, shapeOf } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
+import { digestOfToken } from './token-digest.ts';
 
 /**
  * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and
@@ -19,6 +21,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...limitIssues(objectOrEmpty(file.limits), textsOf(file.accounts, 'id'), textsOf(file.routes, 'route')),
     ...issueIf('upstream', upstreamFlaw(file.upstream)),
+    ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
     ...issueIf('store', storeFlaw(file.store)),
     ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
   ];
@@ -41,10 +44,10 @@ function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
     if (role !== 'scoped' && hasScope) {
       issues.push({ path: `${path}.scope`, reason: 'only a key with the role "scoped" has a scope' });
     }
-    const secret = typeof sha256 === 'string' ? `sha256 ${sha256.toLowerCase()}` : token;
-    if (typeof secret !== 'string') continue;
-    const first = seen.get(secret);
-    if (first === undefined) seen.set(secret, index);
+    const digest = typeof token === 'string' ? digestOfToken(token) : sha256;
+    if (typeof digest !== 'string') continue;
+    const first = seen.get(digest.toLowerCase());
+    if (first === undefined) seen.set(digest.toLowerCase(), index);
     else issues.push({ path, reason: `is the same key as keys[${first}]` });
   }
   return issues;
@@ -136,6 +139,12 @@ function upstreamFlaw(upstream: unknown): string | undefined {
   if (url === undefined || !/^https?:\/\//i.test(upstream)) return `must be a URL with http:// or https://${given}`;
   if (/[?#]/.test(upstream)) return 'must have neither a query nor a fragment';
   return url.username === '' && url.password === '' ? undefined : 'must not have a user name or password in it';
+}
+
+function forwardFieldFlaw(name: unknown): string | undefined {
+  if (typeof name !== 'string') return undefined;
+  if (!HEADER_NAME.test(name)) return `${describe(name)} is not a header name`;
+  return isOwnField(name.toLowerCase()) ? `the gateway itself sets or removes ${name}` : undefined;
 }
 
 /** The reason never shows the value, because a store URL may have a password in it. */

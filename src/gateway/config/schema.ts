@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parseWindow } from '../../core/limit.ts';
 import { RATE_LIMIT_STYLES, type RateLimitFields, rateLimitStyles } from '../../http/rate-limit-fields.ts';
 import { type ClaimSettings, SETTING_NAMES, SETTINGS, type SettingRule } from '../../idempotency/settings.ts';
+import { digestOfToken } from './token-digest.ts';
 
 const MAX_TIMER_MS = 2_147_483_647;
 
@@ -127,7 +128,7 @@ const perApplication = z.strictObject({
     .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
 });
 
-const key = z.strictObject({
+const keyAsWritten = z.strictObject({
   sha256: z
     .string()
     .regex(/^[0-9a-fA-F]{64}$/, 'must be the 64 hexadecimal digits of the SHA-256 of a token')
@@ -146,6 +147,12 @@ const key = z.strictObject({
     .optional()
     .describe('From this time on the key is refused. Without it the key never expires'),
 });
+
+/** A checked config has the hash in place of the token, so that the token does not stay in memory. */
+const key = keyAsWritten.transform(({ sha256, token = '', ...rest }) => ({
+  ...rest,
+  sha256: sha256 === undefined ? digestOfToken(token) : sha256.toLowerCase(),
+}));
 
 const account = z.strictObject({
   id: name.describe('The id that requests give'),
@@ -183,6 +190,10 @@ export const configSchema = z.strictObject({
     .string()
     .default('http://127.0.0.1:9000')
     .describe('Where requests are forwarded. Its path is put in front of theirs'),
+  forwardFields: z
+    .array(z.string())
+    .default([])
+    .describe('Names of request fields that are forwarded although many servers obey them, such as x-real-ip'),
   upstreamTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe("Longest wait for the head of the upstream's answer, in milliseconds"),
@@ -214,6 +225,12 @@ export const configSchema = z.strictObject({
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),
+  strictSiblings: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a parameter refuses what many servers read as a literal beside it: /api/SPECIAL or /api/special;a=1 for {name} beside /api/special',
+    ),
   limits: z
     .strictObject({
       recommended: z

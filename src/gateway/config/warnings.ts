@@ -1,5 +1,9 @@
+import { isIPv4 } from 'node:net';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { isObeyed } from './request-fields.ts';
+import { parseRoute, type RouteTemplate } from './routes.ts';
 import type { Config } from './schema.ts';
+import { avoidableLiteral, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
@@ -7,7 +11,7 @@ const GOOD_SECRET_LENGTH = 16;
 
 /** Settings that are valid but probably mistakes. The gateway serves with them. */
 export function warningsFor(config: Config): ConfigIssue[] {
-  const { keys, accounts, routes, limits, idempotency, maxBodyBytes, maxBufferedBytes, perApplication } = config;
+  const { keys, accounts, routes, limits, idempotency, admin, maxBodyBytes, maxBufferedBytes, perApplication } = config;
   const hasAccountRoute = routes.some(({ account }) => account !== undefined);
   const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
   const applications = new Set(keys.map(({ application }) => application));
@@ -31,12 +35,21 @@ export function warningsFor(config: Config): ConfigIssue[] {
       const reason = `${segment} is matched letter by letter; write a parameter as {${segment?.slice(1)}}`;
       return warnIf(segment !== undefined, `routes[${i}].route`, reason);
     }),
+    ...(config.strictSiblings ? [] : siblingWarnings(routes)),
     ...Object.keys(limits.providers).flatMap((name) =>
       warnIf(
         accounts.length > 0 && !providers.has(name),
         formatPath(['limits', 'providers', name]),
         `no account of the file has this provider${didYouMean(name, [...providers])}`,
       ),
+    ),
+    ...config.forwardFields.flatMap((name, i) =>
+      warnIf(!isObeyed(name.toLowerCase()), `forwardFields[${i}]`, `${name} is forwarded without being listed`),
+    ),
+    ...warnIf(
+      admin !== undefined && !isLoopback(admin.host),
+      'admin.host',
+      'other machines can reach this address, and /metrics needs no key: use 127.0.0.1, or let a firewall admit only your monitoring',
     ),
     ...warnIf(
       maxBufferedBytes < maxBodyBytes,
@@ -54,6 +67,25 @@ export function warningsFor(config: Config): ConfigIssue[] {
       `shorter than ${GOOD_SECRET_LENGTH} characters, so it can be guessed`,
     ),
   ];
+}
+
+/** A parameter beside a literal takes other spellings of the literal, and so avoids that route's limits. */
+function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
+  const templates = routes.map(({ route }) => tolerantTemplate(parseRoute(route) as RouteTemplate));
+  return templates.flatMap((template, i) => {
+    for (const [other, sibling] of templates.entries()) {
+      const literal = avoidableLiteral(template, sibling);
+      if (literal === undefined) continue;
+      const reason = `also matches spellings such as ${literal.toUpperCase()} or ${literal};a=1, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
+      return [{ path: `routes[${i}].route`, reason }];
+    }
+    return [];
+  });
+}
+
+/** Whether only this machine can reach a listener on the host. */
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 function warnIf(isSo: boolean, path: string, reason: string): ConfigIssue[] {

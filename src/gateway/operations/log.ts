@@ -1,4 +1,5 @@
 import { destination, type Logger, pino } from 'pino';
+import { isHeadgateError } from '../../core/errors.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
 /** The process's log: JSON lines. */
@@ -25,6 +26,11 @@ const CLOSE_MS = 500;
 /** How many causes of an error are logged. */
 const MAX_CAUSES = 3;
 
+/** Errors that mean a state of the store or the process, not a mistake in the code. Many requests may have one. */
+const EXPECTED = ['store_full', 'store_timeout', 'store_unavailable', 'claim_lost', 'closed'] as const;
+/** Longest message of an expected error, in characters. */
+const MAX_MESSAGE = 160;
+
 /**
  * Logs only these properties: the error of a Redis client may also have the failed command, and with it a password or a
  * key.
@@ -33,6 +39,10 @@ function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
   const { code } = error as { code?: unknown };
+  // A stack per refused request would fill the log. The message has that of the cause.
+  if (EXPECTED.some((expected) => isHeadgateError(error, expected))) {
+    return { type: name, message: message.slice(0, MAX_MESSAGE), code };
+  }
   return {
     type: name,
     message,

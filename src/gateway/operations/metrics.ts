@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
@@ -20,6 +21,8 @@ export interface Metrics {
   measured(store: LimitStore): LimitStore;
 }
 
+/** The client left before its answer. */
+const CLIENT_GONE = 499;
 const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
 const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -38,7 +41,7 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
   );
   const requests = counter(
     'requests_total',
-    'Answered requests by route ("none": no route matched) and status',
+    'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
     'route',
     'status',
   );
@@ -142,10 +145,16 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
           break;
       }
     },
-    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: String(status) }),
+    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
+}
+
+/** An upstream may answer with any number. Each label is a series, so a status without a name counts by its class. */
+function statusLabel(status: number): string {
+  if (status in STATUS_CODES || status === CLIENT_GONE) return String(status);
+  return status >= 100 && status < 600 ? `${Math.floor(status / 100)}xx` : 'other';
 }
 
 type Observe = (operation: string, seconds: number) => void;

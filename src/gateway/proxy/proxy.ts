@@ -8,6 +8,8 @@ import { requestFields } from './upstream-fields.ts';
 export interface ProxyOptions extends ForwardingOptions {
   /** Base URL such as `http://host:port/base`, already checked. */
   readonly upstream: string;
+  /** Names in lower case: fields that are forwarded although an upstream may obey them. */
+  readonly forwardFields: ReadonlySet<string>;
 }
 
 /** Forwards requests to the upstream. */
@@ -47,7 +49,7 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
         {
           path: base + (exchange.request.url ?? ''),
           method: exchange.request.method as 'GET',
-          headers: requestFields(exchange),
+          headers: requestFields(exchange, options.forwardFields),
           body: forwarding.body,
           idempotent: false,
         },

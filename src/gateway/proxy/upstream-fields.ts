@@ -1,37 +1,40 @@
 import { isHopByHop, namedByConnection } from '../../http/hop-by-hop.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import { forEachField, type RawFields } from '../../http/raw-fields.ts';
+import { FORWARDED_FIELDS, isObeyed } from '../config/request-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
 /** Request fields that the gateway removes or sets itself. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
 /** Only the gateway may send these, on every route: a client takes a response with one of them as final. */
 const MARKS: ReadonlySet<string> = new Set(['idempotency-replayed', 'idempotency-status']);
-const FORWARDED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Characters that a field value may have, as Latin-1 (RFC 9110, section 5.5). */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request.
- * Hop-by-hop fields and `X-API-KEY` are removed. The gateway appends what it knows to the `x-forwarded-*` fields of the
- * request.
+ * Hop-by-hop fields and `X-API-KEY` are removed, and so are fields by which an upstream could take the request for another
+ * one. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
+ * @param listed names in lower case that are forwarded although an upstream may obey them
  */
-export function requestFields({ request, id, idempotent }: Exchange): string[] {
+export function requestFields({ request, id, idempotent, route }: Exchange, listed: ReadonlySet<string>): string[] {
   const { rawHeaders, socket } = request;
   const named = namedByConnection(rawHeaders);
-  const forwarded = new Map<string, string[]>(FORWARDED.map((name) => [name, []]));
+  // The upstream must act for the account that was charged.
+  const accountField = route?.source?.place === 'header' ? route.source.name : undefined;
+  const forwarded = new Map<string, string[]>(FORWARDED_FIELDS.map((name) => [name, []]));
   const fields: string[] = [];
   forEachField(rawHeaders, (name, value, lowerName) => {
     if (isHopByHop(lowerName) || named.has(lowerName) || NOT_FORWARDED.has(lowerName)) return;
-    // Some servers take an underscore for a hyphen.
-    if (idempotent !== undefined && lowerName.replaceAll('_', '-') === 'idempotency-key') return;
+    if (idempotent !== undefined && lowerName === 'idempotency-key') return;
     const values = forwarded.get(lowerName);
-    if (values === undefined) fields.push(name, value);
-    else if (value !== '') values.push(value);
+    if (values !== undefined) {
+      if (value !== '') values.push(value);
+    } else if (!isObeyed(lowerName) || listed.has(lowerName) || lowerName === accountField) fields.push(name, value);
   });
   const known = [socket.remoteAddress, request.headers.host, 'http'];
-  for (const [index, name] of FORWARDED.entries()) {
+  for (const [index, name] of FORWARDED_FIELDS.entries()) {
     const values = forwarded.get(name) ?? [];
     if (known[index]) values.push(known[index]);
     if (values.length > 0) fields.push(name, values.join(', '));

@@ -13,7 +13,8 @@ interface Tags {
 
 /**
  * How the current request differs from the stored one, for the detail of a 409: `attachments[1] differs`. It names only
- * what the current client sent itself, so it reveals nothing of the stored request.
+ * what the current client sent itself, so it reveals nothing of the stored request. If the account differs, it names only
+ * that.
  *
  * @param stored `value` of the fingerprint that the key belongs to
  * @returns undefined if the requests are the same
@@ -24,6 +25,8 @@ export function describeDifference(stored: string, current: Fingerprint): string
   // The fingerprint is of another version, or was not made by this library.
   if (before === undefined || now === undefined) return 'the request differs';
   const differing = COMPONENTS.filter((_, i) => before.components[i] !== now.components[i]);
+  // A caller that may not reach the stored request's account must not find out by guesses what else it was.
+  if (differing.includes('account')) return 'the account differs';
   const subjects = differing.filter((component) => component !== 'body').map((component) => `the ${component}`);
   if (!differing.includes('body')) return sentence(subjects.length > 0 ? subjects : ['the request']);
   const pieces = before.kind === now.kind ? differingPieces(before, now, current.labels) : [];

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { checkConfig, type Overrides, parseConfig } from '../../../src/gateway/config/config.ts';
 import { ConfigError } from '../../../src/gateway/config/config-error.ts';
@@ -30,6 +32,7 @@ describe('defaults', () => {
       listen: { host: '127.0.0.1', port: 8080 },
       store: 'memory',
       upstream: 'http://127.0.0.1:9000',
+      forwardFields: [],
       upstreamTimeoutMs: 30_000,
       clientTimeoutMs: 30_000,
       maxBodyBytes: 26_214_400,
@@ -53,6 +56,7 @@ describe('defaults', () => {
       keys: [],
       accounts: [],
       routes: [],
+      strictSiblings: false,
       limits: { recommended: false, default: {}, providers: {}, accounts: {} },
     });
   });
@@ -119,6 +123,18 @@ describe('errors', () => {
     [{ headers: 'both' }, ['headers: write ["x-ratelimit", "ietf"] instead, got "both"']],
     [{ headers: 'none' }, ['headers: write [] instead, got "none"']],
     [{ headers: ['ietf', 'none'] }, ['headers: write [] instead, got "none"']],
+    [
+      { forwardFields: ['X-Real-IP', 'a b', 'X-Api-Key', 'x_api_key', 'Transfer-Encoding', 'X-Forwarded-For', 5] },
+      [
+        'forwardFields[6]: must be a string, got 5',
+        'forwardFields[1]: "a b" is not a header name',
+        'forwardFields[2]: the gateway itself sets or removes X-Api-Key',
+        'forwardFields[3]: the gateway itself sets or removes x_api_key',
+        'forwardFields[4]: the gateway itself sets or removes Transfer-Encoding',
+        'forwardFields[5]: the gateway itself sets or removes X-Forwarded-For',
+      ],
+    ],
+    [{ strictSiblings: 'yes' }, ['strictSiblings: must be true or false, got "yes"']],
     [{ upstream: 'ftp://x' }, ['upstream: must be a URL with http:// or https://, got "ftp://x"']],
     [{ upstream: 'http://x/?a=1' }, ['upstream: must have neither a query nor a fragment']],
     [{ upstream: 'http://u:p@x' }, ['upstream: must not have a user name or password in it']],
@@ -213,6 +229,15 @@ describe('errors', () => {
     ]);
   });
 
+  it('a token and its hash are the same key', () => {
+    const sha256 = createHash('sha256').update('t').digest('hex').toUpperCase();
+    const keys = [
+      { token: 't', application: 'a' },
+      { sha256, application: 'b' },
+    ];
+    expect(issuesOf({ keys })).toEqual(['keys[1]: is the same key as keys[0]']);
+  });
+
   it.each<[object, string]>([
     [{ route: 'get /x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "get /x"'],
     [{ route: 'GET x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "GET x"'],
@@ -288,6 +313,64 @@ describe('errors', () => {
     expect(issuesOf({ routes })).toEqual([]);
     expect(issuesOf({ routes: [{ route: 'POST /a', idempotent: { wat: 1 } }] })).toEqual([
       expect.stringContaining('routes[0].idempotent.wat'),
+    ]);
+  });
+});
+
+it('a token is not in the checked config: its hash is', () => {
+  const config = checkConfig({ keys: [{ token: 'hush-hush', application: 'a' }] }, 'test');
+  const sha256 = createHash('sha256').update('hush-hush').digest('hex');
+  expect(config.keys).toEqual([{ sha256, application: 'a', role: 'account', scope: null }]);
+  expect(inspect(config, { depth: null, showHidden: true })).not.toContain('hush');
+});
+
+describe('warnings', () => {
+  const warningsOf = (config: object, path: RegExp) =>
+    warningsFor(checkConfig(config, 'test')).filter((warning) => path.test(warning.path));
+  const routes = (...names: string[]) => ({ routes: names.map((route) => ({ route })) });
+
+  it.each([
+    [['GET /api/special', 'GET /api/{x}'], 1, 0],
+    [['GET /api/{x}', 'GET /api/special'], 0, 1],
+    [['GET /api/{x}', 'GET /api/Special/'], 0, 1],
+    [['GET /{x}/b', 'GET /a/{y}'], 0, 1],
+    [['GET /{x}/{y}/c', 'GET /z', 'GET /q/b/c'], 0, 2],
+  ])('of %j, one has a parameter beside a literal', (names, index, sibling) => {
+    expect(warningsOf(routes(...names), /^routes/)).toEqual([
+      {
+        path: `routes[${index}].route`,
+        reason: expect.stringContaining(`which many servers read as routes[${sibling}]`),
+      },
+    ]);
+    expect(warningsOf({ ...routes(...names), strictSiblings: true }, /^routes/)).toEqual([]);
+  });
+
+  it.each([
+    [['GET /api/special', 'POST /api/{x}']],
+    [['GET /api/special', 'GET /api/{x}/more']],
+    [['GET /api/special', 'GET /other/{x}']],
+    [['GET /a/{x}/c', 'GET /a/b/d']],
+    [['GET /a', 'GET /b/{x}', 'GET /b/{x}/c']],
+  ])('of %j, none has', (names) => {
+    expect(warningsOf(routes(...names), /^routes/)).toEqual([]);
+  });
+
+  it.each(['0.0.0.0', '::', '10.0.0.1', '192.0.2.1', 'admin.example.test', '127.example.test'])(
+    'admin on %s, which other machines can reach without a key',
+    (host) => {
+      expect(warningsOf({ admin: { host } }, /^admin/)).toEqual([
+        { path: 'admin.host', reason: expect.stringContaining('/metrics needs no key') },
+      ]);
+    },
+  );
+
+  it.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])('no warning for admin on %s', (host) => {
+    expect(warningsOf({ admin: { host } }, /^admin/)).toEqual([]);
+  });
+
+  it('a listed field that is forwarded anyway', () => {
+    expect(warningsOf({ forwardFields: ['X-Real-IP', 'X-RealIP', 'my_field'] }, /^forwardFields/)).toEqual([
+      { path: 'forwardFields[1]', reason: 'X-RealIP is forwarded without being listed' },
     ]);
   });
 });

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../../../src/core/errors.ts';
 import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createLog } from '../../../src/gateway/operations/log.ts';
 import { eventually } from '../../support/raw-http.ts';
@@ -49,6 +50,28 @@ it('has one JSON line per request: the decision and the duration, but no path an
   expect(lines[0].ms).toBeGreaterThanOrEqual(0);
   expect(JSON.stringify(lines)).not.toContain('secret');
   closeSync(fd);
+});
+
+it('an expected error is one short line without a stack; an unexpected one has its stack', async () => {
+  const fd = openSync(file, 'w');
+  const log = createLog(fd);
+  const cause = new Error(`Connection is closed. ${'x'.repeat(2_000)}`);
+  const expected = [new StoreFullError(100_000), new StoreTimeoutError(250), new StoreUnavailableError(cause)];
+  const req_id = '01234567-89ab-cdef-0123-456789abcdef';
+  for (const err of [...expected, new TypeError('a mistake', { cause })]) {
+    log.logger.error({ req_id, stage: 'idempotency', err }, 'gate failure');
+  }
+  await log.close();
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+  for (const line of lines.slice(0, 3)) expect(line.length).toBeLessThan(400);
+  const [full, , unavailable, mistake] = lines.map((line) => JSON.parse(line).err);
+  expect(full).toEqual({ type: 'StoreFullError', code: 'store_full', message: expected[0]?.message });
+  expect(unavailable).toEqual({
+    type: 'StoreUnavailableError',
+    code: 'store_unavailable',
+    message: expect.stringContaining('Connection is closed'),
+  });
+  expect(mistake).toMatchObject({ stack: expect.stringContaining('log.test.ts'), cause: { type: 'Error' } });
 });
 
 it('close writes buffered lines', async () => {

@@ -131,6 +131,16 @@ describe('the request', () => {
     expect(upstream.last().rawHeaders.join('\n')).not.toContain(TOKEN);
   });
 
+  it('a header that servers obey is forwarded if forwardFields lists it', async () => {
+    const listed = await startGateway(configOf(upstream.url, { routes, forwardFields: ['X-Real-IP', 'my_field'] }));
+    const headers = { 'x-real-ip': '203.0.113.9', my_field: '1', forwarded: 'for=203.0.113.9', other_field: '2' };
+    await listed.ask('GET', '/api/v1/things/1', headers);
+    expect(upstream.last().headers).toMatchObject({ 'x-real-ip': '203.0.113.9', my_field: '1' });
+    expect(upstream.last().rawHeaders).not.toContain('other_field');
+    expect(upstream.last().headers.forwarded).toBeUndefined();
+    await listed.stop();
+  });
+
   it('Connection cannot remove headers that the gateway adds or checks', async () => {
     const connection = 'x-request-id, x-forwarded-for, host, content-length';
     const reply = await gateway.ask('PUT', '/api/v1/things/1', { connection }, { body: 'four' });

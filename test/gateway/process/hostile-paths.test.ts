@@ -55,9 +55,18 @@ const refused = [
   '/../api/v1/chats?account_id=acc_1',
   '/api/v1%2Fchats?account_id=acc_1',
   '/nowhere/../api/v1/chats',
+  '/api/v1/open/..%00',
+  '/api/v1/open/..%09/chats?account_id=acc_1',
+  '/api/v1/open/..%C2%AD/chats?account_id=acc_1',
+  '/api/v1/open/..%E2%80%8B/chats?account_id=acc_1',
+  '/api/v1/open/%EF%BC%8E%EF%BC%8E/chats?account_id=acc_1',
+  '/api/v1/open/%252e%252e/chats?account_id=acc_1',
+  '/api/v1/open/a%00',
+  '/api/v1/open/a%7f',
+  '/api/v1/open/a%0d%0ab',
 ];
 
-describe('an encoded slash, a backslash or a dot segment: 400, never forwarded', () => {
+describe('an encoded slash, a backslash, a control character or a dot segment: 400, never forwarded', () => {
   it.each(refused)('%s', async (target) => {
     const reply = await raw('GET', target);
     expectProblem(reply, 400, 'errors/malformed_request');
@@ -157,5 +166,48 @@ describe('key and limit apply to every target', () => {
     expectProblem(await raw('POST', '/api/v1/open/1', tricks), 404, 'errors/resource_not_found');
     expectProblem(await raw('GET', '/nowhere', tricks), 404, 'errors/resource_not_found');
     expect(upstream.seen).toHaveLength(0);
+    for (const trick of ['X-Forwarded-Prefix', 'X-Real-IP', 'Forwarded', 'X_API_KEY', 'X-Original-URI']) {
+      await raw('GET', '/api/v1/open/1', { ...tricks, [trick]: '/admin' });
+      const { rawHeaders } = upstream.last();
+      expect(rawHeaders.join('\n')).not.toMatch(/override|-url|\/admin/i);
+    }
+  });
+});
+
+describe('a literal route beside a parameter', () => {
+  const routes = [
+    { route: 'POST /v1/mail:send', account: 'query.account_id' },
+    { route: 'POST /v1/{op}', account: 'query.account_id' },
+  ];
+  const limits = { default: { routes: { 'POST /v1/mail:send': ['0/1m'] } } };
+  const post = (to: Gateway, path: string) => to.ask('POST', `${path}?account_id=acc_1`);
+
+  it('has its limit in every encoding; what passes arrives as it was sent', async () => {
+    const limited = await startGateway(configOf(upstream.url, { routes, limits }));
+    for (const path of ['/v1/mail:send', '/v1/mail%3Asend', '/v1/mail%3asend', '/v1/%6Dail%3A%73end']) {
+      expectProblem(await post(limited, path), 429, 'api/too_many_requests');
+    }
+    expect(upstream.seen).toHaveLength(0);
+    for (const path of ['/v1/mail%253Asend', '/v1/MAIL%3Asend']) {
+      expect((await post(limited, path)).status).toBe(200);
+      expect(upstream.last().url).toBe(`${path}?account_id=acc_1`);
+    }
+    await limited.stop();
+  });
+
+  it('strictSiblings refuses other spellings of the literal', async () => {
+    const strict = await startGateway(configOf(upstream.url, { routes, limits, strictSiblings: true }));
+    for (const path of [
+      '/v1/MAIL:send',
+      '/v1/mail:send;a=1',
+      '/v1/mail%253Asend',
+      '/v1/mail:send%20',
+      '/v1/mail:send.json',
+    ]) {
+      expectProblem(await post(strict, path), 404, 'errors/resource_not_found');
+    }
+    expect((await post(strict, '/v1/mail')).status).toBe(200);
+    expect(upstream.seen).toHaveLength(1);
+    await strict.stop();
   });
 });

@@ -176,6 +176,32 @@ describe('I2: keys of two applications never meet', () => {
     const reply = await post(gateway, key, { path: MESSAGES, token: 'scoped' });
     expectProblem(reply, 403, 'errors/resource_access_restricted');
   });
+
+  it('the 409 says nothing more about the request of an account or scope that the caller cannot reach', async () => {
+    const inScope = '/api/v1/messages?account_id=acc_a';
+    const details: unknown[] = [];
+    for (const path of [MESSAGES, OPEN]) {
+      for (const body of [BODY, BODY.replace('Hello', 'Guess'), '{"other":1}']) {
+        const key = freshKey();
+        await post(gateway, key, { path });
+        const probe = await post(gateway, key, { path: path === OPEN ? OPEN : inScope, body, token: 'scoped' });
+        details.push(expectProblem(probe, 409, 'errors/already_used').detail);
+        expect(callsOf(upstream, key)).toHaveLength(1);
+      }
+    }
+    expect(new Set(details)).toEqual(
+      new Set([
+        'This idempotency key belongs to another request: the account differs. Use a new key for a new request.',
+      ]),
+    );
+  });
+
+  it("the 409 still says what differs from a request of the caller's own account", async () => {
+    const key = freshKey();
+    await post(gateway, key, { path: MESSAGES });
+    const other = await post(gateway, key, { path: MESSAGES, body: BODY.replace('Hello', 'Bye') });
+    expect(expectProblem(other, 409, 'errors/already_used').detail).toContain('subject differs');
+  });
 });
 
 describe('the key that is forwarded', () => {

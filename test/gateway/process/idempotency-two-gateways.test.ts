@@ -62,6 +62,29 @@ async function kill(gateway: Gateway): Promise<void> {
   expect((await gateway.exited).signal).toBe('SIGKILL');
 }
 
+it('idempotency.secret: a retry is known where the secret is the same, and no output has the secret', async () => {
+  const secret = 'a-secret-of-fingerprints';
+  const withSecret = (value: string) =>
+    startGateway(
+      keyedConfig(upstream.url, { store: `redis://127.0.0.1:${redis.port}/0`, idempotency: { secret: value } }),
+    );
+  const one = await withSecret(secret);
+  const same = await withSecret(secret);
+  const other = await withSecret(`${secret}-2`);
+  const key = freshKey();
+  const original = await post(one, key);
+  expectReplay(await post(same, key), original);
+  for (const gateway of [other, survivor]) {
+    const { detail } = expectProblem(await post(gateway, key), 409, 'errors/already_used');
+    expect(detail).not.toContain(secret);
+  }
+  expect(callsOf(upstream, key)).toHaveLength(1);
+  for (const gateway of [one, same, other]) {
+    await gateway.stop();
+    expect(gateway.output()).not.toContain(secret);
+  }
+});
+
 describe('I5: duplicates at the other gateway', () => {
   it('wait for the original and get its outcome, as every later one does', async () => {
     const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'once' }));

@@ -1,6 +1,16 @@
 /** Which keys may reach which accounts. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, ratesOf, sha256, startGateway } from '../../support/gateway.ts';
+import {
+  configOf,
+  expectProblem,
+  type Gateway,
+  ratesOf,
+  scratchFolder,
+  sha256,
+  startGateway,
+} from '../../support/gateway.ts';
 import { eventually } from '../../support/raw-http.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
@@ -112,4 +122,22 @@ describe('keys', () => {
     }, 'the expiry of the key');
     expectProblem(expired, 401, 'api/expired_authorization');
   });
+});
+
+// A snapshot takes seconds, and many if the machine is busy.
+it('a token of the config is not in the memory of the process: its hash is', { timeout: 120_000 }, async () => {
+  const folder = scratchFolder();
+  const token = `memory-${sha256('a token of this test').slice(0, 24)}`;
+  const keys = [{ token, application: 'app_1' }];
+  const options = { NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${folder}` };
+  const one = await startGateway(configOf(upstream.url, { keys }), [], options);
+  expect((await one.ask('GET', '/api/v1/open', { 'x-api-key': token.slice(0, -1) })).status).toBe(401);
+  one.signal('SIGUSR2');
+  // The process answers again after it has written the snapshot.
+  await eventually(() => readdirSync(folder).length === 1, 'the file of the snapshot', 60_000);
+  expect((await one.ask('GET', '/healthz')).status).toBe(200);
+  const snapshot = readFileSync(join(folder, readdirSync(folder)[0] as string), 'latin1');
+  expect(snapshot).toContain(sha256(token));
+  expect(snapshot).not.toContain(token);
+  await one.stop();
 });

@@ -3,9 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
 import { answerFields, requestFields } from '../../../src/gateway/proxy/upstream-fields.ts';
 
-const forwarded = (rawHeaders: string[]): string[] => {
+const NONE: ReadonlySet<string> = new Set();
+
+/** Fields of the forwarded request, as the upstream gets them. */
+const forwarded = (rawHeaders: string[], listed = NONE, accountHeader?: string): string[] => {
   const request = { rawHeaders, headers: { host: 'gate.test' }, socket: { remoteAddress: '10.0.0.1' } };
-  return requestFields(createExchange('id-1', request as unknown as IncomingMessage, {} as never, false));
+  const exchange = createExchange('id-1', request as unknown as IncomingMessage, {} as never, false);
+  if (accountHeader !== undefined) {
+    const source = { place: 'header' as const, name: accountHeader };
+    exchange.route = { name: 'GET /x', source, idempotent: undefined };
+  }
+  return requestFields(exchange, listed);
 };
 
 /** Fields of a response with status 200 and id `id-1`, as the client gets them. */
@@ -62,11 +70,52 @@ describe('the fields of the forwarded request', () => {
   });
 });
 
+describe('fields that an upstream may obey', () => {
+  it.each([
+    'X-HTTP-Method-Override',
+    'X-HTTP-Method',
+    'X-Method-Override',
+    'X-Original-URL',
+    'X-Rewrite-URL',
+    'X-Original-URI',
+    'X-Forwarded-Prefix',
+    'X-Forwarded-Path',
+    'X-Forwarded-Uri',
+    'X-Forwarded-Method',
+    'X-Forwarded-Port',
+    'X-Forwarded-Server',
+    'X-Forwarded-Ssl',
+    'X-Real-IP',
+    'X-Client-IP',
+    'Forwarded',
+    'True-Client-IP',
+    'CF-Connecting-IP',
+    'X-Middleware-Subrequest',
+    'Proxy',
+    'X_API_KEY',
+    'X_Forwarded_For',
+    'x_request_id',
+    'Idempotency_Key',
+    'X.Real.IP',
+  ])('%s is not forwarded', (name) => {
+    expect(forwarded([name, '1', 'X-Other', '2', name.toLowerCase(), '3'])).toEqual(['X-Other', '2', ...ADDED]);
+  });
+
+  it('are forwarded if they are listed', () => {
+    const raw = ['X-Real-IP', '1', 'forwarded', 'for=1', 'my_field', '2', 'X-Client-IP', '3'];
+    expect(forwarded(raw, new Set(['x-real-ip', 'forwarded', 'my_field']))).toEqual([...raw.slice(0, 6), ...ADDED]);
+  });
+
+  it("are forwarded if the route's account is in them, because the upstream must act for the charged account", () => {
+    expect(forwarded(['X_Account', '1', 'X_Other', '2'], NONE, 'x_account')).toEqual(['X_Account', '1', ...ADDED]);
+  });
+});
+
 it('the fields of a request without Host, whose connection is lost, include only what is known', () => {
   const rawHeaders = ['X-Forwarded-Host', '', 'X-Forwarded-For', '1.1.1.1'];
   const request = { rawHeaders, headers: {}, socket: { remoteAddress: undefined } };
   const exchange = createExchange('id-1', request as unknown as IncomingMessage, {} as never, false);
-  expect(requestFields(exchange)).toEqual([
+  expect(requestFields(exchange, NONE)).toEqual([
     'x-forwarded-for',
     '1.1.1.1',
     'x-forwarded-proto',

@@ -18,9 +18,15 @@ describe('I3: how two requests differ', () => {
     ['bytes', text({}), text({}, undefined, 'y'), 'the body differs'],
     [
       'all',
+      text({ query: 'a', contentType: 'a/b' }, 'a', 'z'),
+      text({ path: '/', method: 'PUT' }, 'a'),
+      'the method, the path, the query and 2 more differ',
+    ],
+    [
+      'only the account, whatever else differs: it may be one that the caller must not reach',
       text({ query: 'a' }, 'a', 'z'),
       text({ path: '/', method: 'PUT' }, 'b'),
-      'the method, the path, the query and 2 more differ',
+      'the account differs',
     ],
     ['a property', json({ a: 1, b: 2 }), json({ b: 3, a: 1 }), 'b differs'],
     ['properties', json({ a: 1 }), json({ b: 1 }), 'the body has other fields'],
