@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { POLITE, requestBytes } from './fairness-tenants.mjs';
 import { answerWith } from './member.mjs';
+import { mainThreadMs } from './process-figures.mjs';
 import { createResponseReader } from './response-reader.mjs';
 
 const CONNECTIONS = 8;
@@ -82,8 +83,11 @@ function problemOf(status, head) {
   return /\r\nx-ratelimit-limit:/i.test(head) ? undefined : 'degraded';
 }
 
-async function load({ port, seconds }) {
+/** `pid` is the process of the gateway. */
+async function load({ port, pid, seconds }) {
   const latencies = [];
+  /** By how much the gateway's processor time grew from when a request was due until its answer, in milliseconds. */
+  const work = [];
   const problems = {};
   const amount = Math.round(PER_SECOND * seconds);
   const fail = (problem) => {
@@ -97,6 +101,7 @@ async function load({ port, seconds }) {
   const onAnswer = (request, status, head) => {
     open.delete(request);
     latencies.push(performance.now() - request.dueAt);
+    work.push(mainThreadMs(pid) - request.workBefore);
     const problem = problemOf(status, head);
     if (problem !== undefined) fail(problem);
     if (latencies.length === amount) allAnswered();
@@ -107,23 +112,32 @@ async function load({ port, seconds }) {
     const dueAt = began + (i * 1_000) / PER_SECOND;
     const early = dueAt - performance.now();
     if (early > 0) await wait(early);
-    const request = { dueAt, bytes: nextRequest() };
+    const request = { dueAt, workBefore: mainThreadMs(pid), bytes: nextRequest() };
     open.add(request);
     connections[i % CONNECTIONS].add(request);
   }
   const late = new AbortController();
   await Promise.race([end, wait(ANSWER_MS, undefined, { signal: late.signal }).catch(() => {})]);
   late.abort();
-  for (const { dueAt } of open) {
+  for (const { dueAt, workBefore } of open) {
     latencies.push(performance.now() - dueAt);
+    work.push(mainThreadMs(pid) - workBefore);
     fail('no answer');
   }
   for (const connection of connections) connection.close();
-  latencies.sort((a, b) => a - b);
   const failed = Object.values(problems).reduce((sum, number) => sum + number, 0);
-  return { p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99), failedShare: failed / amount, problems };
+  return {
+    p50Ms: quantile(latencies, 0.5),
+    p99Ms: quantile(latencies, 0.99),
+    workP99Ms: quantile(work, 0.99),
+    failedShare: failed / amount,
+    problems,
+  };
 }
 
-const quantile = (sorted, share) => sorted[Math.ceil(share * sorted.length) - 1];
+function quantile(values, share) {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(share * sorted.length) - 1];
+}
 
 answerWith(load);

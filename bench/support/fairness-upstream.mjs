@@ -1,5 +1,5 @@
 // The upstream of the topic fairness: one process with two ports, so that both gateways share the same upstream. It
-// counts connections per port. Its members' requests have no trailers and bodies with a length.
+// counts connections per port. Another process of this kind is the sink, to which attacks go in place of the gateway.
 import { createServer } from 'node:net';
 import { LARGE_ANSWER_BYTES } from './fairness-tenants.mjs';
 import { answerWith } from './member.mjs';

@@ -11,3 +11,13 @@ export function peakRss(pid) {
   const [, kib] = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(kib) * 1_024;
 }
+
+/**
+ * Processor time that the main thread of a process has used, in milliseconds, exact to a few milliseconds. It does not
+ * grow while the process waits for a core, so other work on the machine does not change it.
+ * @returns undefined outside Linux
+ */
+export function mainThreadMs(pid) {
+  if (process.platform !== 'linux') return undefined;
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ', 1)[0]) / 1e6;
+}
