@@ -1,24 +1,27 @@
 // The attacks of the topic fairness. Each is bounded in its rate, so that it is not merely a contest for the processor.
 // `prepare` runs once per gateway and is not measured; `start` returns a function that ends the attack. `onRedis`: the
-// store is Redis behind a slow link, otherwise memory. `keyCount`: API keys of the config. `leadMs`: how long before
+// store is Redis behind a slow link, otherwise memory. `keyCount`: unused API keys of the config. `leadMs`: how long before
 // the polite tenant the attack begins.
 import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { refusedBodies } from './fairness-bodies.mjs';
-import { MANY_KEYS, NOISY, NOISY_FREE, NOISY_SPENT, requestBytes } from './fairness-tenants.mjs';
+import { freshTenant, MANY_KEYS, NOISY, NOISY_FREE, NOISY_SPENT, requestBytes } from './fairness-tenants.mjs';
 import { createResponseReader } from './response-reader.mjs';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 let count = 0;
+let tenants = 0;
 const newKey = () => `${process.pid}-${++count}`;
 const report = (key) => requestBytes('POST /reports', NOISY, { 'x-account': NOISY_FREE, 'idempotency-key': key });
 const rejected = () => requestBytes('POST /reports', NOISY, { 'x-account': NOISY_SPENT, 'idempotency-key': newKey() });
 
 export const ATTACKS = {
   'refused bodies': {
+    freshTenants: true,
     start: (port, tally) => {
+      const tenant = freshTenant(tenants++);
       const fields = { ...JSON_TYPE, 'idempotency-key': 'refused' };
-      const requests = refusedBodies().map((body) => requestBytes('POST /messages', NOISY, fields, body));
+      const requests = refusedBodies().map((body) => requestBytes('POST /messages', tenant, fields, body));
       return steady(port, tally, { connections: 10, perSecond: 10, next: () => requests[++count % requests.length] });
     },
   },

@@ -13,7 +13,8 @@ const CONNECTIONS_MOST = 300;
 
 /** What the noisy tenant does, by the name of the attack. */
 const WHAT = {
-  'refused bodies': '10 JSON bodies of 1 MB at a time, 10 per second: each ends in 422 and costs as much as possible',
+  'refused bodies':
+    '10 JSON bodies of 1 MB at a time, 10 per second: each ends in 422 and costs as much as possible. Each round has a new noisy tenant, because its budget lasts a minute',
   'refused queries': '400 queries of 12 KB per second that end in 422',
   'unknown API keys': `400 requests per second with keys that the config does not have; it has ${whole(MANY_KEYS)}`,
   'large answers': `20 requests per second with new idempotency keys, whose answers of ${whole(LARGE_ANSWER_BYTES)} bytes are stored in Redis`,

@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto';
 
 /** The tenant whose requests are measured, and the tenant that attacks. Each is an application with a key of its own. */
 export const [POLITE, NOISY] = ['polite', 'noisy'];
+/** More noisy tenants, for an attack whose tenant is refused for a minute: each phase has a new one. */
+export const freshTenant = (i) => `${NOISY}_${i}`;
+const FRESH_TENANTS = 100;
 /** Accounts of the noisy tenant: one without a limit that matters, and one whose limit is used up. */
 export const [NOISY_FREE, NOISY_SPENT] = ['noisy_free', 'noisy_spent'];
 /** Bytes of a large answer: a little less than the largest that is stored. */
@@ -13,15 +16,17 @@ export const MANY_KEYS = 20_000;
 
 export const tokenOf = (application) => `token-of-${application}`;
 
-/** @param settings `{ store, upstreamPort, keyCount }`; `keyCount` adds keys that nobody uses */
-export function fairnessConfig({ store, upstreamPort, keyCount = 2 }) {
+/** @param settings `{ store, upstreamPort, freshTenants, keyCount }`; `keyCount` adds keys that are never used */
+export function fairnessConfig({ store, upstreamPort, freshTenants = false, keyCount = 0 }) {
   const plenty = ['1000000000/1d'];
+  const fresh = Array.from({ length: freshTenants ? FRESH_TENANTS : 0 }, (_, i) => freshTenant(i));
+  const applications = [POLITE, NOISY, ...fresh];
   return {
     store,
     upstream: `http://127.0.0.1:${upstreamPort}`,
     keys: [
-      ...[POLITE, NOISY].map((application) => ({ token: tokenOf(application), application })),
-      ...Array.from({ length: keyCount - 2 }, (_, i) => ({ sha256: sha256(`unused-${i}`), application: `app_${i}` })),
+      ...applications.map((application) => ({ token: tokenOf(application), application })),
+      ...Array.from({ length: keyCount }, (_, i) => ({ sha256: sha256(`unused-${i}`), application: `app_${i}` })),
     ],
     accounts: [
       { id: POLITE, application: POLITE },

@@ -62,7 +62,7 @@ export async function measure(options) {
  * gateways share one upstream process; each has its own Redis and its own link, if the attack needs Redis.
  */
 async function openWorld(name, { dist, profile }) {
-  const { onRedis, keyCount } = ATTACKS[name];
+  const { onRedis, freshTenants, keyCount } = ATTACKS[name];
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'));
   const fleet = createFleet('support/fairness-attacker.mjs', profile);
   const [upstreams, polite, link] = ['upstream', 'polite', 'link'].map((member) =>
@@ -92,7 +92,7 @@ async function openWorld(name, { dist, profile }) {
       for (const [i, port] of ports.entries()) stores[i] = `redis://127.0.0.1:${port}`;
     }
     for (const [i, store] of stores.entries()) {
-      const config = fairnessConfig({ store, upstreamPort: upstreamPorts[i], keyCount });
+      const config = fairnessConfig({ store, upstreamPort: upstreamPorts[i], freshTenants, keyCount });
       gateways.push(await startGatewayProcess({ folder, name: `gateway-${i}`, config, dist }));
     }
     const [attacked, spared] = gateways;
