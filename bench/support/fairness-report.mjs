@@ -36,7 +36,7 @@ export function fairnessReport({ rounds, seconds, linkMbit, otherWork, figures }
   return {
     title: 'Fairness: one tenant attacks, another is measured',
     markdown: `
-Two tenants of one \`headgate serve\` with default bounds. The polite tenant sends 200 requests per second, half of them
+Two tenants of one \`headgate serve\` with default bounds, except that answers of up to 1 MiB are stored. The polite tenant sends 200 requests per second, half of them
 with an idempotency key, over its own 8 connections. A latency counts from the time at which a request was due. The
 noisy tenant attacks, in a process of its own:
 
@@ -54,8 +54,8 @@ attack needs Redis, each gateway reaches its own over a link of ${linkMbit} Mbit
 store. Medians of ${rounds} ${rounds === 1 ? 'round' : 'rounds'} (least–most). Other work used ${percent(otherWork)} of the cores before
 the run; with much of it, latencies mean little.
 
-*Gateway’s work* does not depend on that: it is the processor time that the gateway used from when a request was due
-until its answer (99th percentile), so what the request had to wait behind. The clock is exact to about 4 ms.
+*Gateway’s work* depends on that much less: it is the processor time that the gateway used from when a request was due
+until its answer (99th percentile), so what the request had to wait behind. Only Linux can measure it, to about 4 ms.
 
 A request of the polite tenant *failed* if its status is not 200, or if Redis did not decide it (its answer has no rate
 limit). *Memory* is by how much the peak of the attacked gateway is above its peak before any attack. *Upstream
@@ -63,7 +63,8 @@ connections* is the most of that gateway.
 
 ${figuresTable(figures)}
 
-The same attacks on commit ${before.provenance.commit}, before the gateway had bounds per application:
+The same attacks on commit ${before.provenance.commit}, before the gateway had bounds per application. Other work used
+${percent(before.otherWork)} of the cores before that run:
 
 ${figuresTable(before.figures)}`,
     targets: attacks.flatMap((name) => targetsOf(cells, name)),
