@@ -36,9 +36,9 @@ export function fairnessReport({ rounds, seconds, linkMbit, otherWork, figures }
   return {
     title: 'Fairness: one tenant attacks, another is measured',
     markdown: `
-Two tenants of one \`headgate serve\` with default bounds, except that answers of up to 1 MiB are stored. The polite tenant sends 200 requests per second, half of them
-with an idempotency key, over its own 8 connections. A latency counts from the time at which a request was due. The
-noisy tenant attacks, in a process of its own:
+Two tenants of one \`headgate serve\` with default bounds, except that answers of up to 1 MiB are stored. The polite
+tenant sends 200 requests per second, half of them with an idempotency key, over its own 8 connections. A latency counts
+from the time at which a request was due. The noisy tenant attacks, in a process of its own:
 
 ${table(
   ['attack', 'what the noisy tenant does'],
