@@ -10,6 +10,7 @@ export const TOPICS = [
   'encodings',
   'idempotency',
   'scale-out',
+  'fairness',
   'service-send',
   'service-memory',
   'simulation',

@@ -1,0 +1,64 @@
+// The upstream of the topic fairness: one process with two ports, so that both gateways share the same upstream. It
+// counts connections per port. Another process of this kind is the sink, to which attacks go in place of the gateway.
+import { createServer } from 'node:net';
+import { LARGE_ANSWER_BYTES } from './fairness-tenants.mjs';
+import { answerWith } from './member.mjs';
+
+/** Longer than a phase. */
+const SLOW_MS = 10_000;
+const answer = (body) =>
+  Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+const SMALL = answer('ok');
+const LARGE = answer('x'.repeat(LARGE_ANSWER_BYTES));
+
+function listen() {
+  const stats = { open: 0, most: 0 };
+  const server = createServer({ noDelay: true }, (socket) => {
+    stats.most = Math.max(stats.most, ++stats.open);
+    let timer;
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      stats.open--;
+      clearTimeout(timer);
+    });
+    const read = createRequestReader((target) => {
+      if (target.startsWith('GET /slow')) timer = setTimeout(() => socket.write(SMALL), SLOW_MS);
+      else socket.write(target.startsWith('POST /reports') ? LARGE : SMALL);
+    });
+    socket.on('data', read);
+  });
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve({ stats, port: server.address().port })));
+}
+
+/** @param onRequest called with the first line of each request, when its last byte has come */
+function createRequestReader(onRequest) {
+  let head = '';
+  let left = 0;
+  return (data) => {
+    let at = 0;
+    while (at < data.length) {
+      if (left === 0) {
+        // A head and its end may come in pieces.
+        head += data.toString('latin1', at);
+        const end = head.indexOf('\r\n\r\n');
+        if (end === -1) return;
+        at = data.length - (head.length - end - 4);
+        left = Number(/\r\ncontent-length: (\d+)/i.exec(head.slice(0, end))?.[1] ?? 0);
+        head = head.slice(0, end);
+      }
+      const taken = Math.min(left, data.length - at);
+      left -= taken;
+      at += taken;
+      if (left > 0) return;
+      const line = head;
+      head = '';
+      onRequest(line);
+    }
+  };
+}
+
+const ports = [await listen(), await listen()];
+answerWith(({ step }) => {
+  if (step === 'forget the peak') for (const { stats } of ports) stats.most = stats.open;
+  return { ports: ports.map(({ port }) => port), most: ports.map(({ stats }) => stats.most) };
+});

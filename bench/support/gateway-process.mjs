@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { freePort } from './redis-server.mjs';
+
+const DIST = new URL('../../dist/', import.meta.url);
+const READY_WITHIN_MS = 30_000;
+
+/**
+ * Starts `headgate serve`, the product as users run it. Its log is discarded.
+ * @param folder where its config file is written
+ * @param config its config; the two listeners are filled in
+ * @param dist folder of the build, with a slash at its end; this repository's by default
+ */
+export async function startGatewayProcess({ folder, name, config, dist = DIST }) {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const listeners = { listen: { host: '127.0.0.1', port }, admin: { host: '127.0.0.1', port: adminPort } };
+  const file = `${folder}/${name}.json`;
+  writeFileSync(file, JSON.stringify({ ...listeners, ...config }));
+  const child = spawn(process.execPath, [fileURLToPath(new URL('headgate.cjs', dist)), 'serve', '--config', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  await ready(child, port, name);
+  return {
+    port,
+    pid: child.pid,
+    stop() {
+      process.off('exit', kill);
+      kill();
+    },
+    /** Microseconds of CPU since its start, from its own metrics. */
+    async cpuMicros() {
+      const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
+      return Number(/^process_cpu_seconds_total (\S+)/m.exec(text)[1]) * 1e6;
+    },
+  };
+}
+
+/** Waits until the gateway serves and reaches its store. Without the store it would answer as well, but degraded. */
+async function ready(child, port, name) {
+  const end = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`${name} ended during its start with code ${child.exitCode}`);
+    const health = await fetch(`http://127.0.0.1:${port}/healthz`).then(
+      (response) => response.json(),
+      () => undefined,
+    );
+    if (health?.status === 'ok') return;
+    if (performance.now() > end) throw new Error(`${name} was not ready with its store within ${READY_WITHIN_MS} ms`);
+    await wait(50);
+  }
+}
