@@ -14,10 +14,8 @@ import { type RedisServer, startRedis, until } from '../../support/redis-server.
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
 const plan = createPlan([], parseLimit(['1000/1h']));
-const begin = {
-  ...{ token: 'a', fingerprint: 'f', retentionMs: 60_000 },
-  ...{ leaseMs: 30_000, onOrphan: 'reject', dispatch: false },
-} as const;
+const common = { token: 'a', fingerprint: 'f', retentionMs: 60_000 };
+const begin = { ...common, leaseMs: 30_000, onOrphan: 'reject', dispatch: false } as const;
 
 interface Pair {
   readonly old: RedisServer;
@@ -44,7 +42,14 @@ async function swap({ old, next, name }: Pair): Promise<void> {
 }
 
 async function connect({ name }: Pair): Promise<Redis> {
-  const url = { kind: 'redis', node: { host: '127.0.0.1', port: name.port }, db: 0, tls: false } as const;
+  const url = {
+    kind: 'redis',
+    node: { host: '127.0.0.1', port: name.port },
+    db: 0,
+    tls: false,
+    username: undefined,
+    password: undefined,
+  } as const;
   const client = createRedisClient(url, () => {}) as Redis;
   onTestFinished(() => client.disconnect());
   expect(await connected(client, 5_000)).toBe(true);

@@ -12,10 +12,8 @@ import { startRedis, until } from '../../support/redis-server.ts';
 const DEADLINE_MS = 250;
 const STALL_MS = 600;
 const plan = createPlan([], parseLimit(['1000/1h']));
-const begin = {
-  ...{ token: 'a', fingerprint: 'f', retentionMs: 60_000 },
-  ...{ leaseMs: 30_000, onOrphan: 'reject', dispatch: false },
-} as const;
+const common = { token: 'a', fingerprint: 'f', retentionMs: 60_000 };
+const begin = { ...common, leaseMs: 30_000, onOrphan: 'reject', dispatch: false } as const;
 
 /** Keeps the event loop busy, as a stop of the process does. */
 function stall(): void {
