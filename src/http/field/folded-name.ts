@@ -76,26 +76,27 @@ function decodePercent(name: string): string {
  * @returns undefined if it must be normalized first: what was seen does not decide
  */
 function isFoldedTo(folded: string, text: string, isNormalized: boolean): boolean | undefined {
-  const isUnclear = (at: number): boolean => {
-    const unit = text.charCodeAt(at);
-    return !isNormalized && (unit >= WIDE || unit === PERCENT);
-  };
   let start = 0;
   while (start < text.length && (text.charCodeAt(start) === OPEN || isSpace(text.charCodeAt(start)))) start++;
   /** Length up to the last character that is not a space: spaces at the end do not count. */
   let length = 0;
   let mismatch = false;
   for (let at = start; at < text.length; at++) {
-    if (isUnclear(at)) return undefined;
     const unit = text.charCodeAt(at);
+    if (!isNormalized && isUnclear(unit)) return undefined;
     if (unit === OPEN || unit === CLOSE || unit === NUL) break;
     if (foldedUnit(unit) !== folded.charCodeAt(at - start)) mismatch = true;
     if (isSpace(unit)) continue;
     // The next character may be a mark that belongs to this one.
-    if (mismatch) return isUnclear(at + 1) ? undefined : false;
+    if (mismatch) return !isNormalized && isUnclear(text.charCodeAt(at + 1)) ? undefined : false;
     length = at - start + 1;
   }
   return length === folded.length;
+}
+
+/** Whether normalization may change the character, or the one in front of it. */
+function isUnclear(unit: number): boolean {
+  return unit >= WIDE || unit === PERCENT;
 }
 
 function foldedUnit(unit: number): number {
