@@ -6,6 +6,7 @@ import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
+import { WorkBudget } from './admission/work-budget.ts';
 import { limiterOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
 import type { Config } from './config/schema.ts';
@@ -83,6 +84,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       keys: createKeys(config.keys),
       accounts: createAccounts(config.accounts),
       maxBodyBytes: config.maxBodyBytes,
+      workBudget: new WorkBudget(config.perApplication.refusedWorkMs),
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,

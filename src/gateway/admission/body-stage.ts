@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { isBodyError } from '../../http/body-error.ts';
+import type { Fingerprint } from '../../http/fingerprint/fingerprint.ts';
 import { readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues, forEachField } from '../../http/raw-fields.ts';
 import { readBody } from '../body/read-body.ts';
 import type { Route } from '../config/routes.ts';
+import { hasBody } from '../exchange/answers.ts';
 import { attachBody, type Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import type { Accounts } from './accounts.ts';
 import type { ApiKey } from './keys.ts';
 import type { Target } from './target.ts';
+import { BudgetSpent, type WorkBudget } from './work-budget.ts';
 
 /** What the earlier stages found. */
 export interface AdmittedHead {
@@ -23,6 +26,7 @@ export interface BodyStageOptions {
   readonly accounts: Accounts;
   /** In bytes. */
   readonly maxBodyBytes: number;
+  readonly workBudget: WorkBudget;
   /** Key of the HMAC of fingerprints. */
   readonly fingerprintSecret?: string | undefined;
 }
@@ -31,7 +35,7 @@ export interface BodyStageOptions {
  * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the
  * upstream, and puts account, key and fingerprint on the exchange. All other bodies are streamed.
  */
-export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: BodyStageOptions) {
+export function createBodyStage({ accounts, maxBodyBytes, workBudget, fingerprintSecret }: BodyStageOptions) {
   return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
     const { rawHeaders } = exchange.request;
     if (isForged(rawHeaders)) return FORGED;
@@ -50,6 +54,7 @@ export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: B
       },
       (error: unknown) => {
         if (isBodyError(error)) return refuseBody(error);
+        if (error instanceof BudgetSpent) return budgetSpent(error);
         throw error;
       },
     );
@@ -58,6 +63,11 @@ export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: B
   /** @returns the account's id, if it is in the body */
   async function read(exchange: Exchange, { route, key: apiKey, target }: AdmittedHead, key: string | undefined) {
     const { request, response } = exchange;
+    const work = workBudget.meter(apiKey.application);
+    exchange.bodyWork = work;
+    const { retryAfter } = work;
+    // Before `100 Continue`, so that the body need not be sent.
+    if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const { body, field, fingerprint } = await readBody(request, {
@@ -75,9 +85,13 @@ export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: B
       },
       field: route.source?.place === 'body' ? route.source.name : undefined,
       fingerprint: key === undefined ? undefined : { secret: fingerprintSecret },
+      run: (piece) => work.run(piece),
     });
     attachBody(exchange, body);
-    const print = fingerprint(field ?? exchange.account?.id);
+    let print: Fingerprint | undefined;
+    await work.run(() => {
+      print = fingerprint(field ?? exchange.account?.id);
+    });
     if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;
@@ -88,6 +102,11 @@ export function createBodyStage({ accounts, maxBodyBytes, fingerprintSecret }: B
     }
     return field;
   }
+}
+
+function budgetSpent({ retryAfter }: BudgetSpent): Refusal {
+  const detail = `Too much work on bodies of requests that were then refused: try again in ${retryAfter} s.`;
+  return { ...refuse(429, 'api/too_many_requests', detail), retryAfter };
 }
 
 /** Prefix of every key that the gateway sends to the upstream. */

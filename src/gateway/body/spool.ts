@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
-import { pump } from './pump.ts';
+import { pump, type TakeChunk } from './pump.ts';
 import { Storage } from './storage.ts';
 
 export interface SpoolOptions {
@@ -24,8 +24,11 @@ export interface SpoolOptions {
   readonly directory?: string | undefined;
   /** Ends the reading. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with every chunk while the body comes in. An error that it throws ends the reading. */
-  readonly observe?: ((chunk: Uint8Array) => unknown) | undefined;
+  /**
+   * Called with every chunk while the body comes in. If it returns a promise, the next chunk waits for it. Its error
+   * ends the reading.
+   */
+  readonly observe?: TakeChunk | undefined;
 }
 
 /** A body that was read once and can be sent any number of times. */
@@ -51,18 +54,22 @@ export async function spoolBody(source: Readable, options: SpoolOptions): Promis
   const { memoryBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, observe } = options;
   const storage = new Storage(memoryBytes, directory);
   const size = new BodySize(options.maxBytes);
+  let isOver = false;
   try {
     await pump(
       source,
       (chunk) => {
         size.add(chunk.length);
-        observe?.(chunk);
-        return storage.append(chunk);
+        const observed = observe?.(chunk);
+        if (observed === undefined) return storage.append(chunk);
+        // Meanwhile the reading may have failed, and the storage is closed then.
+        return observed.then(() => (isOver ? undefined : storage.append(chunk)));
       },
       { idleMs, signal },
     );
     await storage.flush();
   } catch (error) {
+    isOver = true;
     await storage.close();
     throw error;
   }

@@ -107,6 +107,15 @@ const idempotency = z.strictObject({
     .describe('Key of the HMAC that makes fingerprints of requests; the same for all gateways of one store'),
 });
 
+const perApplication = z.strictObject({
+  refusedWorkMs: z
+    .int()
+    .min(1)
+    .max(60_000)
+    .default(2_000)
+    .describe('Longest work per minute on bodies of requests that are then not forwarded, in milliseconds'),
+});
+
 const key = z.strictObject({
   sha256: z
     .string()
@@ -177,6 +186,7 @@ export const configSchema = z.strictObject({
     .default('local')
     .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
   idempotency: idempotency.prefault({}),
+  perApplication: perApplication.prefault({}).describe('What one application can use of the process at most'),
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),

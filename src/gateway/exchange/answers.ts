@@ -17,7 +17,9 @@ export function refuseExchange(
   { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] | undefined } = {},
 ): void {
   exchange.release?.();
-  sendReply(exchange, problemReply(refusal.problem(exchange.id), headers), cut);
+  const { retryAfter } = refusal;
+  const fields = retryAfter === undefined ? headers : { ...headers, 'retry-after': String(retryAfter) };
+  sendReply(exchange, problemReply(refusal.problem(exchange.id), fields), cut);
 }
 
 /**

@@ -8,6 +8,8 @@ export interface Refusal {
   /** @param requestId becomes `req_id` */
   problem(requestId: string): Problem;
   readonly status: ErrorStatus;
+  /** Whole seconds for the field `retry-after`. */
+  readonly retryAfter?: number | undefined;
 }
 
 /** A refusal; `type` must be one that `status` may have. */

@@ -77,8 +77,10 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const proceed = (exchange: Exchange, entry: Entry): void => {
     exchange.decision = labelOf(entry);
     if (entry.kind === 'answer') sendReply(exchange, entry.reply);
-    else if (isOpen(exchange)) proxy.forward(exchange, entry);
-    else void entry.abandon();
+    else if (isOpen(exchange)) {
+      exchange.bodyWork?.giveBack();
+      proxy.forward(exchange, entry);
+    } else void entry.abandon();
   };
   /** Continues at once if the result is not a promise. */
   const onResult = <Result>(

@@ -27,7 +27,9 @@ export class FoldedName {
   /** Whether the folded form of `candidate` is the same. Its time is linear in the length of the candidate. */
   matches(candidate: string): boolean {
     const folded = this.#folded;
-    return isFoldedTo(folded, candidate, false) ?? isFoldedTo(folded, normalize(candidate, folded.length), true) ?? false;
+    return (
+      isFoldedTo(folded, candidate, false) ?? isFoldedTo(folded, normalize(candidate, folded.length), true) ?? false
+    );
   }
 }
 
@@ -47,7 +49,9 @@ function fold(name: string): string {
  */
 function normalize(name: string, length: number): string {
   const decoded = decodePercent(name);
-  return withoutLongRuns(decoded, MAX_SHRINKING * (length + 1)).normalize('NFKC').toLowerCase();
+  return withoutLongRuns(decoded, MAX_SHRINKING * (length + 1))
+    .normalize('NFKC')
+    .toLowerCase();
 }
 
 function withoutLongRuns(text: string, maxRun: number): string {

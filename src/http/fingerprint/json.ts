@@ -172,8 +172,7 @@ export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
     const compare = (left: number, right: number): number =>
       this.#compareNames(starts[left] as number, starts[right] as number);
     order.sort(compare);
-    for (let i = 1; i < order.length; i++)
-      if (compare(order[i - 1] as number, order[i] as number) === 0) return false;
+    for (let i = 1; i < order.length; i++) if (compare(order[i - 1] as number, order[i] as number) === 0) return false;
     const first = starts[0] as number;
     const copy = bytes.slice(first, position);
     let to = first;
