@@ -16,6 +16,8 @@ const MAX_KEY_BYTES = 65_536;
 const MAX_BUFFERED_BYTES = 4_194_304;
 const MEMBER_OVERHEAD = 128;
 const NONE = -1;
+/** Up to this length, in bytes, a loop is faster than a view. */
+const SHORT = 64;
 const [COMMA, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d];
 
 /** An object or array that has not ended. One per level, used again and again. */
@@ -49,6 +51,8 @@ export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
   /** Where the current name begins in the buffer; {@link NONE} before its first byte. */
   #keyStart = NONE;
   #bufferedBytes = 0;
+  /** Where members are sorted. */
+  #scratch = new Uint8Array(0);
   #useBytes = false;
   #entries: readonly BodyEntry[] = [];
 
@@ -166,23 +170,43 @@ export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
 
   /** Returns false if two names are equal. */
   #sort(firstMember: number): boolean {
+    const members = this.#members;
+    const sorted = this.#sorted(firstMember);
     const { bytes, position } = this.#buffer;
-    const starts = this.#members.slice(firstMember);
-    const order = starts.map((_, i) => i);
-    const compare = (left: number, right: number): number =>
-      this.#compareNames(starts[left] as number, starts[right] as number);
-    order.sort(compare);
-    for (let i = 1; i < order.length; i++) if (compare(order[i - 1] as number, order[i] as number) === 0) return false;
-    const first = starts[0] as number;
-    const copy = bytes.slice(first, position);
-    let to = first;
-    order.forEach((member, i) => {
-      this.#members[firstMember + i] = to;
-      const [start, end] = [(starts[member] as number) - first, (starts[member + 1] ?? position) - first];
-      bytes.set(copy.subarray(start, end), to);
-      to += end - start;
-    });
+    const first = members[firstMember] as number;
+    const copy = this.#scratchOf(position - first);
+    let to = 0;
+    for (let i = 0; i < sorted.length; i++) {
+      const start = sorted[i] as number;
+      if (i > 0 && this.#compareNames(sorted[i - 1] as number, start) === 0) return false;
+      const end = this.#memberEnd(start);
+      members[firstMember + i] = first + to;
+      if (end - start < SHORT) for (let at = start; at < end; at++) copy[to++] = bytes[at] as number;
+      else {
+        copy.set(bytes.subarray(start, end), to);
+        to += end - start;
+      }
+    }
+    if (to < SHORT) for (let at = 0; at < to; at++) bytes[first + at] = copy[at] as number;
+    else bytes.set(copy.subarray(0, to), first);
     return true;
+  }
+
+  #sorted(firstMember: number): readonly number[] {
+    const starts = this.#members.slice(firstMember);
+    if (starts.length > 2) return starts.sort((left, right) => this.#compareNames(left, right));
+    // Most small objects that are not in order have two members, and a sort costs more than they do.
+    return starts.reverse();
+  }
+
+  #memberEnd(start: number): number {
+    const valueStart = start + LENGTH_BYTES + this.#buffer.lengthAt(start);
+    return valueStart + LENGTH_BYTES + this.#buffer.lengthAt(valueStart);
+  }
+
+  #scratchOf(length: number): Uint8Array {
+    if (this.#scratch.length < length) this.#scratch = new Uint8Array(2 * length);
+    return this.#scratch;
   }
 
   /** Whether no two names are equal after their escapes are decoded. */
@@ -196,7 +220,8 @@ export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
   /** Compares the names of two members, as written, by their bytes. */
   #compareNames(left: number, right: number): number {
     const { bytes } = this.#buffer;
-    const [leftLength, rightLength] = [this.#buffer.lengthAt(left), this.#buffer.lengthAt(right)];
+    const leftLength = this.#buffer.lengthAt(left);
+    const rightLength = this.#buffer.lengthAt(right);
     const length = Math.min(leftLength, rightLength);
     for (let i = LENGTH_BYTES; i < length + LENGTH_BYTES; i++) {
       const difference = (bytes[left + i] as number) - (bytes[right + i] as number);
@@ -224,5 +249,6 @@ export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
     this.#useBytes = true;
     this.#buffer = new DigestBuffer();
     this.#members = [];
+    this.#scratch = new Uint8Array(0);
   }
 }

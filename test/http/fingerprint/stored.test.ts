@@ -18,14 +18,14 @@ const STORED: readonly (readonly [string, string, string, string, string])[] = [
   [
     'json nested',
     JSON_TYPE,
-    '{"a":'.repeat(63) + '1' + '}'.repeat(63),
+    `${'{"a":'.repeat(63)}1${'}'.repeat(63)}`,
     'GZDuF98AsVCYn_vgvsUFm7HOPfjkmOj2F5VnLEmDHVU',
     'DWwegPaholdB_170',
   ],
   [
     'json nested with long values',
     JSON_TYPE,
-    '{"b":"'.concat('x'.repeat(500), '","a":').repeat(30) + '[]' + '}'.repeat(30),
+    `${'{"b":"'.concat('x'.repeat(500), '","a":').repeat(30)}[]${'}'.repeat(30)}`,
     'wgLk0PoUiwihDnJEgKmZ766yxMtKdODLLNpAbIVq6Wc',
     'uo1Tk0OlR9rPCE6f',
   ],
@@ -40,7 +40,7 @@ const STORED: readonly (readonly [string, string, string, string, string])[] = [
     'json long',
     JSON_TYPE,
     JSON.stringify(
-      Array.from({ length: 3000 }, (_, i) => ({ ['k' + ((i * 7919) % 3000)]: i, z: [i], a: 'v'.repeat(i % 40) })),
+      Array.from({ length: 3000 }, (_, i) => ({ [`k${(i * 7919) % 3000}`]: i, z: [i], a: 'v'.repeat(i % 40) })),
     ),
     'VyN3M0fia_6391J2EK7YMyGZ2XHKQeLPTTa5X5nLtyo',
     'AZLxffu5mA6LKz30',
@@ -48,7 +48,7 @@ const STORED: readonly (readonly [string, string, string, string, string])[] = [
   [
     'json many names',
     JSON_TYPE,
-    JSON.stringify(Object.fromEntries(Array.from({ length: 500 }, (_, i) => ['k' + ((i * 7919) % 500), i]))),
+    JSON.stringify(Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`k${(i * 7919) % 500}`, i]))),
     'VCO2TNtyR6E7Aa9BfVcqF8bv9AH-3p7WmP0MhoG9m4Q',
     'usACcr5Mb9UCv8xv',
   ],
