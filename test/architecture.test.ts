@@ -164,6 +164,8 @@ describe('src', () => {
       'core/clock.ts',
       // A body that sends nothing for `idleMs` is given up.
       'http/body-limits.ts',
+      // A pause in the work on a long body, where there is no setImmediate.
+      'http/in-slices.ts',
       // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
       // Large values wait for their turn, up to a bound.

@@ -5,6 +5,7 @@ export const TOPICS = [
   'memory',
   'bytes',
   'stall',
+  'bodies',
   'http',
   'redis',
   'encodings',

@@ -7,6 +7,7 @@ import { createAdmission } from './admission/admission.ts';
 import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import { createShares } from './admission/shares.ts';
+import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { limiterOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
@@ -92,6 +93,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       shares: createShares({ maxRequests: config.perApplication.maxRequests, buffers }),
       maxBodyBytes: config.maxBodyBytes,
       clientTimeoutMs: config.clientTimeoutMs,
+      workBudget: new WorkBudget(config.perApplication.refusedWorkMs),
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,

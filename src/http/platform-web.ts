@@ -21,6 +21,10 @@ export function digestText(text: string, secret?: string | Uint8Array): string {
   return base64url(digest.digest());
 }
 
+export function digestBytes(bytes: Uint8Array): Uint8Array {
+  return sha256(bytes);
+}
+
 /** Linear, whatever the pattern. The native search skips to the next byte at which the pattern may begin. */
 export function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
   const table = failureTable(pattern);

@@ -41,6 +41,14 @@ describe('platform.ts and platform-web.ts', () => {
     );
   });
 
+  it('return the same digest of bytes', () => {
+    fc.assert(
+      fc.property(bytes, (given) => {
+        expect(hex(web.digestBytes(given))).toBe(hex(node.digestBytes(given)));
+      }),
+    );
+  });
+
   it('find a pattern at the same place', () => {
     // Only two letters, so that patterns begin often, repeat within themselves, and are found.
     const letters = (options: object) =>

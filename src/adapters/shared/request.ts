@@ -3,6 +3,7 @@ import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
 import { createFingerprinter, type RequestHead } from '../../http/fingerprint/fingerprint.ts';
+import { inSlices } from '../../http/in-slices.ts';
 
 /** Longer delays make a timer fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
@@ -90,7 +91,7 @@ export function forgetBody(message: object & WithBody): void {
 export async function readField(request: ReadableRequest, name: string, options?: ReadBodyOptions): Promise<string> {
   const { contentType, contentEncoding } = request.head();
   const field = createBodyField({ name, contentType, contentEncoding });
-  for (const chunk of await readBody(request, options)) field.write(chunk);
+  await inSlices(await readBody(request, options), (slice) => field.write(slice));
   return field.end();
 }
 
@@ -105,7 +106,7 @@ export async function readIdempotentRequest(
   { scope, account, secret, settings, ...reading }: IdempotentRequestOptions,
 ): Promise<IdempotentRequest> {
   const fingerprinter = createFingerprinter(request.head(), { secret });
-  for (const chunk of await readBody(request, reading)) fingerprinter.write(chunk);
+  await inSlices(await readBody(request, reading), (slice) => fingerprinter.write(slice));
   fingerprinter.end();
   const fingerprint = (ofGate: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, ofGate));
   return { ...settings, scope, key, fingerprint, signal };

@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { isBodyError } from '../../http/body-error.ts';
+import type { Fingerprint } from '../../http/fingerprint/fingerprint.ts';
 import { readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues, forEachField } from '../../http/raw-fields.ts';
 import { readBody } from '../body/read-body.ts';
 import type { Route } from '../config/routes.ts';
+import { hasBody } from '../exchange/answers.ts';
 import { attachBody, type Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import type { Accounts } from './accounts.ts';
 import type { ApiKey } from './keys.ts';
 import type { Target } from './target.ts';
+import { BudgetSpent, type WorkBudget } from './work-budget.ts';
 
 /** What the earlier stages found. */
 export interface AdmittedHead {
@@ -25,6 +28,7 @@ export interface BodyStageOptions {
   readonly maxBodyBytes: number;
   /** Longest wait for the next piece of a body, in milliseconds. */
   readonly clientTimeoutMs: number;
+  readonly workBudget: WorkBudget;
   /** Key of the HMAC of fingerprints. */
   readonly fingerprintSecret?: string | undefined;
 }
@@ -33,7 +37,8 @@ export interface BodyStageOptions {
  * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the
  * upstream, and puts account, key and fingerprint on the exchange. All other bodies are streamed.
  */
-export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, fingerprintSecret }: BodyStageOptions) {
+export function createBodyStage(options: BodyStageOptions) {
+  const { accounts, maxBodyBytes, clientTimeoutMs, workBudget, fingerprintSecret } = options;
   return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
     const { rawHeaders } = exchange.request;
     if (isForged(rawHeaders)) return FORGED;
@@ -52,6 +57,7 @@ export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, finge
       },
       (error: unknown) => {
         if (isBodyError(error)) return refuseBody(error);
+        if (error instanceof BudgetSpent) return budgetSpent(error);
         throw error;
       },
     );
@@ -60,6 +66,11 @@ export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, finge
   /** @returns the account's id, if it is in the body */
   async function read(exchange: Exchange, { route, key: apiKey, target }: AdmittedHead, key: string | undefined) {
     const { request, response } = exchange;
+    const work = workBudget.meter(apiKey.application);
+    exchange.bodyWork = work;
+    const { retryAfter } = work;
+    // Before `100 Continue`, so that the body need not be sent.
+    if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const { body, field, fingerprint } = await readBody(request, {
@@ -79,10 +90,14 @@ export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, finge
       },
       field: route.source?.place === 'body' ? route.source.name : undefined,
       fingerprint: key === undefined ? undefined : { secret: fingerprintSecret },
+      run: (piece) => work.run(piece),
     });
     attachBody(exchange, body);
-    // On a route without an account, keys of different scopes are different callers.
-    const print = fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined);
+    let print: Fingerprint | undefined;
+    await work.run(() => {
+      // On a route without an account, keys of different scopes are different callers.
+      print = fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined);
+    });
     if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;
@@ -93,6 +108,11 @@ export function createBodyStage({ accounts, maxBodyBytes, clientTimeoutMs, finge
     }
     return field;
   }
+}
+
+function budgetSpent({ retryAfter }: BudgetSpent): Refusal {
+  const detail = `Too much work on bodies of requests that were then refused: try again in ${retryAfter} s.`;
+  return { ...refuse(429, 'api/too_many_requests', detail), retryAfter };
 }
 
 /** Prefix of every key that the gateway sends to the upstream. */

@@ -17,6 +17,8 @@ export interface ReadBodyOptions extends Omit<SpoolOptions, 'observe'> {
   readonly onRead?: (() => void) | undefined;
   /** How to make the fingerprint; none is made by default. */
   readonly fingerprint?: FingerprintOptions | undefined;
+  /** Runs each piece of work on the body, at once or later; at once by default. */
+  readonly run?: ((work: () => void) => Promise<void> | undefined) | undefined;
 }
 
 /** A body that was read. The caller must dispose of `body` in the end. */
@@ -40,24 +42,32 @@ export interface ReadBody {
  * const { body, field, fingerprint } = await readBody(request, { head, maxBytes: 26_214_400, field: 'account_id', fingerprint: {} });
  */
 export async function readBody(source: Readable, options: ReadBodyOptions): Promise<ReadBody> {
-  const { head, field: name, fingerprint, onRead, ...spooling } = options;
+  const { head, field: name, fingerprint, onRead, run = runAtOnce, ...spooling } = options;
   const { contentType, contentEncoding } = head;
   const field = name === undefined ? undefined : createBodyField({ name, contentType, contentEncoding });
   const fingerprinter = fingerprint === undefined ? undefined : createFingerprinter(head, fingerprint);
   onRead?.();
   const body = await spoolBody(source, {
     ...spooling,
-    observe(chunk) {
-      field?.write(chunk);
-      fingerprinter?.write(chunk);
-    },
+    observe: (chunk) =>
+      run(() => {
+        field?.write(chunk);
+        fingerprinter?.write(chunk);
+      }),
   });
   try {
-    const value = field?.end();
-    fingerprinter?.end();
+    let value: string | undefined;
+    await run(() => {
+      value = field?.end();
+      fingerprinter?.end();
+    });
     return { body, field: value, fingerprint: (account) => fingerprinter?.fingerprint(account) };
   } catch (error) {
     await body.dispose();
     throw error;
   }
+}
+
+function runAtOnce(work: () => void): undefined {
+  work();
 }

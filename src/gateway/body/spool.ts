@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { BodyError } from '../../http/body-error.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
 import type { BufferShare } from './buffer-budget.ts';
-import { pump } from './pump.ts';
+import { pump, type TakeChunk } from './pump.ts';
 import { Storage } from './storage.ts';
 
 export interface SpoolOptions {
@@ -28,8 +28,11 @@ export interface SpoolOptions {
   readonly buffer?: BufferShare | undefined;
   /** Ends the reading. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with every chunk while the body comes in. An error that it throws ends the reading. */
-  readonly observe?: ((chunk: Uint8Array) => unknown) | undefined;
+  /**
+   * Called with every chunk while the body comes in. If it returns a promise, the next chunk waits for it. Its error
+   * ends the reading.
+   */
+  readonly observe?: TakeChunk | undefined;
 }
 
 /** A body that was read once and can be sent any number of times. */
@@ -59,6 +62,7 @@ export async function spoolBody(source: Readable, options: SpoolOptions): Promis
   const storage = new Storage(memoryBytes, directory);
   const size = new BodySize(options.maxBytes);
   let counted = 0;
+  let isOver = false;
   const count = (): void => {
     const bytes = size.bytes > memoryBytes ? Math.max(size.bytes, FILE_BYTES) : size.bytes;
     if (buffer?.add(bytes - counted) === false) throw noRoom();
@@ -74,13 +78,16 @@ export async function spoolBody(source: Readable, options: SpoolOptions): Promis
       (chunk) => {
         size.add(chunk.length);
         count();
-        observe?.(chunk);
-        return storage.append(chunk);
+        const observed = observe?.(chunk);
+        if (observed === undefined) return storage.append(chunk);
+        // Meanwhile the reading may have failed, and the storage is closed then.
+        return observed.then(() => (isOver ? undefined : storage.append(chunk)));
       },
       { idleMs, signal },
     );
     await storage.flush();
   } catch (error) {
+    isOver = true;
     await free();
     throw error;
   }

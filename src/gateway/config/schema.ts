@@ -126,6 +126,12 @@ const perApplication = z.strictObject({
     .min(0)
     .default(8_388_608)
     .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
+  refusedWorkMs: z
+    .int()
+    .min(1)
+    .max(60_000)
+    .default(2_000)
+    .describe('Longest work per minute on bodies of requests that are then not forwarded, in milliseconds'),
 });
 
 const keyAsWritten = z.strictObject({

@@ -29,6 +29,8 @@ export interface Exchange {
   account: Account | undefined;
   /** The stored body, if it had to be read before forwarding; otherwise the body is streamed. */
   body: SpooledBody | undefined;
+  /** Counts the work on the body, if the gateway reads it itself. */
+  bodyWork: { giveBack(): void } | undefined;
   /** Set if the route is idempotent and the request has a key. */
   idempotent: KeyedRequest | undefined;
   /** Where its buffered bytes are counted, once its application is known. */
@@ -62,6 +64,7 @@ export function createExchange(
     route: undefined,
     account: undefined,
     body: undefined,
+    bodyWork: undefined,
     idempotent: undefined,
     buffer: undefined,
     leave: undefined,

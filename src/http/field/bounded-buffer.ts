@@ -1,5 +1,8 @@
 import { decodeUtf8 } from '../parse/utf8.ts';
 
+/** Up to this length, in bytes, a loop is faster than a view. */
+const SHORT = 32;
+
 /** Collects bytes up to a maximum length. */
 export class BoundedBuffer {
   #bytes = new Uint8Array(64);
@@ -21,8 +24,11 @@ export class BoundedBuffer {
   /** Returns false, and adds nothing, if there is not enough room. */
   add(bytes: Uint8Array, start = 0, end = bytes.length): boolean {
     if (!this.#reserve(end - start)) return false;
-    this.#bytes.set(bytes.subarray(start, end), this.#length);
-    this.#length += end - start;
+    if (end - start < SHORT) for (let i = start; i < end; i++) this.#bytes[this.#length++] = bytes[i] as number;
+    else {
+      this.#bytes.set(bytes.subarray(start, end), this.#length);
+      this.#length += end - start;
+    }
     return true;
   }
 

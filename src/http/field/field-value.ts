@@ -1,5 +1,5 @@
 import { BodyError, type BodyErrorReason } from '../body-error.ts';
-import { foldName } from './fold-name.ts';
+import { FoldedName } from './folded-name.ts';
 
 /** Reads one field out of a body while the body arrives. */
 export interface FieldReader {
@@ -15,7 +15,7 @@ export interface FieldReader {
 /** The value of one field, which must be given exactly once, as text that is not empty. */
 export class FieldValue {
   #value: string | undefined;
-  readonly #folded: string;
+  readonly #folded: FoldedName;
 
   /**
    * @param name of the field
@@ -27,7 +27,7 @@ export class FieldValue {
     readonly maxBytes: number,
     readonly place: 'body' | 'query' = 'body',
   ) {
-    this.#folded = foldName(name);
+    this.#folded = new FoldedName(name);
   }
 
   /**
@@ -36,7 +36,7 @@ export class FieldValue {
    */
   matches(candidate: string): boolean {
     if (candidate === this.name) return true;
-    if (foldName(candidate) !== this.#folded) return false;
+    if (!this.#folded.matches(candidate)) return false;
     throw this.ambiguous('some servers read the name of another field as the same name');
   }
 

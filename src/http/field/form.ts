@@ -75,13 +75,15 @@ export class FormField implements FieldReader, FormHandler {
 
   #addToSemicolonName(byte: number): void {
     if (this.#semicolonState === 'semicolon') this.#semicolonState = 'name';
-    // A name that is too long is not the name of the field.
-    else if (this.#semicolonState === 'name' && !this.#semicolonName.addByte(byte)) this.#semicolonState = 'none';
+    else if (this.#semicolonState === 'name' && !this.#semicolonName.addByte(byte)) {
+      // A name that is too long is not the name of the field.
+      this.#semicolonName.take();
+      this.#semicolonState = 'none';
+    }
   }
 
   #endSemicolonName(): void {
-    const name = this.#semicolonName.takeText();
-    if (this.#semicolonState === 'name') this.#refuse(name);
+    if (this.#semicolonState === 'name') this.#refuse(this.#semicolonName.takeText());
     this.#semicolonState = 'none';
   }
 

@@ -1,4 +1,5 @@
 import { OptionError } from '../../core/errors.ts';
+import { inSlices } from '../in-slices.ts';
 import {
   boundaryOf,
   isEncoded,
@@ -75,7 +76,7 @@ export interface Fingerprinter {
  */
 export async function fingerprint(request: FingerprintRequest, options: FingerprintOptions = {}): Promise<Fingerprint> {
   const fingerprinter = createFingerprinter(request, options);
-  if (request.body !== undefined) for await (const chunk of request.body) fingerprinter.write(chunk);
+  if (request.body !== undefined) await inSlices(request.body, (slice) => fingerprinter.write(slice));
   fingerprinter.end();
   return fingerprinter.fingerprint(request.account);
 }

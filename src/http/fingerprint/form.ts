@@ -7,7 +7,7 @@ import {
   MAX_ENTRIES,
   readableLabel,
 } from './body-fingerprint.ts';
-import { DigestBuffer } from './digest-buffer.ts';
+import { DigestBuffer, LENGTH_BYTES } from './digest-buffer.ts';
 
 const MAX_LABEL_BYTES = 64;
 const [EMPTY, WITHOUT_VALUE, WITH_VALUE] = [0, 1, 2];
@@ -21,8 +21,11 @@ export class FormFingerprinter implements BodyFingerprinter, FormHandler {
   readonly #parser = new FormParser(this);
   readonly #bytes = new BytesFingerprinter();
   readonly #total = new DigestBuffer();
-  readonly #name = new DigestBuffer();
-  readonly #value = new DigestBuffer();
+  /** Where the current pair begins in `#total`: at its marker, which is known only at its end. */
+  #pairStart = 0;
+  /** Where the representation of its name ends. */
+  #nameEnd = 0;
+  #state: 'empty' | 'name' | 'value' = 'empty';
   #label: number[] = [];
   #entries: BodyEntry[] = [];
   #pairs = 0;
@@ -41,12 +44,14 @@ export class FormFingerprinter implements BodyFingerprinter, FormHandler {
   }
 
   nameByte(byte: number): void {
-    this.#name.byte(byte);
+    if (this.#state === 'empty') this.#beginName();
+    this.#total.byte(byte);
     if (this.#pairs < MAX_ENTRIES && this.#label.length < MAX_LABEL_BYTES) this.#label.push(byte);
   }
 
   valueByte(byte: number): void {
-    this.#value.byte(byte);
+    if (this.#state !== 'value') this.#beginValue();
+    this.#total.byte(byte);
   }
 
   badEscape(): void {
@@ -54,18 +59,39 @@ export class FormFingerprinter implements BodyFingerprinter, FormHandler {
   }
 
   pairEnd({ hasEquals, isEmpty }: { hasEquals: boolean; isEmpty: boolean }): void {
+    const total = this.#total;
     if (isEmpty) {
-      this.#total.byte(EMPTY);
+      total.byte(EMPTY);
       return;
     }
-    const [name, value] = [this.#name.finish(), this.#value.finish()];
+    if (this.#state !== 'value') this.#beginValue();
+    const valueStart = total.endField();
     const marker = hasEquals ? WITH_VALUE : WITHOUT_VALUE;
-    this.#total.byte(marker);
-    this.#total.field(name);
-    this.#total.field(value);
-    if (this.#pairs++ >= MAX_ENTRIES) return;
-    const label = readableLabel(Uint8Array.from(this.#label));
-    this.#label = [];
-    this.#entries.push({ label, name, content: Uint8Array.of(marker, ...value) });
+    total.bytes[this.#pairStart] = marker;
+    this.#state = 'empty';
+    if (this.#pairs++ < MAX_ENTRIES) {
+      const name = total.bytes.slice(this.#pairStart + 1 + LENGTH_BYTES, this.#nameEnd);
+      const value = total.bytes.subarray(valueStart, total.position);
+      const label = readableLabel(Uint8Array.from(this.#label));
+      this.#label = [];
+      this.#entries.push({ label, name, content: Uint8Array.of(marker, ...value) });
+    }
+    total.endGroup();
+  }
+
+  #beginName(): void {
+    this.#state = 'name';
+    this.#total.beginGroup();
+    this.#pairStart = this.#total.position;
+    this.#total.byte(EMPTY);
+    this.#total.beginField();
+  }
+
+  #beginValue(): void {
+    if (this.#state === 'empty') this.#beginName();
+    this.#total.endField();
+    this.#nameEnd = this.#total.position;
+    this.#state = 'value';
+    this.#total.beginField();
   }
 }

@@ -1,7 +1,7 @@
 import { parseDisposition } from '../parse/content-disposition.ts';
 import { type MultipartHandler, MultipartParser } from '../parse/multipart.ts';
 import type { PartHeader } from '../parse/part-headers.ts';
-import { createDigest, type Digest } from '../platform.ts';
+import { createDigest, type Digest, digestBytes } from '../platform.ts';
 import {
   type BodyEntry,
   type BodyFingerprint,
@@ -23,7 +23,7 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
   readonly #parser: MultipartParser;
   readonly #parts: BodyEntry[] = [];
   readonly #outside = new DigestBuffer();
-  #digest: Digest = createDigest();
+  readonly #content = new ShortDigest();
   #label = '';
   #name: Uint8Array = UNNAMED;
   #orderMatters: boolean;
@@ -61,17 +61,16 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
     const { name } = parseDisposition(headers);
     if (name === undefined) this.#orderMatters = true;
     this.#label = name === undefined ? 'part' : readableLabel(name);
-    this.#name = name === undefined ? UNNAMED : digestOf(name);
-    this.#digest = createDigest();
-    this.#digest.update(canonical(headers));
+    this.#name = name === undefined ? UNNAMED : digestBytes(name);
+    this.#content.update(canonical(headers));
   }
 
   content(bytes: Uint8Array): void {
-    this.#digest.update(bytes);
+    this.#content.update(bytes);
   }
 
   partEnd(): void {
-    this.#parts.push({ label: this.#label, name: this.#name, content: this.#digest.digest() });
+    this.#parts.push({ label: this.#label, name: this.#name, content: this.#content.digest() });
   }
 
   outside(bytes: Uint8Array): void {
@@ -83,21 +82,15 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
 function canonical(headers: readonly PartHeader[]): Uint8Array {
   const sorted = headers.toSorted((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
   const buffer = new DigestBuffer();
-  for (const { name, value } of sorted) {
-    buffer.field(ENCODER.encode(name));
-    buffer.field(value);
+  for (const { name, head, start, end } of sorted) {
+    buffer.text(name);
+    buffer.field(head, start, end);
   }
   const block = buffer.finish();
   const framed = new Uint8Array(block.length + 2);
   framed.set([block.length >> 8, block.length & 0xff]);
   framed.set(block, 2);
   return framed;
-}
-
-function digestOf(bytes: Uint8Array): Uint8Array {
-  const digest = createDigest();
-  digest.update(bytes);
-  return digest.digest();
 }
 
 /** Compares bytes, because a comparison of text may depend on the locale. */
@@ -108,4 +101,38 @@ function compareBytes(left: Uint8Array, right: Uint8Array): number {
     if (difference !== 0) return difference;
   }
   return left.length - right.length;
+}
+
+/** The longest content that is digested in one call, in bytes. */
+const MAX_SHORT = 1_024;
+
+/** A digest that can be used again, and is cheap for a few bytes. */
+class ShortDigest {
+  readonly #short = new Uint8Array(MAX_SHORT);
+  #length = 0;
+  #digest: Digest | undefined;
+
+  update(bytes: Uint8Array): void {
+    if (this.#digest === undefined && this.#length + bytes.length <= MAX_SHORT) {
+      this.#short.set(bytes, this.#length);
+      this.#length += bytes.length;
+      return;
+    }
+    this.#begun().update(bytes);
+  }
+
+  /** Returns 32 bytes, and begins again. */
+  digest(): Uint8Array {
+    const digest = this.#digest?.digest() ?? digestBytes(this.#short.subarray(0, this.#length));
+    this.#digest = undefined;
+    this.#length = 0;
+    return digest;
+  }
+
+  #begun(): Digest {
+    if (this.#digest !== undefined) return this.#digest;
+    this.#digest = createDigest();
+    this.#digest.update(this.#short.subarray(0, this.#length));
+    return this.#digest;
+  }
 }

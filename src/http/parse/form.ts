@@ -1,3 +1,5 @@
+import { hexValue } from './hex.ts';
+
 /** Receives the pairs of a form in order, one decoded byte at a time. */
 export interface FormHandler {
   nameByte(byte: number): void;
@@ -18,8 +20,9 @@ const [PERCENT, AMPERSAND, PLUS, SEMICOLON, EQUALS] = [0x25, 0x26, 0x2b, 0x3b, 0
 export class FormParser {
   #hasEquals = false;
   #isEmpty = true;
-  /** Bytes of an incomplete escape, percent sign included. */
-  readonly #escape: number[] = [];
+  /** How many bytes of an incomplete escape were read, percent sign included, and its first digit. */
+  #escapeLength = 0;
+  #digit = 0;
 
   constructor(private readonly handler: FormHandler) {}
 
@@ -33,14 +36,14 @@ export class FormParser {
   }
 
   #take(byte: number): void {
-    const pending = this.#escape;
-    if (pending.length > 0) {
-      if (hexValue(byte) !== -1) {
-        pending.push(byte);
-        if (pending.length < 3) return;
-        const decoded = hexValue(pending[1] as number) * 16 + hexValue(pending[2] as number);
-        pending.length = 0;
-        this.#emit(decoded);
+    if (this.#escapeLength > 0) {
+      const value = hexValue(byte);
+      if (value !== -1) {
+        if (++this.#escapeLength === 2) this.#digit = byte;
+        else {
+          this.#escapeLength = 0;
+          this.#emit(hexValue(this.#digit) * 16 + value);
+        }
         return;
       }
       this.#endBadEscape();
@@ -51,7 +54,7 @@ export class FormParser {
 
   #takePlain(byte: number): void {
     this.#isEmpty = false;
-    if (byte === PERCENT) this.#escape.push(byte);
+    if (byte === PERCENT) this.#escapeLength = 1;
     else if (byte === EQUALS && !this.#hasEquals) this.#hasEquals = true;
     else {
       if (byte === SEMICOLON) this.handler.bareSemicolon?.(this.#hasEquals);
@@ -60,10 +63,12 @@ export class FormParser {
   }
 
   #endBadEscape(): void {
-    if (this.#escape.length === 0) return;
-    const bytes = this.#escape.splice(0);
+    const length = this.#escapeLength;
+    if (length === 0) return;
+    this.#escapeLength = 0;
     this.handler.badEscape(this.#hasEquals);
-    for (const byte of bytes) this.#emit(byte);
+    this.#emit(PERCENT);
+    if (length === 2) this.#emit(this.#digit);
   }
 
   #emit(byte: number): void {
@@ -76,11 +81,4 @@ export class FormParser {
     this.#hasEquals = false;
     this.#isEmpty = true;
   }
-}
-
-/** Returns -1 if the byte is not a hexadecimal digit. */
-function hexValue(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const lower = byte | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }

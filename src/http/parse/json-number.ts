@@ -29,6 +29,8 @@ export class JsonNumber {
 
   /** Returns false if the byte does not belong to the number. */
   take(byte: number): boolean {
+    // Most bytes of a long number are digits that do not change the state.
+    if (byte >= 0x30 && byte <= 0x39 && (this.#state === 'integer' || this.#state === 'fraction')) return true;
     const character = characterOf(byte);
     const next = character === undefined ? undefined : NEXT[this.#state][character];
     if (next === undefined) return false;

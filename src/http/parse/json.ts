@@ -149,12 +149,12 @@ export class JsonLexer {
   #beginString(bytes: Uint8Array, at: number, isKey: boolean): number {
     this.#isKey = isKey;
     this.#state = 'string';
-    this.handler.lexeme(bytes, at, at + 1);
-    return at + 1;
+    return this.#readString(bytes, at, at + 1);
   }
 
-  #readString(bytes: Uint8Array, start: number): number {
-    for (let at = start; at < bytes.length; at++) {
+  /** @param from where to go on: behind the quote, if the string begins at `start` */
+  #readString(bytes: Uint8Array, start: number, from = start): number {
+    for (let at = from; at < bytes.length; at++) {
       const byte = bytes[at] as number;
       if (this.#state !== 'string') {
         if (!this.#readEscape(byte)) return this.#fail('a string has an unknown escape');

@@ -1,16 +1,31 @@
 import { BodyError } from '../body-error.ts';
+import { latin1 } from '../platform.ts';
 import { TOKEN } from './parameters.ts';
 
 /** One header of a part of a multipart body. */
-export interface PartHeader {
-  /** In lower case. */
-  readonly name: string;
-  /** Everything after the colon as received, with spaces and line folding. */
-  readonly value: Uint8Array;
+export class PartHeader {
+  /**
+   * @param name in lower case
+   * @param head all headers of the part; reused for the next part
+   * @param start where the value begins: everything after the colon as received, with spaces and line folding
+   * @param end where it ends
+   */
+  constructor(
+    readonly name: string,
+    readonly head: Uint8Array,
+    readonly start: number,
+    readonly end: number,
+  ) {}
+
+  /** A view, valid until the next part. */
+  get value(): Uint8Array {
+    return this.head.subarray(this.start, this.end);
+  }
 }
 
 const [TAB, LF, CR, SPACE, COLON] = [9, 10, 13, 32, 58];
 const NAME = /* @__PURE__ */ new RegExp(`^${TOKEN}$`);
+const MAX_NAME_BYTES = 256;
 
 /**
  * Parses the headers of a part. A malformed header is an error: a parser that drops it would treat two different bodies
@@ -20,14 +35,15 @@ const NAME = /* @__PURE__ */ new RegExp(`^${TOKEN}$`);
  */
 export function parsePartHeaders(head: Uint8Array): readonly PartHeader[] {
   const headers: PartHeader[] = [];
+  const text = latin1(head);
   let start = 0;
   while (start < head.length) {
     const end = valueEnd(head, start);
-    const colon = head.indexOf(COLON, start);
-    const name =
-      colon === -1 || colon >= end ? '' : String.fromCharCode(...head.subarray(start, Math.min(colon, start + 256)));
-    if (!NAME.test(name) || name.length !== colon - start) throw malformed();
-    headers.push({ name: name.toLowerCase(), value: head.slice(colon + 1, end) });
+    let colon = start;
+    while (colon < end && head[colon] !== COLON) colon++;
+    const name = text.slice(start, colon);
+    if (colon === end || name.length > MAX_NAME_BYTES || !NAME.test(name)) throw malformed();
+    headers.push(new PartHeader(name.toLowerCase(), head, colon + 1, end));
     start = end + 2;
   }
   return headers;

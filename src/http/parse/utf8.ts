@@ -23,21 +23,29 @@ export class Utf8Check {
   }
 }
 
-const DECODER = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const DECODER = /* @__PURE__ */ new TextDecoder('utf-8', { ignoreBOM: true });
 /** Up to this length, in bytes, a loop is faster than the decoder. */
 const SHORT = 32;
 
 /** Returns undefined if the bytes are not UTF-8. A byte order mark stays in the text. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  if (bytes.length <= SHORT) {
-    let text = '';
-    for (let i = 0; i < bytes.length && (bytes[i] as number) < 0x80; i++)
-      text += String.fromCharCode(bytes[i] as number);
-    if (text.length === bytes.length) return text;
+  const isShort = bytes.length <= SHORT;
+  let text = '';
+  let at = 0;
+  for (; at < bytes.length && (bytes[at] as number) < 0x80; at++)
+    if (isShort) text += String.fromCharCode(bytes[at] as number);
+  // Checked here: an error of the decoder would cost more than the decoding.
+  const check = new Utf8Check();
+  let point = 0;
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    const isFirst = check.pending === 0;
+    if (!check.take(byte)) return undefined;
+    if (!isShort) continue;
+    // The first byte of n has n+1 leading bits that are not part of the character.
+    point = isFirst ? byte & (0x7f >> (check.pending && check.pending + 1)) : (point << 6) | (byte & 0x3f);
+    if (check.pending === 0) text += String.fromCodePoint(point);
   }
-  try {
-    return DECODER.decode(bytes);
-  } catch {
-    return undefined;
-  }
+  if (check.pending > 0) return undefined;
+  return isShort ? text : DECODER.decode(bytes);
 }

@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { createAccounts } from '../../../src/gateway/admission/accounts.ts';
 import { createBodyStage } from '../../../src/gateway/admission/body-stage.ts';
+import { WorkBudget } from '../../../src/gateway/admission/work-budget.ts';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { routesOf } from '../../../src/gateway/config/routes.ts';
 import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
@@ -27,6 +28,7 @@ it.each([undefined, 'a secret of the config'])(
       accounts: createAccounts([]),
       maxBodyBytes: 1_000,
       clientTimeoutMs: 1_000,
+      workBudget: new WorkBudget(1_000),
       fingerprintSecret: secret,
     });
     const key = { application: 'app_1', role: 'account', scope: null, expiresAtMs: 0 } as const;

@@ -184,14 +184,14 @@ describe('a spooled body', () => {
       },
     });
     const sizes: number[] = [];
-    const body = await spool(source, { maxBytes: 30_000_000, observe: (chunk) => sizes.push(chunk.length) });
+    const body = await spool(source, { maxBytes: 30_000_000, observe: (chunk) => void sizes.push(chunk.length) });
     expect(body.size).toBe(300 * 65_536);
     expect(sizes.reduce((sum, size) => sum + size)).toBe(body.size);
     await body.dispose();
   });
 
   it('ends with the error that the observer throws', async () => {
-    const observe = (): void => {
+    const observe = (): never => {
       throw new Error('enough');
     };
     await expect(spool(streamOf(big), { observe })).rejects.toThrow('enough');

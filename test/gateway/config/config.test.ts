@@ -52,7 +52,12 @@ describe('defaults', () => {
         onOrphan: 'reject',
         onStoreFailure: 'refuse',
       },
-      perApplication: { maxRequests: 1_000, maxBufferedBytes: 268_435_456, largeBytes: 8_388_608 },
+      perApplication: {
+        maxRequests: 1_000,
+        maxBufferedBytes: 268_435_456,
+        largeBytes: 8_388_608,
+        refusedWorkMs: 2_000,
+      },
       keys: [],
       accounts: [],
       routes: [],
@@ -142,6 +147,7 @@ describe('errors', () => {
       { upstreamTimeoutMs: 0, drainMs: -1 },
       ['upstreamTimeoutMs: must be at least 1, got 0', 'drainMs: must be at least 0, got -1'],
     ],
+    [{ perApplication: { refusedWorkMs: 0 } }, ['perApplication.refusedWorkMs: must be at least 1, got 0']],
     [
       { idempotency: { onOrphan: 'retry' } },
       [`idempotency.onOrphan: must be one of "reject", "reexecute", "reconcile", got "retry"`],

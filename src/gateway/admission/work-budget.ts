@@ -1,0 +1,129 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+/** How long a spent budget lasts, in milliseconds. */
+const WINDOW_MS = 60_000;
+/** How long the bodies of one application may be worked on per turn of the event loop, in milliseconds. */
+const TURN_MS = 5;
+
+/**
+ * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
+ * off. Per application, because nothing else charges it for them. The work is counted while it is done, and given back
+ * when the request is forwarded.
+ */
+export class WorkBudget {
+  readonly #accounts = new Map<string, WorkAccount>();
+
+  /**
+   * @param maxMs longest work per application in a window of a minute, in milliseconds; the window starts with the
+   * first work
+   * @param now monotonic, in milliseconds
+   */
+  constructor(
+    private readonly maxMs: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** For the body of one request. Only applications of the config may be given, so that their number is bounded. */
+  meter(application: string): WorkMeter {
+    let account = this.#accounts.get(application);
+    if (account === undefined) {
+      account = { startedAt: Number.NEGATIVE_INFINITY, usedMs: 0, turnMs: 0 };
+      this.#accounts.set(application, account);
+    }
+    return new WorkMeter(account, this.maxMs, this.now);
+  }
+}
+
+/** What an application has used. */
+interface WorkAccount {
+  startedAt: number;
+  usedMs: number;
+  /** The same in this turn of the event loop. */
+  turnMs: number;
+}
+
+/** Measures the work on one body. */
+export class WorkMeter {
+  #usedMs = 0;
+  /** The window that was charged: nothing is given back to a later one. */
+  #window = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly account: WorkAccount,
+    private readonly maxMs: number,
+    private readonly now: () => number,
+  ) {}
+
+  /** If other requests have spent the budget: whole seconds until there is a new one. */
+  get retryAfter(): number | undefined {
+    const { startedAt, usedMs } = this.account;
+    const leftMs = startedAt + WINDOW_MS - this.now();
+    const othersMs = usedMs - (this.#window === startedAt ? this.#usedMs : 0);
+    return leftMs > 0 && othersMs >= this.maxMs ? Math.ceil(leftMs / 1_000) : undefined;
+  }
+
+  /**
+   * Works at once, or in a later turn of the event loop if the application has used its part of this one. Then other
+   * applications go first.
+   * @throws BudgetSpent if the budget is spent by now; also whatever `work` throws
+   */
+  run(work: () => void): Promise<void> | undefined {
+    if (this.account.turnMs < TURN_MS) {
+      this.#measure(work);
+      return undefined;
+    }
+    return this.#runLater(work);
+  }
+
+  /** The request is forwarded: its work counts no longer. */
+  giveBack(): void {
+    if (this.#window === this.account.startedAt) this.account.usedMs -= this.#usedMs;
+    this.#usedMs = 0;
+  }
+
+  async #runLater(work: () => void): Promise<void> {
+    do await nextTurn();
+    while (this.account.turnMs >= TURN_MS);
+    this.#measure(work);
+  }
+
+  #measure(work: () => void): void {
+    const { retryAfter } = this;
+    if (retryAfter !== undefined) throw new BudgetSpent(retryAfter);
+    const beganAt = this.now();
+    try {
+      work();
+    } finally {
+      this.#charge(beganAt, this.now() - beganAt);
+    }
+  }
+
+  #charge(beganAt: number, ms: number): void {
+    const { account } = this;
+    if (beganAt >= account.startedAt + WINDOW_MS) {
+      account.startedAt = beganAt;
+      account.usedMs = 0;
+    }
+    if (this.#window !== account.startedAt) {
+      this.#window = account.startedAt;
+      this.#usedMs = 0;
+    }
+    account.usedMs += ms;
+    this.#usedMs += ms;
+    if (account.turnMs === 0) {
+      setImmediate(() => {
+        account.turnMs = 0;
+      });
+    }
+    account.turnMs += ms;
+  }
+}
+
+/** The application's budget is spent. */
+export class BudgetSpent extends Error {
+  /** @param retryAfter whole seconds until there is a new one */
+  constructor(readonly retryAfter: number) {
+    super('the work budget of the application is spent');
+    this.name = 'BudgetSpent';
+  }
+}
