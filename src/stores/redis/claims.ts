@@ -159,10 +159,10 @@ class RedisClaims implements RedisClaimStore {
       ...argsOf('begin', command),
       String(command.leaseMs),
       command.onOrphan,
-      dispatches ? '1' : '0',
-      deadline === undefined ? '' : String(deadline),
       // A full scope still gets the replies about its known keys.
       fullForMs > 0 ? '1' : '0',
+      dispatches ? '1' : '0',
+      deadline === undefined ? '' : String(deadline),
     ];
     const reply = await this.#run(key, args, readBeginReply);
     if (reply.kind === 'full') {
@@ -249,8 +249,9 @@ class RedisClaims implements RedisClaimStore {
         const answer = await script.run(commands, keys, args);
         if (givenUp) this.#late += pending.length;
         const [only] = pending;
-        if (pending.length === 1) only?.settle(answer);
-        else this.#settleAll(pending, answer);
+        if (pending.length > 1) this.#settleAll(pending, answer);
+        else if (Array.isArray(answer)) this.#settleOne(only as PendingCommand, answer);
+        else only?.settle(answer);
       });
     } catch (error) {
       if (isHeadgateError(error, 'store_timeout')) {
@@ -261,22 +262,28 @@ class RedisClaims implements RedisClaimStore {
     }
   }
 
-  /**
-   * Gives each command its part of the answer. An invalid part, or a record that headgate did not write, fails alone.
-   */
+  /** Gives each command its part of the answer. */
   #settleAll(pending: readonly PendingCommand[], answer: unknown): void {
     if (!Array.isArray(answer) || answer.length !== pending.length + 1)
       throw new TypeError('unexpected reply of Redis');
     const [now, ...answers]: unknown[] = answer;
-    for (const [i, { key, settle, reject }] of pending.entries()) {
-      try {
-        const own = answers[i];
-        if (Array.isArray(own) && own.length === 0) throw foreignRecord(key);
-        settle(Array.isArray(own) ? [now, ...own] : own);
-      } catch (error) {
-        this.#parts.onError?.(error);
-        reject(new StoreUnavailableError(error));
-      }
+    for (const [i, command] of pending.entries()) {
+      const own = answers[i];
+      this.#settleOne(command, Array.isArray(own) ? [now, ...own] : own);
+    }
+  }
+
+  /**
+   * An answer that cannot be read, or a record that headgate did not write, fails alone: it does not count for the
+   * circuit breaker, because the server answers the commands on other records.
+   */
+  #settleOne({ key, settle, reject }: PendingCommand, answer: unknown): void {
+    try {
+      if (Array.isArray(answer) && answer.length === 1) throw foreignRecord(key);
+      settle(answer);
+    } catch (error) {
+      this.#parts.onError?.(error);
+      reject(new StoreUnavailableError(error));
     }
   }
 

@@ -165,6 +165,8 @@ describe('openStore', () => {
       memory_claims_bytes: 0,
       memory_claims_max_bytes: 67_108_864,
       memory_claims_refused: 0,
+      memory_claims_refused_in_scope: 0,
+      memory_claims_forgotten: 0,
       memory_claims_dropped: 0,
       memory_claims_swept: 0,
     });
