@@ -174,6 +174,7 @@ describe('createIdempotency', () => {
       maxRunMs: 3_600_000,
       waitMs: 10_000,
       retentionMs: 86_400_000,
+      releasedRetentionMs: 600_000,
       maxKeptBytes: 1_048_576,
       onOrphan: 'reject',
       onStoreFailure: 'refuse',
