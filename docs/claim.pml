@@ -333,11 +333,14 @@ inline restart() {
   j = 0
 }
 
+/* After a release another request can have the key. Each of the two requests has a result of its own. */
+#define OTHER_REQUEST(v) (expired && v <= N && the_result <= N && fpOf[v] != fpOf[the_result])
+
 /* A definitive result reaches the client. P2: the same result for all attempts. P3: never the result of another request. */
 inline answer(v) {
   if
   :: !answered ->
-     assert(the_result == 0 || the_result == v || P2_EXCUSE);
+     assert(the_result == 0 || the_result == v || P2_EXCUSE || OTHER_REQUEST(v));
      assert(v > N || fpOf[v] == f);
      if :: the_result == 0 -> the_result = v :: else fi;
      answered = 1
