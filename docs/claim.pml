@@ -22,11 +22,12 @@
  * World       -DNO_STALL   no attempt has the effect after losing its lease (the downstream fences, or stalls are bounded)
  *             -DFLUSH=1    how often the store loses everything         -DRETENTION=1  records expire (never under a live lease)
  *             -DFAILOVER=1 the store falls back to an earlier state
- *             -DRELEASED=1 how often the record of a released claim expires, which is minutes after its release. The next
- *                          record counts its generations from the start, so every late command fits it: the worst case
+ *             -DRELEASED=1 how often the record of a released claim expires, which is minutes after its release
+ *             -DRESTART    commands may be later than that. The next record counts its generations from the start, and
+ *                          every late command fits it: the worst case
  *             -DRECREATE   extend on an absent record claims it again
  * Checks      -DFORCE_P1   at most one effect, with any policy          -DFORCE_P2  one result, even if the store lost data
- *             -DFORCE_P4   no orphan without a crash, even if a command is later than the retention of a released claim
+ *             -DFORCE_P4   no orphan without a crash, even with RESTART
  *             -DNO_MONITOR without the P5 monitor: shows the damage, not the broken rule
  * Wrong       -DW_...      wrong variants: spin must refute each of them (claims.md lists them)
  *
@@ -114,10 +115,10 @@
 #else
 #define P1 0
 #endif
-#ifdef FORCE_P4
-#define P4_EXCUSE 0
-#else
+#if defined(RESTART) && !defined(FORCE_P4)
 #define P4_EXCUSE (expired > 0)
+#else
+#define P4_EXCUSE 0
 #endif
 #ifdef FORCE_P2
 #define P2_EXCUSE 0
@@ -322,19 +323,24 @@ inline wipe() { st = ABSENT; own = 0; fp = 0; res = 0; disp = 0; inh = 0; live =
 
 /* The generations of the next record start again: none that a sender knows is surely outdated. */
 inline restart() {
+#ifdef RESTART
   j = 1;
   do
   :: j <= N -> told[j] = NEVER; j++
   :: else -> break
   od;
+#endif
   j = 0
 }
+
+/* After a release another request can have the key. Each of the two requests has a result of its own. */
+#define OTHER_REQUEST(v) (expired && v <= N && the_result <= N && fpOf[v] != fpOf[the_result])
 
 /* A definitive result reaches the client. P2: the same result for all attempts. P3: never the result of another request. */
 inline answer(v) {
   if
   :: !answered ->
-     assert(the_result == 0 || the_result == v || P2_EXCUSE);
+     assert(the_result == 0 || the_result == v || P2_EXCUSE || OTHER_REQUEST(v));
      assert(v > N || fpOf[v] == f);
      if :: the_result == 0 -> the_result = v :: else fi;
      answered = 1

@@ -11,9 +11,12 @@ export const SLOTS_PER_WINDOW = 2;
 /** `startedAt` of a window without an instance. Such a window is over at any time. */
 export const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Whether the instance that started at `startedAt` is over: true from `startedAt + durationMs` on (S4). */
+/**
+ * Whether the instance that started at `startedAt` is over: true from `startedAt + durationMs` on (S4), and also before
+ * `startedAt`. Then the clock was set back, and waiting for the instance would take longer than its duration (S15).
+ */
 export function isOver(startedAt: number, durationMs: number, now: number): boolean {
-  return now >= startedAt + durationMs;
+  return now >= startedAt + durationMs || now < startedAt;
 }
 
 /** Whether `cost` more fits into the window at `counters[at]` (S11). */

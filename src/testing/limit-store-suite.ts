@@ -6,6 +6,7 @@ import type { LimitStore } from '../core/ports.ts';
 import { type Command, createArbitraries, type History } from './arbitraries.ts';
 import { assertEqual } from './assert-equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
+import { Instances } from './instances.ts';
 import { createModel, type Model, type ModelDecision } from './model.ts';
 
 /** The functions of a test runner that the suite needs; vitest, jest, mocha and node:test have them. */
@@ -138,14 +139,13 @@ class HistoryRun {
   readonly #history: History;
   readonly #planOf = new Map<string, Plan>();
   readonly #decisions: { readonly actual: Decision; readonly expected: ModelDecision }[] = [];
-  #latest: number;
+  readonly #instances = new Instances();
 
   constructor(store: LimitStore, clock: FakeClock, history: History) {
     this.#store = store;
     this.#clock = clock;
     this.#model = createModel(clock);
     this.#history = history;
-    this.#latest = clock.now();
   }
 
   async run(): Promise<void> {
@@ -173,13 +173,13 @@ class HistoryRun {
         await this.#store.reset(command);
         return this.#model.reset(command);
       case 'advance':
-        return this.#moveTo(this.#clock.now() + command.ms);
+        return this.#advanceTo(this.#clock.now() + command.ms);
       case 'edge':
         return this.#moveToEdge(command.account, command.route, command.pick, command.offset);
-      case 'step-back':
-        // Ignored here: a store may have removed windows that are over, so it need not know them when the clock steps
-        // back.
-        return;
+      case 'step-back': {
+        const now = this.#clock.now();
+        return this.#clock.set(Math.max(now - command.ms, this.#instances.earliest(now)));
+      }
     }
   }
 
@@ -189,6 +189,7 @@ class HistoryRun {
     const { accepted, shown, trace, impossible } = actual;
     assertEqual({ accepted, shown, trace, impossible }, withoutCharges(expected));
     this.#decisions.push({ actual, expected });
+    this.#instances.add(expected.charges);
   }
 
   async #peek(account: string, route: string): Promise<void> {
@@ -202,16 +203,21 @@ class HistoryRun {
     assertEqual(await this.#store.refund(actual), this.#model.refund(expected));
   }
 
-  #moveToEdge(account: string, route: string, which: number, offset: number): void {
+  async #moveToEdge(account: string, route: string, which: number, offset: number): Promise<void> {
     const windows = this.#model.peek(account, route, this.#plan(route));
     if (windows.length === 0) return;
     const { durationMs, startedAt = this.#clock.now() } = at(windows, which);
-    this.#moveTo(startedAt + durationMs + offset);
+    await this.#advanceTo(startedAt + durationMs + offset);
   }
 
-  #moveTo(ms: number): void {
-    this.#latest = Math.max(this.#latest, ms);
-    this.#clock.set(this.#latest);
+  async #advanceTo(ms: number): Promise<void> {
+    const now = this.#clock.now();
+    if (this.#instances.comesBack(now, ms)) {
+      await this.#store.reset({});
+      this.#model.reset({});
+      this.#instances.clear();
+    }
+    this.#clock.set(Math.max(now, ms));
   }
 
   #plan(route: string): Plan {

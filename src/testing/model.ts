@@ -67,14 +67,19 @@ export function createModel(clock: Clock): Model {
   let ledger: Entry[] = [];
   const refunded = new Set<ModelDecision>();
 
+  /** An instance is active from its start for its duration, also if the clock is set back to before its start. */
+  function isActive({ startedAt }: Instance, durationMs: number, at: number): boolean {
+    return startedAt <= at && at < startedAt + durationMs;
+  }
+
   function activeInstance(id: CounterId): Instance | undefined {
     let instance: Instance | undefined;
     for (const { at, cost } of ledger.filter((entry) => isSameCounter(entry, id))) {
-      const isOver = instance === undefined || at >= instance.startedAt + id.durationMs;
+      const isOver = instance === undefined || !isActive(instance, id.durationMs, at);
       if (cost > 0 && isOver) instance = { startedAt: at, count: cost };
       else if (instance) instance = { startedAt: instance.startedAt, count: Math.max(0, instance.count + cost) };
     }
-    return instance && clock.now() < instance.startedAt + id.durationMs ? instance : undefined;
+    return instance && isActive(instance, id.durationMs, clock.now()) ? instance : undefined;
   }
 
   function statusOf(id: CounterId, max: number, isRejection: boolean): WindowStatus {

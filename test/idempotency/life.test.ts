@@ -174,6 +174,7 @@ describe('createIdempotency', () => {
       maxRunMs: 3_600_000,
       waitMs: 10_000,
       retentionMs: 86_400_000,
+      releasedRetentionMs: 600_000,
       maxKeptBytes: 262_144,
       onOrphan: 'reject',
       onStoreFailure: 'refuse',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ResultUnavailableError, StoreFullError, StoreUnavailableError } from '../../src/index.ts';
+import { ResultUnavailableError, ScopeFullError, StoreFullError, StoreUnavailableError } from '../../src/index.ts';
 import { settled } from '../support/fake-timers.ts';
 import { LineError } from '../support/faulty-claims.ts';
 import { createOperation, createWorld } from '../support/idempotency.ts';
@@ -121,6 +121,24 @@ describe('I12: the store is unavailable', () => {
     expect(await idempotency.run('k', 'r', () => 'own')).toMatchObject({ kind: 'unavailable' });
     expect(idempotency.pending).toBe(0);
   });
+});
+
+describe('a scope with too many keys', () => {
+  it.each(['refuse', 'bypass'] as const)(
+    'I13: the request is refused, with onStoreFailure %s too, because the store is well; no command is repeated',
+    async (onStoreFailure) => {
+      const { timers, gateway } = createWorld();
+      const { idempotency, line } = gateway({ onStoreFailure });
+      line.begin = () => {
+        line.sent.push('begin');
+        throw new ScopeFullError(1, 5_000);
+      };
+      const refused = { kind: 'refused', reason: 'too_many_keys', retryAfterMs: 5_000 };
+      expect(await idempotency.run('k', 'r', never)).toEqual(refused);
+      expect(line.sent).toEqual(['begin']);
+      expect([idempotency.pending, timers.waiting]).toEqual([0, 0]);
+    },
+  );
 });
 
 describe('no reply to begin', () => {

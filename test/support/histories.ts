@@ -5,6 +5,7 @@ import type { AllMethodsScope, Plan } from '../../src/core/plan.ts';
 import type { ResetTarget } from '../../src/core/ports.ts';
 import type { Command, History } from '../../src/testing/arbitraries.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import { Instances } from '../../src/testing/instances.ts';
 import { createModel, type ModelDecision } from '../../src/testing/model.ts';
 import { planFrom } from './plan.ts';
 
@@ -55,7 +56,7 @@ export class World<D extends Outcome> {
   readonly #plans: readonly Plan[];
   readonly #options: ReplayOptions<D>;
   readonly #planOf = new Map<string, Plan>();
-  readonly #ends: number[] = [];
+  readonly #instances = new Instances();
 
   constructor({ plans }: History, options: ReplayOptions<D>) {
     this.#plans = plans;
@@ -86,7 +87,7 @@ export class World<D extends Outcome> {
         this.model.reset(command);
         break;
       case 'advance':
-        this.clock.advance(command.ms);
+        this.#advanceTo(this.clock.now() + command.ms);
         break;
       case 'edge':
         this.#moveToEdge(command.account, command.route, command.pick, command.offset);
@@ -111,7 +112,7 @@ export class World<D extends Outcome> {
     const { accepted, shown, trace, impossible } = actual;
     this.#options.compare({ accepted, shown, trace, impossible }, expected, step);
     this.decisions.push({ actual, expected: { ...expected, charges } });
-    for (const charge of charges) this.#ends.push(charge.startedAt + charge.durationMs);
+    this.#instances.add(charges);
   }
 
   #peek(account: string, route: string, plan: Plan, step: string): void {
@@ -129,12 +130,21 @@ export class World<D extends Outcome> {
     const windows = this.model.peek(account, route, this.planOf(route));
     if (windows.length === 0) return;
     const { durationMs, startedAt = this.clock.now() } = at(windows, pick);
-    this.clock.set(startedAt + durationMs + offset);
+    this.#advanceTo(startedAt + durationMs + offset);
   }
 
   #stepBackTo(ms: number): void {
-    const passed = this.#options.remembersWhatIsOver ? [] : this.#ends.filter((end) => end <= this.clock.now());
-    this.clock.set(Math.max(ms, 0, ...passed));
+    const { remembersWhatIsOver } = this.#options;
+    this.clock.set(Math.max(ms, 0, remembersWhatIsOver ? 0 : this.#instances.earliest(this.clock.now())));
+  }
+
+  #advanceTo(ms: number): void {
+    if (!this.#options.remembersWhatIsOver && this.#instances.comesBack(this.clock.now(), ms)) {
+      this.subject.reset({});
+      this.model.reset({});
+      this.#instances.clear();
+    }
+    this.clock.set(ms);
   }
 }
 

@@ -1,6 +1,5 @@
 import type { ClaimRecord } from '../../core/claim.ts';
-import type { ClaimEntry } from './claim-list.ts';
-import { ScopeClaims } from './scope-claims.ts';
+import { type ClaimEntry, ScopeClaims } from './scope-claims.ts';
 import { ShardedMap } from './sharded-map.ts';
 
 /** Claims by name and by scope. */

@@ -22,10 +22,10 @@ import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { OptionError, ScopeFullError, StoreFullError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
-import type { ClaimEntry } from './claim-list.ts';
 import { ClaimTable } from './claim-table.ts';
 import { checkClock, checkMaxKeys, readClock } from './options.ts';
 import { bytesOf, KeptResults } from './results.ts';
+import type { ClaimEntry } from './scope-claims.ts';
 
 /** Options of {@link createMemoryClaimStore}. */
 export interface MemoryClaimStoreOptions {

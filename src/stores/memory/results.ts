@@ -1,5 +1,5 @@
 import type { ClaimRecord } from '../../core/claim.ts';
-import { type ClaimEntry, ClaimList } from './claim-list.ts';
+import { type ClaimEntry, ClaimList } from './scope-claims.ts';
 
 /** Most bytes per character: V8 stores a string with one or two bytes per character, and does not say which. */
 const BYTES_PER_CHARACTER = 2;

@@ -233,12 +233,12 @@ class RedisClaims implements RedisClaimStore {
     const deadline = command.deadline ?? (command.dispatch ? this.#deadline(key) : undefined);
     // A command without a deadline could dispatch after its sender has given it up. That would leave an orphan.
     const dispatches = command.dispatch && deadline !== undefined;
-    const start = [...argsOf('begin', command), String(command.leaseMs), command.onOrphan];
     // A full scope still gets the replies about its known keys.
     const full = fullForMs > 0 ? '1' : '0';
-    const args = [...start, dispatches ? '1' : '0', deadline === undefined ? '' : String(deadline), full];
+    const start = [...argsOf('begin', command), String(command.leaseMs), command.onOrphan, full];
+    const args = [...start, dispatches ? '1' : '0', deadline === undefined ? '' : String(deadline)];
     // It asks for the value of a completed claim later, when the deadline can be over. Without the dispatch it needs none.
-    const argsForValue = [...start, '0', command.deadline === undefined ? '' : String(command.deadline), full];
+    const argsForValue = [...start, '0', command.deadline === undefined ? '' : String(command.deadline)];
     const reply = await this.#run(id, args, readBeginReply, argsForValue);
     if (reply.kind === 'full') {
       this.#refusedInScope++;
@@ -395,8 +395,9 @@ class RedisClaims implements RedisClaimStore {
         const answer = await script.run(commands, keys, args);
         if (givenUp) this.#late += pending.length;
         const [only] = pending;
-        if (pending.length === 1) only?.settle(answer);
-        else this.#settleAll(pending, answer);
+        if (pending.length > 1) this.#settleAll(pending, answer);
+        else if (Array.isArray(answer)) this.#settleOne(only as PendingCommand, answer);
+        else only?.settle(answer);
       });
     } catch (error) {
       if (isHeadgateError(error, 'store_timeout')) {
@@ -407,22 +408,28 @@ class RedisClaims implements RedisClaimStore {
     }
   }
 
-  /**
-   * Gives each command its part of the answer. An invalid part, or a record that headgate did not write, fails alone.
-   */
+  /** Gives each command its part of the answer. */
   #settleAll(pending: readonly PendingCommand[], answer: unknown): void {
     if (!Array.isArray(answer) || answer.length !== pending.length + 1)
       throw new TypeError('unexpected reply of Redis');
     const [now, ...answers]: unknown[] = answer;
-    for (const [i, { key, settle, reject }] of pending.entries()) {
-      try {
-        const own = answers[i];
-        if (Array.isArray(own) && own.length === 0) throw foreignRecord(key);
-        settle(Array.isArray(own) ? [now, ...own] : own);
-      } catch (error) {
-        this.#parts.onError?.(error);
-        reject(new StoreUnavailableError(error));
-      }
+    for (const [i, command] of pending.entries()) {
+      const own = answers[i];
+      this.#settleOne(command, Array.isArray(own) ? [now, ...own] : own);
+    }
+  }
+
+  /**
+   * An answer that cannot be read, or a record that headgate did not write, fails alone: it does not count for the
+   * circuit breaker, because the server answers the commands on other records.
+   */
+  #settleOne({ key, settle, reject }: PendingCommand, answer: unknown): void {
+    try {
+      if (Array.isArray(answer) && answer.length === 1) throw foreignRecord(key);
+      settle(answer);
+    } catch (error) {
+      this.#parts.onError?.(error);
+      reject(new StoreUnavailableError(error));
     }
   }
 

@@ -47,6 +47,7 @@ describe('defaults', () => {
         maxRunMs: 3_600_000,
         waitMs: 10_000,
         retentionMs: 86_400_000,
+        releasedRetentionMs: 600_000,
         maxKeptBytes: 262_144,
         lateAnswerMs: 120_000,
         onOrphan: 'reject',
@@ -148,6 +149,7 @@ describe('errors', () => {
       ['upstreamTimeoutMs: must be at least 1, got 0', 'drainMs: must be at least 0, got -1'],
     ],
     [{ perApplication: { refusedWorkMs: 0 } }, ['perApplication.refusedWorkMs: must be at least 1, got 0']],
+    [{ perApplication: { maxClaims: 0 } }, ['perApplication.maxClaims: must be at least 1, got 0']],
     [
       { idempotency: { onOrphan: 'retry' } },
       [`idempotency.onOrphan: must be one of "reject", "reexecute", "reconcile", got "retry"`],

@@ -12,6 +12,7 @@ const DEFAULTS = {
   maxRunMs: 3_600_000,
   waitMs: 10_000,
   retentionMs: 86_400_000,
+  releasedRetentionMs: 600_000,
   maxKeptBytes: 262_144,
   lateAnswerMs: 120_000,
   onOrphan: 'reject',

@@ -165,6 +165,8 @@ describe('openStore', () => {
       memory_claims_bytes: 0,
       memory_claims_max_bytes: 67_108_864,
       memory_claims_refused: 0,
+      memory_claims_refused_in_scope: 0,
+      memory_claims_forgotten: 0,
       memory_claims_dropped: 0,
       memory_claims_swept: 0,
     });
@@ -172,5 +174,21 @@ describe('openStore', () => {
     store.close();
     const empty = await openStore(checkConfig({}, 'test'), log);
     expect(empty.gauges.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
+  });
+
+  it.each([
+    ['one application: all keys in memory', 1, undefined, 100_000],
+    ['four applications: a quarter each', 4, undefined, 25_000],
+    ['fifty applications: 10,000 each', 50, undefined, 10_000],
+    ['a share of the config', 4, 7, 7],
+  ])('I13: %s', async (_, applications, maxClaims, share) => {
+    const keys = Array.from({ length: applications }, (_, i) => ({ token: `t${i}`, application: `app_${i}` }));
+    const { claims } = await openStore(checkConfig({ keys, perApplication: { maxClaims } }, 'test'), openLog().log);
+    const command = { fingerprint: 'f', token: 't', leaseMs: 1, retentionMs: 60_000, onOrphan: 'reject' } as const;
+    const begin = (key: number) => claims.begin({ scope: 'app_0', key: `${key}` }, { ...command, dispatch: false });
+    for (let key = 0; key < share; key++) await begin(key);
+    await expect((async () => begin(share))()).rejects.toMatchObject({
+      code: share === 100_000 ? 'store_full' : 'scope_full',
+    });
   });
 });

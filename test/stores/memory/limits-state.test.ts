@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Decision } from '../../../src/core/decision.ts';
 import { ClockError } from '../../../src/core/errors.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';
@@ -64,13 +65,20 @@ describe('memory store: peek, reset, clock, snapshots', () => {
     expect(store.consume('a', 'r', plan, 1).accepted).toBe(false);
   });
 
-  it('S15: nothing is swept if the clock steps back', () => {
+  it('S15: if the clock is set back by an hour, each window starts again, once, and can be swept', () => {
     const { clock, store } = setUp();
-    const plan = planFrom(['1/1s']);
-    store.consume('a', 'r', plan, 1);
-    clock.advance(-500_000);
-    for (let i = 0; i < 600; i++) store.consume('b', `${i}`, plan, 1);
-    expect(store.consume('a', 'r', plan, 1)).toMatchObject({ accepted: false, shown: { resetMs: 501_000 } });
+    const plan = planFrom(['1/4s']);
+    for (const account of ['a', 'b']) store.consume(account, 'r', plan, 1);
+    clock.advance(-3_600_000 + 1_000_000);
+    const again = [store.consume('a', 'r', plan, 1), store.consume('a', 'r', plan, 1)];
+    expect(again.map(({ accepted, shown }) => [accepted, shown?.resetMs])).toEqual([
+      [true, 4_000],
+      [false, 4_000],
+    ]);
+    expect(store.refund(again[0] as Decision)).toBe(true);
+    for (let i = 0; i < 600; i++) store.peek('a', 'r', plan);
+    for (let i = 0; i < 600; i++) store.consume('c', `${i}`, plan, 1);
+    expect(store.stats()).toMatchObject({ swept: 1 });
   });
 
   it.each([0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1'])(

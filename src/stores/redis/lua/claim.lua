@@ -8,7 +8,7 @@
     ARGV[2]   most bytes of a value in the reply; of a longer value the reply only has the length
     then      for each command its arguments:
                 inspect
-                begin     token, fingerprint, retention, lease, onOrphan, dispatches, deadline, full
+                begin     token, fingerprint, retention, lease, onOrphan, full, dispatches, deadline
                 extend    token, fingerprint, retention, lease, generation
                 dispatch  token, fingerprint, retention, lease, generation
                 complete  token, fingerprint, retention, status, value
@@ -16,9 +16,9 @@
               retention   milliseconds from this command until the record expires
               lease       milliseconds
               onOrphan    reject, reexecute or reconcile
+              full        1 if the key's scope may have no new record, else 0
               dispatches  1 to dispatch with the claim, else 0
               deadline    time after which the command does nothing, or ''
-              full        1 if the key's scope may have no new record, else 0
               value       '' if it was too large to store
               generation  '' if the sender of abandon does not know it
               released    milliseconds until the record of a released claim expires, if that is before the retention
@@ -156,7 +156,7 @@ local function claim(lease, lifetime, dispatches, inherits)
   return { 'claimed', number, inherits, inherits == '1' and '0' or dispatches }
 end
 
-local function begin(lease, onOrphan, dispatches, deadline, full)
+local function begin(lease, onOrphan, full, dispatches, deadline)
   if deadline and now > deadline then return { 'late' } end
   if isSame and state == 'completed' then return { 'settled', status, shownValue() } end
   local lifetime = max(lease, retention)
@@ -208,8 +208,8 @@ local function abandon(claimGeneration, released)
   else
     local lifetime = min(released, retention)
     local packed = table.concat({ 'free', int(generation), int(now + lifetime), fingerprint }, '|')
-    -- Redis does not accept an expiry of 0.
-    call('SET', key, packed, 'PX', int(max(minExpiry, lifetime, 1)))
+    if lifetime <= 0 then call('DEL', key)
+    else call('SET', key, packed, 'PX', int(max(minExpiry, lifetime))) end
   end
   return { 'released' }
 end
@@ -241,7 +241,7 @@ for i = 1, #KEYS do
     end
     isSame = state and size > 1 and recordFingerprint == fingerprint
     if command == 'begin' then
-      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]), ARGV[at + 8])
+      reply = begin(tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], tonumber(ARGV[at + 8]))
     elseif command == 'complete' then
       reply = complete(ARGV[at + 4], ARGV[at + 5])
     elseif command == 'abandon' then

@@ -52,8 +52,10 @@ if #KEYS == 1 and not ARGV[5] then
   if type(packed) == 'string' and #packed == #head + size and find(packed, head, 1, true) == 1 then
     local numbers, active, fits = { unpackBytes(layout, packed, #head + 1) }, true, true
     for i = 1, #plan - 2, 2 do
-      local count = numbers[i + 1]
-      active = active and now < numbers[i] + plan[i + 3]
+      local start, count = numbers[i], numbers[i + 1]
+      -- A start that is not a time, or a count that is not a number of requests, is left to the general case as well.
+      active = active and now < start + plan[i + 3] and start <= now and start % 1 == 0
+        and count >= 0 and count <= LARGEST_INTEGER and count % 1 == 0
       fits = fits and cost <= plan[i + 2] - count
       numbers[i + 1] = count + cost
     end
@@ -62,6 +64,15 @@ if #KEYS == 1 and not ARGV[5] then
       return pack('<d', now) .. sub(packed, -size)
     end
   end
+end
+
+-- Whether an instance is over. If its start is in the future, this server's clock was set back (S15).
+local function isOver(start, duration) return now >= start + duration or now < start end
+
+-- Whether headgate wrote the start and the count of a window: both are safe integers. NaN is not even equal to itself.
+local function areValid(start, count)
+  return math.abs(start) <= LARGEST_INTEGER and start % 1 == 0
+    and count >= 0 and count <= LARGEST_INTEGER and count % 1 == 0
 end
 
 --[[
@@ -85,10 +96,10 @@ local function readOtherRecord(packed, head, windows, before)
       if at + BYTES_PER_WINDOW - 1 > #packed then return nil end
       local name, duration = limit .. digits, tonumber(digits)
       local start, count = struct.unpack('<dd', packed, at)
-      if not (math.abs(start) <= LARGEST_INTEGER and duration <= LARGEST_INTEGER) then return nil end
+      if not (areValid(start, count) and duration <= LARGEST_INTEGER) then return nil end
       found[name] = { start, count }
       at, headSize = at + BYTES_PER_WINDOW, headSize + #name
-      if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and now < start + duration then
+      if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and not isOver(start, duration) then
         numbers[size + 1], numbers[size + 2] = start, count
         size, numbers.names, numbers.ends = size + 2, numbers.names .. name, math.max(numbers.ends, start + duration)
       end
@@ -141,6 +152,9 @@ local function decideCheck(check, requests)
     elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
       numbers = { unpackBytes(layout, packed, #head + 1) }
       reply = reply .. sub(packed, -size)
+      for i = 1, 2 * windows, 2 do
+        if numbers and not areValid(numbers[i], numbers[i + 1]) then numbers = nil end
+      end
     else
       numbers = readOtherRecord(packed, head, windows, before)
       if numbers then reply = reply .. pack(layout, unpack(numbers, 1, 2 * windows)) end
@@ -150,7 +164,7 @@ local function decideCheck(check, requests)
     records[i] = numbers
     for window = 1, windows do
       local max, duration = plan[2 * (before + window) + 1], plan[2 * (before + window) + 2]
-      if now >= numbers[2 * window - 1] + duration then
+      if isOver(numbers[2 * window - 1], duration) then
         numbers[2 * window - 1], numbers[2 * window], numbers.isNew = now, 0, true
       end
       local room = max - numbers[2 * window]

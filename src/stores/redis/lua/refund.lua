@@ -14,6 +14,7 @@
 ]]
 
 local BYTES_PER_WINDOW = 16
+local LARGEST_INTEGER = 9007199254740991
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -32,7 +33,7 @@ local ownWindows = tonumber(ARGV[3])
     start   when its active instance started
 ]]
 local function wasCharged(record, name, start)
-  if now >= start + tonumber(string.sub(name, 2)) then return false end
+  if now >= start + tonumber(string.sub(name, 2)) or now < start then return false end
   for i = 1, (#ARGV - 3) / 2 do
     local isInRecord = (i <= ownWindows) == (record == 1)
     if isInRecord and ARGV[2 + i * 2] == name and tonumber(ARGV[3 + i * 2]) == start then return true end
@@ -56,6 +57,8 @@ local function refundRecord(key, record, packed)
   for name in string.gmatch(string.sub(packed, 1, bar - 1), '[ra]%d+') do
     if at + BYTES_PER_WINDOW - 1 > #packed then return nil end
     local start, count = struct.unpack('<dd', packed, at)
+    -- Starts are not checked: a wrong one is that of no charge.
+    if not (count >= 0 and count <= LARGEST_INTEGER and count % 1 == 0) then return nil end
     if wasCharged(record, name, start) then
       redis.call('SETRANGE', key, at + 7, struct.pack('<d', math.max(0, count - cost)))
       refunded = refunded + 1
