@@ -150,6 +150,14 @@ const route = z.strictObject({
     .optional(),
 });
 
+const perApplication = z.strictObject({
+  maxUpstreamConnections: z
+    .int()
+    .min(1)
+    .optional()
+    .describe('Most connections to the upstream. By default half of maxUpstreamConnections'),
+});
+
 /** The config file, section by section. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
@@ -166,6 +174,16 @@ export const configSchema = z.strictObject({
   upstreamTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe("Longest wait for the head of the upstream's answer, in milliseconds"),
+  upstreamAnswerMs: milliseconds(1)
+    .default(300_000)
+    .describe("Longest time from the head of the upstream's answer to its end, in milliseconds"),
+  upstreamIdleMs: milliseconds(0)
+    .default(4_000)
+    .describe('How long a connection to the upstream stays open without a request, in milliseconds'),
+  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to the upstream'),
+  perApplication: perApplication
+    .prefault({})
+    .describe('What the requests of one application may hold at most, so that the others are not starved'),
   maxBodyBytes: z.int().min(0).default(26_214_400).describe('Largest request body, in bytes'),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   headers: headers

@@ -15,7 +15,7 @@ import { type Connections, watchConnections } from './connections.ts';
 export interface ServerOptions {
   readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
   readonly gate: Pick<Gate<Exchange>, 'enter'>;
-  readonly proxy: UpstreamProxy;
+  readonly proxy: Pick<UpstreamProxy, 'forward'>;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Longest silence on a connection, in milliseconds. */
