@@ -113,13 +113,13 @@ export class ConnectionPool {
   /** @internal For {@link Lease}. */
   release(connection: Connection, hintMs: number | undefined): void {
     const { socket } = connection;
-    if (!isUsable(socket) || this.#closed !== undefined) {
-      socket.destroy();
-      return;
-    }
     const now = performance.now();
     connection.idleSince = now;
     connection.idleUntil = now + Math.min(this.#options.idleMs, (hintMs ?? Number.POSITIVE_INFINITY) - MARGIN_MS);
+    if (connection.idleUntil <= now || !isUsable(socket) || this.#closed !== undefined) {
+      socket.destroy();
+      return;
+    }
     this.#idle.push(connection);
     socket.on('data', destroyThis);
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
@@ -139,14 +139,7 @@ export class ConnectionPool {
     const connection = this.#takeIdle(lease);
     if (connection === undefined) this.#connect(lease);
     else if (!lease.needsFresh) this.#give(connection, lease);
-    else {
-      // The upstream may have closed it, and the event may wait behind the one that is handled now.
-      setImmediate(() => {
-        if (connection.lease !== lease) return;
-        if (isUsable(connection.socket)) this.#give(connection, lease);
-        else connection.socket.destroy();
-      });
-    }
+    else afterPoll(() => this.#giveIfOpen(connection, lease));
   }
 
   /** The connection that was used last, if it is recent enough. It belongs to the lease from now on. */
@@ -178,6 +171,13 @@ export class ConnectionPool {
       reason = error;
     });
     socket.once('close', () => this.#onClose(connection, reason));
+  }
+
+  /** Closes the connection if it cannot be used any more; the lease then gets another one. */
+  #giveIfOpen(connection: Connection, lease: Lease): void {
+    if (connection.lease !== lease) return;
+    if (isUsable(connection.socket)) this.#give(connection, lease);
+    else connection.socket.destroy();
   }
 
   #give(connection: Connection, lease: Lease): void {
@@ -266,6 +266,14 @@ export class Lease {
 
 function isUsable(socket: Socket): boolean {
   return !socket.destroyed && socket.readable && socket.writable;
+}
+
+/**
+ * Calls `next` after a whole turn of the event loop. A connection then knows of its end, if that had arrived when this
+ * function was called.
+ */
+function afterPoll(next: () => void): void {
+  setImmediate(() => setImmediate(next));
 }
 
 /** Between two requests an upstream has nothing to say. The next request would take it for its response. */
