@@ -31,6 +31,10 @@ describe('defaults', () => {
       store: 'memory',
       upstream: 'http://127.0.0.1:9000',
       upstreamTimeoutMs: 30_000,
+      upstreamAnswerMs: 300_000,
+      upstreamIdleMs: 4_000,
+      maxUpstreamConnections: 256,
+      perApplication: {},
       maxBodyBytes: 26_214_400,
       drainMs: 10_000,
       headers: 'x-ratelimit',
@@ -115,6 +119,20 @@ describe('errors', () => {
     [
       { upstreamTimeoutMs: 0, drainMs: -1 },
       ['upstreamTimeoutMs: must be at least 1, got 0', 'drainMs: must be at least 0, got -1'],
+    ],
+    [
+      {
+        upstreamAnswerMs: 0,
+        upstreamIdleMs: -1,
+        maxUpstreamConnections: 0,
+        perApplication: { maxUpstreamConnections: 0 },
+      },
+      [
+        'upstreamAnswerMs: must be at least 1, got 0',
+        'upstreamIdleMs: must be at least 0, got -1',
+        'maxUpstreamConnections: must be at least 1, got 0',
+        'perApplication.maxUpstreamConnections: must be at least 1, got 0',
+      ],
     ],
     [
       { idempotency: { onOrphan: 'retry' } },

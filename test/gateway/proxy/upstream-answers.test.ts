@@ -31,8 +31,18 @@ function answerWith(bytes: string, then: 'end' | 'reset' | 'stay'): void {
 }
 
 describe('informational responses that no one asked for', () => {
-  it.each([100, 102, 103, 199])('a %i in front of the response is not the response', async (status) => {
-    answerWith(`HTTP/1.1 ${status} Whatever\r\nlink: </a>\r\n\r\n${okay('done')}`, 'stay');
+  it.each([
+    [100, 0],
+    [100, 20],
+    [102, 20],
+    [103, 20],
+    [199, 20],
+  ])('a %i, %i ms in front of the response, is not the response', async (status, ms) => {
+    upstream.behave((socket) => {
+      socket.write(`HTTP/1.1 ${status} Whatever\r\nlink: </a>\r\n\r\n`);
+      if (ms === 0) socket.write(okay('done'));
+      else setTimeout(() => socket.write(okay('done')), ms);
+    });
     expect(await gateway.ask('POST', PLAIN)).toMatchObject({ status: 200, text: 'done' });
     const key = freshKey();
     const original = await post(gateway, key);
