@@ -29,7 +29,7 @@ export interface ConnectionPoolOptions {
 /** Who needs a connection. */
 export interface Applicant {
   readonly application: string;
-  /** Whether a connection that the upstream may be closing is to be avoided. */
+  /** Whether it must not get a connection that the upstream may be closing. */
   readonly needsFresh: boolean;
 }
 
@@ -194,8 +194,10 @@ export class ConnectionPool {
     const isReplaceable = connection.idleSince > 0 && this.#closed === undefined;
     if (lease === undefined || lease.isGiven || lease.isCancelled) this.#endLease(connection);
     // The request did not get this connection of earlier requests yet, so it gets a new one.
-    else if (isReplaceable) this.#connect(lease);
-    else {
+    else if (isReplaceable) {
+      connection.lease = undefined;
+      this.#connect(lease);
+    } else {
       this.#endLease(connection);
       lease.give(reason ?? new Error('the connection was closed'));
     }

@@ -134,10 +134,12 @@ export class Forwarding {
     request.maxHeadersCount = 0;
     request.once('socket', (socket) => {
       this.#isSent = true;
-      // The request is written directly after this event. If the system took none of it, nothing was sent.
-      process.nextTick(() => {
-        if (socket.errored !== null && !this.#isFinished) this.#isSent = false;
-      });
+      // All of it is written at once, directly after this event. If the system refused that, nothing was sent.
+      if (request.writableEnded) {
+        process.nextTick(() => {
+          if (socket.errored !== null && !this.#isFinished) this.#isSent = false;
+        });
+      }
     });
     request.once('response', (response) => this.#onResponse(response));
     request.on('error', (error) => {
@@ -167,7 +169,7 @@ export class Forwarding {
       return;
     }
     this.#response = response;
-    clearTimeout(this.#hasTimedOut ? undefined : this.#timer);
+    if (!this.#hasTimedOut) clearTimeout(this.#timer);
     this.#status = status;
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
@@ -216,7 +218,10 @@ export class Forwarding {
     const { body, request, response, expectsContinue } = this.#exchange;
     if (body !== undefined) return body.size === 0 ? null : body.open();
     if (!hasBody(request.headers)) return null;
-    const meter = new BodyMeter(this.#options.maxBodyBytes, () => this.#timer.refresh());
+    const meter = new BodyMeter(this.#options.maxBodyBytes, () => {
+      // From the head of the response on, the timer is for the rest of the response.
+      if (this.#status === undefined && !this.#isFinished) this.#timer.refresh();
+    });
     request.pipe(meter);
     if (expectsContinue) response.writeContinue();
     return meter;
