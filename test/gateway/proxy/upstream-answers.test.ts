@@ -210,6 +210,18 @@ describe('a response that does not end', () => {
     await eventually(async () => (await brief.metrics()).includes('upstream_connections_in_use 0'), 'their ends');
   });
 
+  it('upstreamAnswerMs does not start again with each piece of the request', async () => {
+    const brief = await startInProcess(keyedConfig(upstream.url, { upstreamAnswerMs: 300 }));
+    streamForever('x');
+    const client = await openRaw(brief.port);
+    client.write(rawRequest('POST', PLAIN, { 'x-api-key': TOKEN, 'content-length': '100000' }));
+    const upload = setInterval(() => client.write('x'), 20);
+    await client.closed;
+    clearInterval(upload);
+    expect(client.received()).toContain('200 OK');
+    expect(client.replies()).toEqual([]);
+  });
+
   it('upstreamAnswerMs starts with the head, and does not concern a response that ends in time', async () => {
     const brief = await startInProcess(keyedConfig(upstream.url, { upstreamAnswerMs: 400 }));
     upstream.behave((socket) => {
