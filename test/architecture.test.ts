@@ -43,7 +43,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
   // Only h3 itself makes a response of what its handlers return.
   adapters: ['h3'],
-  gateway: ['ioredis', 'pino', 'prom-client', 'undici', 'zod'],
+  gateway: ['ioredis', 'pino', 'prom-client', 'zod'],
 };
 
 /** Files that may use Node's modules; all others run on every runtime. */

@@ -74,13 +74,30 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
     },
   });
+  const { perApplication } = config;
   const proxy = createProxy({
     upstream: config.upstream,
     forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
     timeoutMs: config.upstreamTimeoutMs,
+    answerMs: config.upstreamAnswerMs,
+    idleMs: config.upstreamIdleMs,
+    maxConnections: config.maxUpstreamConnections,
+    maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
     maxBodyBytes: config.maxBodyBytes,
     onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
   });
+  metrics.addGauges([
+    {
+      name: 'upstream_connections_in_use',
+      help: 'Connections to the upstream that a request uses',
+      value: () => proxy.connectionsInUse,
+    },
+    {
+      name: 'upstream_waiting',
+      help: 'Requests that wait for a connection to the upstream',
+      value: () => proxy.waiting,
+    },
+  ]);
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: config.perApplication.maxBufferedBytes,

@@ -62,7 +62,7 @@ export const MESSAGES = '/api/v1/messages?account_id=acc_1';
 export const BODY = '{"to":"ann@example.com","subject":"Hello"}';
 
 /** Sends a request with this idempotency key. */
-export function post(gateway: Gateway, key: string, mail: Mail = {}): Promise<Reply> {
+export function post(gateway: Pick<Gateway, 'ask'>, key: string, mail: Mail = {}): Promise<Reply> {
   const { method = 'POST', path = OPEN, body = BODY, token = TOKEN, headers = {} } = mail;
   const type = 'type' in mail ? mail.type : 'application/json';
   const all = { 'idempotency-key': key, [MARK]: key, 'content-type': type, 'x-api-key': token, ...headers };

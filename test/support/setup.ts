@@ -3,7 +3,7 @@ import { afterAll, expect } from 'vitest';
 import { cleanUp } from './after-file.ts';
 import { sameBytes } from './same.ts';
 
-// This loads Node's own fetch, which then keeps its dispatcher. Otherwise the undici of the gateway, if a file loads it, would set one of
+// This loads Node's own fetch, which then keeps its dispatcher. Otherwise the package undici, if a file loads it, would set one of
 // its own for every later file of the process, and `fetch` cannot use it for a FormData.
 void globalThis.Response;
 

@@ -43,6 +43,7 @@ export function createAdmission(options: AdmissionOptions) {
     const token = request.headers['x-api-key'];
     const key = keys.authenticate(Array.isArray(token) ? token.join() : token);
     if (isRefusal(key)) return key;
+    exchange.application = key.application;
     const account = findAccount(request, target, match, key);
     if (isRefusal(account)) return account;
     exchange.account = account;

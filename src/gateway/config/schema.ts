@@ -113,6 +113,11 @@ const idempotency = z.strictObject({
 const perApplication = z.strictObject({
   maxRequests: z.int().min(1).default(1_000).describe('Most requests that run at a time'),
   maxBufferedBytes: z.int().min(0).default(268_435_456).describe('Its share of maxBufferedBytes'),
+  maxUpstreamConnections: z
+    .int()
+    .min(1)
+    .optional()
+    .describe('Its share of maxUpstreamConnections. Default: half of them'),
   maxClaims: z
     .int()
     .min(1)
@@ -203,6 +208,13 @@ export const configSchema = z.strictObject({
   upstreamTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe("Longest wait for the head of the upstream's answer, in milliseconds"),
+  upstreamAnswerMs: milliseconds(1)
+    .default(300_000)
+    .describe("Longest time from the head of the upstream's answer to its end, in milliseconds"),
+  upstreamIdleMs: milliseconds(0)
+    .default(4_000)
+    .describe('How long a connection to the upstream stays open without a request, in milliseconds'),
+  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to the upstream'),
   clientTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe(

@@ -26,6 +26,8 @@ export interface Exchange {
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
   route: Route | undefined;
+  /** Application of the API key. */
+  application: string | undefined;
   account: Account | undefined;
   /** The stored body, if it had to be read before forwarding; otherwise the body is streamed. */
   body: SpooledBody | undefined;
@@ -62,6 +64,7 @@ export function createExchange(
     startedAt: performance.now(),
     expectsContinue,
     route: undefined,
+    application: undefined,
     account: undefined,
     body: undefined,
     bodyWork: undefined,

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { OutgoingMessage } from 'node:http';
 import type { CapturedHead } from '../../gate/recording.ts';
 import { discardBody } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -19,12 +19,16 @@ export interface AnswerSink {
   end(): void;
   /** The upstream's response broke off. The client must not take a part of the response for the whole one. */
   breakOff(): void;
+  /** Whether more data can still reach the client or a retry. */
+  readonly isNeeded: boolean;
   /** Called when more data may come. Set by the code that reads from the upstream. */
   onReady: (() => void) | undefined;
 }
 
 /** Sends the response to the client as fast as the client reads it. */
 export class StreamedAnswer implements AnswerSink {
+  /** If the client disconnects, the forwarding stops anyway. */
+  readonly isNeeded = true;
   onReady: (() => void) | undefined;
 
   constructor(private readonly exchange: Exchange) {
@@ -56,6 +60,8 @@ export class StreamedAnswer implements AnswerSink {
 
 /** Reads the rest of a response that the client does not get, if it is short: its connection can then be used again. */
 export class DiscardedAnswer implements AnswerSink {
+  /** So that its connection can be used again. */
+  readonly isNeeded = true;
   onReady: (() => void) | undefined;
   #bytes = 0;
 
@@ -85,8 +91,8 @@ export function writeHead(exchange: Exchange, { status, reason, fields }: Upstre
  * Sends the head before any body. Node's own `flushHeaders` would encode bytes above ASCII as UTF-8 instead of sending
  * them as they came.
  */
-export function flushHead(response: ServerResponse): void {
-  response.write('', 'latin1');
+export function flushHead(message: OutgoingMessage): void {
+  message.write('', 'latin1');
 }
 
 /**

@@ -1,15 +1,17 @@
+import { type ClientRequest, type IncomingMessage, request as openRequest, type RequestOptions } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
 import type { Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import { isBodyError } from '../../http/body-error.ts';
 import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
+import { fieldValues } from '../../http/raw-fields.ts';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
-import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
+import { type Refusal, refuse, refuseBody, refuseForNow } from '../exchange/refusal.ts';
+import { type AnswerSink, DiscardedAnswer, flushHead, StreamedAnswer } from './answer-sink.ts';
+import { type ConnectionPool, type Lease, PoolFullError } from './connection-pool.ts';
 import { StoredAnswer } from './stored-answer.ts';
 import { answerFields } from './upstream-fields.ts';
 
@@ -17,6 +19,27 @@ import { answerFields } from './upstream-fields.ts';
 const DISCARD_MS = 2_000;
 
 const UPSTREAM_TIMEOUT = refuse(504, 'errors/request_timeout', 'The upstream did not respond in time.');
+const UPSTREAM_BUSY = refuseForNow('Too many requests wait for the upstream. It did not receive this one: try again.');
+const UNREACHABLE = refuse(
+  503,
+  'errors/network_down',
+  'The upstream cannot be reached. It did not receive the request.',
+);
+const BROKEN = refuse(
+  503,
+  'errors/network_down',
+  'The upstream closed the connection before it responded. It may have received the request.',
+);
+const UNREADABLE = refuse(
+  503,
+  'errors/network_down',
+  'The upstream did not respond with valid HTTP. It may have received the request.',
+);
+const MALFORMED = refuse(
+  400,
+  'errors/malformed_request',
+  'The request cannot be forwarded: its target or one of its header fields is not valid.',
+);
 const BODY_TIMEOUT = refuse(408, 'errors/request_timeout', 'The rest of the request body did not arrive in time.');
 const PROVIDER_LIMIT = refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached.");
 
@@ -24,6 +47,8 @@ const PROVIDER_LIMIT = refuse(429, 'provider/too_many_requests', "The provider's
 export interface ForwardingOptions {
   /** Longest wait for the head of the response, in milliseconds. */
   readonly timeoutMs: number;
+  /** Longest time from the head of the response to its end, in milliseconds. */
+  readonly answerMs: number;
   readonly maxBodyBytes: number;
   /** Called for each head that arrives, with the seconds that it took. */
   readonly onHead: (exchange: Exchange, seconds: number) => void;
@@ -31,19 +56,21 @@ export interface ForwardingOptions {
 
 /**
  * Forwards one request to the upstream and its response to the client. Both are streamed, and each side is read only as
- * fast as the other side takes the data. undici calls the handler methods and never sends the request again. If the
- * response is stored for retries, the forwarding continues when the client disconnects.
+ * fast as the other side takes the data. The request is sent once. If the response is stored for retries, the
+ * forwarding continues when the client disconnects, for as long as more of the response can be stored.
  */
-export class Forwarding implements Dispatcher.DispatchHandler {
-  /** For undici: the body of the request; null if it has none. */
+export class Forwarding {
+  /** The body of the request; null if it has none. */
   readonly body: Readable | null;
   readonly #exchange: Exchange;
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
   readonly #recording: Recording | undefined;
   #sink: AnswerSink;
-  #controller: Dispatcher.DispatchController | undefined;
-  /** undici had a connection, so the upstream may have received something. From here on the charge is not refunded. */
+  #lease: Lease | undefined;
+  #request: ClientRequest | undefined;
+  #response: IncomingMessage | undefined;
+  /** The upstream may have received something. From here on the charge is not refunded. */
   #isSent = false;
   /** Nothing more is sent to or read from the upstream. */
   #isFinished = false;
@@ -61,39 +88,90 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#options = options;
     this.#recording = passage.recording;
     this.#sink = passage.recording ? new StoredAnswer(exchange, passage.recording) : new StreamedAnswer(exchange);
-    this.#sink.onReady = () => this.#controller?.resume();
+    this.#sink.onReady = () => this.#response?.resume();
     this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
     exchange.forwarding = true;
     const { response } = exchange;
-    if (this.#recording === undefined) {
-      exchange.release = () => this.#stop();
-      response.once('close', () => {
-        // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
-        if (!response.writableFinished) this.#stop();
-      });
-    }
+    if (this.#recording === undefined) exchange.release = () => this.#stop();
+    response.once('close', () => {
+      if (!this.#isSent) this.#stop();
+      else if (this.#recording !== undefined) this.#stopIfUnneeded();
+      // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
+      else if (!response.writableFinished) this.#stop();
+    });
     this.body = this.#openBody();
     this.body?.on('error', (error) => this.#fail(error));
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isFinished) controller.abort(new Error('given up before it was sent'));
-    else this.#isSent = true;
+  /**
+   * Sends the request when the pool has a connection for it. Call it once.
+   * @param target path, method and header fields
+   */
+  send(pool: ConnectionPool, target: Pick<RequestOptions, 'path' | 'method' | 'headers'>): void {
+    const { application = '', idempotent } = this.#exchange;
+    let request: ClientRequest;
+    try {
+      request = openRequest({
+        ...target,
+        createConnection: (_options, give) => {
+          const applicant = { application, needsFresh: idempotent !== undefined };
+          this.#lease = pool.lease(applicant, give as Parameters<ConnectionPool['lease']>[1]);
+          return undefined;
+        },
+      });
+    } catch {
+      this.#giveUp(MALFORMED);
+      return;
+    }
+    this.#request = request;
+    // Without an agent Node would close the connection after the response.
+    request.shouldKeepAlive = true;
+    // Otherwise fields past the thousandth would be dropped.
+    request.maxHeadersCount = 0;
+    request.once('socket', (socket) => {
+      this.#isSent = true;
+      // All of it is written at once, directly after this event. If the system refused that, nothing was sent.
+      if (request.writableEnded) {
+        process.nextTick(() => {
+          if (socket.errored !== null && !this.#isFinished) this.#isSent = false;
+        });
+      }
+    });
+    request.once('response', (response) => this.#onResponse(response));
+    request.on('error', (error) => {
+      // What comes after a complete response does not concern it.
+      if (this.#response?.complete !== true) this.#fail(error);
+    });
+    request.once('close', () => {
+      if (this.#response?.complete !== true) this.#fail(new Error('closed'));
+      this.#lease?.release(this.#response && idleHintOf(this.#response.rawHeaders));
+    });
+    if (this.body === null) {
+      request.end();
+      return;
+    }
+    this.body.pipe(request);
+    // The head must not wait for a slow body. If both come together, they are sent in one write.
+    setImmediate(() => {
+      if (!request.writableEnded && !request.destroyed) flushHead(request);
+    });
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    _headers: unknown,
-    statusMessage?: string,
-  ): void {
-    // Informational responses (100 to 199) are for the gateway, not for the client.
-    if (status < 200 || this.#isFinished) return;
+  #onResponse(response: IncomingMessage): void {
+    if (this.#isFinished) return;
+    const { statusCode: status = 0, rawHeaders } = response;
+    if (!isReadable(response)) {
+      this.#giveUp(UNREADABLE);
+      return;
+    }
+    this.#response = response;
     if (!this.#hasTimedOut) clearTimeout(this.#timer);
     this.#status = status;
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
+    response.on('data', (chunk: Buffer) => this.#onData(chunk));
+    response.once('end', () => this.#onEnd());
+    response.on('error', (error) => this.#fail(error));
     const { headers, stripRateLimit } = this.#passage.settle({ status });
     if (stripRateLimit) {
       this.#discardAnswer();
@@ -104,25 +182,31 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       this.#stop();
       return;
     }
-    const raw = (controller.rawHeaders as Buffer[]).map((field) => field.toString('latin1'));
+    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#breakOff(), this.#options.answerMs);
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
-    const fields = answerFields(raw, { status, id: exchange.id, gateFields: headers, isLimited });
-    const reason = /^[\x20-\x7e]+$/.test(statusMessage ?? '') ? statusMessage : undefined;
-    this.#sink.head({ status, reason, fields });
+    const fields = answerFields(rawHeaders, { status, id: exchange.id, gateFields: headers, isLimited });
+    const { statusMessage = '' } = response;
+    this.#sink.head({ status, reason: /^[\x20-\x7e]+$/.test(statusMessage) ? statusMessage : undefined, fields });
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.#sink.data(chunk)) controller.pause();
+  #onData(chunk: Buffer): void {
+    if (this.#isFinished) return;
+    if (!this.#sink.data(chunk)) this.#response?.pause();
+    this.#stopIfUnneeded();
   }
 
-  onResponseEnd(): void {
+  #onEnd(): void {
+    if (this.#isFinished) return;
     this.#finish();
+    // The upstream did not wait for the rest of the request, and its connection cannot be used for another one.
+    if (this.#request?.writableFinished !== true) this.#request?.destroy();
     this.#sink.end();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(error);
+  /** Reads no further if the rest of the response can reach neither the client nor its retries. */
+  #stopIfUnneeded(): void {
+    if (this.#status !== undefined && !this.#sink.isNeeded) this.#stop();
   }
 
   /** The body that the gateway has read already, or else the client's, as it arrives. */
@@ -130,7 +214,10 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     const { body, request, response, expectsContinue } = this.#exchange;
     if (body !== undefined) return body.size === 0 ? null : body.open();
     if (!hasBody(request.headers)) return null;
-    const meter = new BodyMeter(this.#options.maxBodyBytes, () => this.#timer.refresh());
+    const meter = new BodyMeter(this.#options.maxBodyBytes, () => {
+      // From the head of the response on, the timer is for the rest of the response.
+      if (this.#status === undefined && !this.#isFinished) this.#timer.refresh();
+    });
     request.pipe(meter);
     if (expectsContinue) response.writeContinue();
     return meter;
@@ -146,7 +233,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       !this.body.writableNeedDrain;
     if (waitsForClient) this.#giveUp(BODY_TIMEOUT);
     else if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
-    else this.#giveUp(UPSTREAM_TIMEOUT);
+    else this.#giveUp(this.#lease?.isWaiting === true ? UPSTREAM_BUSY : UPSTREAM_TIMEOUT);
   }
 
   /** The client gets a 504, but the operation continues. If a response still arrives, retries get it. */
@@ -156,10 +243,18 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     sendReply(this.#exchange, problemReply(problem, this.#passage.settle({ status: 504 }).headers));
     const { lateAnswerMs = 0 } = this.#exchange.route?.idempotent ?? {};
     this.#timer = setTimeout(() => {
-      this.#stop();
-      if (this.#status === undefined) void recording.store(capturedFrom(problemReply(problem)));
-      else this.#sink.breakOff();
+      if (this.#status !== undefined) this.#breakOff();
+      else {
+        this.#stop();
+        void recording.store(capturedFrom(problemReply(problem)));
+      }
     }, lateAnswerMs);
+  }
+
+  /** The response did not end in time, or its connection broke. */
+  #breakOff(): void {
+    this.#stop();
+    this.#sink.breakOff();
   }
 
   /** The rest of the upstream's response is discarded, within bounds, so that its connection can be used again. */
@@ -169,30 +264,17 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(() => this.#stop(), DISCARD_MS).unref();
   }
 
-  #fail(error: Error & { code?: string }): void {
-    // These have no body, whatever length they state (RFC 9110, section 8.6). undici reports the missing body as an
-    // error.
-    if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' && (this.#status === 204 || this.#status === 304)) {
-      this.onResponseEnd();
-      return;
-    }
+  #fail(error: Error): void {
     if (this.#isFinished) return;
-    if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) {
-      this.#stop();
-      this.#sink.breakOff();
-    } else this.#giveUp(this.#refusalFor(error));
+    if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) this.#breakOff();
+    else this.#giveUp(this.#refusalFor(error));
   }
 
   #refusalFor(error: Error & { code?: string }): Refusal {
     if (isBodyError(error, 'too_large')) return refuseBody(error);
-    if (error.code === 'UND_ERR_INVALID_ARG') {
-      const detail = 'The request cannot be forwarded: its target or one of its header fields is not valid.';
-      return refuse(400, 'errors/malformed_request', detail);
-    }
-    const detail = this.#isSent
-      ? 'The upstream closed the connection before it responded. It may have received the request.'
-      : 'The upstream cannot be reached. It did not receive the request.';
-    return refuse(503, 'errors/network_down', detail);
+    if (error instanceof PoolFullError) return UPSTREAM_BUSY;
+    if (!this.#isSent) return UNREACHABLE;
+    return error.code?.startsWith('HPE_') ? UNREADABLE : BROKEN;
   }
 
   /** Stops, and answers with an error instead of the upstream's response. */
@@ -224,7 +306,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     if (!this.#isSent) this.#abandoned = this.#passage.abandon();
     if (this.body instanceof BodyMeter) this.#exchange.request.unpipe(this.body);
     this.body?.destroy();
-    this.#controller?.abort(new Error('given up'));
+    this.#lease?.cancel();
+    this.#request?.destroy();
   }
 
   #finish(): void {
@@ -240,4 +323,18 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 /** An error answer of the gateway, as it is stored. */
 function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
   return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
+}
+
+/** Whether Node can read this response to its end. */
+function isReadable({ statusCode, rawHeaders }: IncomingMessage): boolean {
+  // The gateway never asks for another protocol.
+  if (statusCode === 101) return false;
+  return fieldValues(rawHeaders, 'transfer-encoding').every((coding) => coding.toLowerCase() === 'chunked');
+}
+
+/** When the upstream closes an idle connection, in milliseconds, if its response says so. */
+function idleHintOf(rawHeaders: readonly string[]): number | undefined {
+  const [hint] = fieldValues(rawHeaders, 'keep-alive');
+  const seconds = hint && /\btimeout=(\d{1,9})/.exec(hint)?.[1];
+  return seconds ? Number(seconds) * 1_000 : undefined;
 }

@@ -27,6 +27,11 @@ export class StoredAnswer implements AnswerSink {
     for (const event of ['drain', 'close']) exchange.response.on(event, () => this.onReady?.());
   }
 
+  /** No longer if the body is too long to store, and the client has gone or was answered before. */
+  get isNeeded(): boolean {
+    return this.#tape.isRecording || isOpen(this.#exchange) || isSending(this.#exchange);
+  }
+
   head(head: UpstreamHead): void {
     this.#head = head;
     this.#tape.begin(head);

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { isHopByHop, namedByConnection } from '../../http/hop-by-hop.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import { forEachField, type RawFields } from '../../http/raw-fields.ts';
@@ -41,6 +42,21 @@ export function requestFields({ request, id, idempotent, route }: Exchange, list
   }
   if (idempotent !== undefined) fields.push('Idempotency-Key', idempotent.forwardedKey);
   fields.push('x-request-id', id);
+  return fields;
+}
+
+/** Methods whose requests state no length if they have no body (RFC 9110, section 8.6). */
+const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
+
+/**
+ * Fields that say how long the forwarded body is, if no field of the client does, and that the connection is used
+ * again. They are always given, because Node would choose by the method.
+ */
+export function framingFields({ method = '', headers }: IncomingMessage, isWithBody: boolean): string[] {
+  const fields = ['Connection', 'keep-alive'];
+  if (headers['content-length'] !== undefined) return fields;
+  if (isWithBody) fields.push('Transfer-Encoding', 'chunked');
+  else if (!WITHOUT_BODY.has(method)) fields.push('Content-Length', '0');
   return fields;
 }
 

@@ -16,7 +16,7 @@ import { closeSilentConnections } from './silence.ts';
 export interface ServerOptions {
   readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
   readonly gate: Pick<Gate<Exchange>, 'enter'>;
-  readonly proxy: UpstreamProxy;
+  readonly proxy: Pick<UpstreamProxy, 'forward'>;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Most connections at a time. */

@@ -34,6 +34,9 @@ describe('defaults', () => {
       upstream: 'http://127.0.0.1:9000',
       forwardFields: [],
       upstreamTimeoutMs: 30_000,
+      upstreamAnswerMs: 300_000,
+      upstreamIdleMs: 4_000,
+      maxUpstreamConnections: 256,
       clientTimeoutMs: 30_000,
       maxBodyBytes: 26_214_400,
       maxBufferedBytes: 1_073_741_824,
@@ -150,6 +153,20 @@ describe('errors', () => {
     ],
     [{ perApplication: { refusedWorkMs: 0 } }, ['perApplication.refusedWorkMs: must be at least 1, got 0']],
     [{ perApplication: { maxClaims: 0 } }, ['perApplication.maxClaims: must be at least 1, got 0']],
+    [
+      {
+        upstreamAnswerMs: 0,
+        upstreamIdleMs: -1,
+        maxUpstreamConnections: 0,
+        perApplication: { maxUpstreamConnections: 0 },
+      },
+      [
+        'upstreamAnswerMs: must be at least 1, got 0',
+        'upstreamIdleMs: must be at least 0, got -1',
+        'maxUpstreamConnections: must be at least 1, got 0',
+        'perApplication.maxUpstreamConnections: must be at least 1, got 0',
+      ],
+    ],
     [
       { idempotency: { onOrphan: 'retry' } },
       [`idempotency.onOrphan: must be one of "reject", "reexecute", "reconcile", got "retry"`],

@@ -4,12 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Passage } from '../../../src/gate/gate.ts';
 import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
-import { Forwarding, type ForwardingOptions } from '../../../src/gateway/proxy/forwarding.ts';
-import { createProxy } from '../../../src/gateway/proxy/proxy.ts';
+import { createProxy, type ProxyOptions } from '../../../src/gateway/proxy/proxy.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf, TOKEN } from '../../support/gateway.ts';
 import { startInProcess, startMute } from '../../support/in-process.ts';
 import { eventually, openRaw, type RawReply, rawRequest, send } from '../../support/raw-http.ts';
-import { answer, startUpstream } from '../../support/upstream.ts';
+import { answer, type Behaviour, held, startUpstream } from '../../support/upstream.ts';
 
 const CHATS = '/api/v1/chats?account_id=acc_1';
 const LIMITS = { default: { allMethods: ['5/1m'] } };
@@ -95,7 +94,15 @@ async function serveExchanges(onExchange: (exchange: Exchange) => void): Promise
   return (server.address() as AddressInfo).port;
 }
 
-const OPTIONS: ForwardingOptions = { timeoutMs: 1_000, maxBodyBytes: 100, onHead: () => {} };
+const OPTIONS: Omit<ProxyOptions, 'upstream'> = {
+  timeoutMs: 1_000,
+  answerMs: 1_000,
+  idleMs: 1_000,
+  maxConnections: 10,
+  maxPerApplication: 10,
+  maxBodyBytes: 100,
+  onHead: () => {},
+};
 
 it.each([204, 304])('a %i with a content-length is complete without a body: nothing breaks off', async (status) => {
   const upstream = await startUpstream((_seen, response) => {
@@ -109,75 +116,77 @@ it.each([204, 304])('a %i with a content-length is complete without a body: noth
   }
 });
 
-it('a request that undici refuses to send was not sent: 400, and the charge is refunded', async () => {
+it('a request that Node refuses to send was not sent: 400, and the charge is refunded', async () => {
   const upstream = await startUpstream();
   const calls: PassageCalls = { settled: [], abandoned: 0 };
   const proxy = createProxy({ ...OPTIONS, upstream: upstream.url, forwardFields: new Set() });
   cleanups.push(() => proxy.close());
-  const port = await serveExchanges((exchange) => proxy.forward(exchange, recordCalls(calls)));
-  const reply = await send(port, { method: 'OPTIONS', path: '*' });
+  const port = await serveExchanges((exchange) => {
+    exchange.request.url = '/a b';
+    proxy.forward(exchange, recordCalls(calls));
+  });
+  const reply = await send(port, { path: '/' });
   expectProblem(reply, 400, 'errors/malformed_request');
   expect(calls).toEqual({ settled: [], abandoned: 1 });
   expect(upstream.seen).toHaveLength(0);
 });
 
 describe('a forwarding', () => {
-  /** A forwarding at its start, with a controller in place of undici's. */
-  async function start(headers: Record<string, string> = {}) {
+  /** A proxy in front of an upstream that does what the test says, with one request. */
+  async function start(behaviour: Behaviour, options: Partial<ProxyOptions> = {}, headers = {}) {
     const calls: PassageCalls = { settled: [], abandoned: 0 };
-    const aborted: string[] = [];
-    const controller = {
-      abort: (error: Error) => void aborted.push(error.message),
-      rawHeaders: [],
-      pause: () => {},
-      resume: () => {},
-    } as never;
-    let started: { exchange: Exchange; forwarding: Forwarding } | undefined;
+    const upstream = await startUpstream(behaviour);
+    const proxy = createProxy({ ...OPTIONS, upstream: upstream.url, ...options });
+    cleanups.push(() => proxy.close());
+    let started: Exchange | undefined;
     const port = await serveExchanges((exchange) => {
-      started = { exchange, forwarding: new Forwarding(exchange, recordCalls(calls), OPTIONS) };
+      started = exchange;
+      proxy.forward(exchange, recordCalls(calls));
     });
     const connection = await openRaw(port);
     connection.write(rawRequest('POST', '/', headers));
-    return { ...(await eventually(() => started, 'the request')), calls, aborted, controller, connection };
+    return { exchange: await eventually(() => started, 'the request'), upstream, proxy, calls, connection };
   }
 
   it('that was given up before it had a connection is never sent', async () => {
-    const { exchange, forwarding, calls, aborted, controller, connection } = await start();
+    const mute = await startMute();
+    const { exchange, calls, connection, proxy } = await start(answer(), {
+      upstream: `https://127.0.0.1:${mute.port}`,
+    });
+    await eventually(() => mute.connections() === 1, 'the connection');
     exchange.release?.();
-    expect(calls.abandoned).toBe(1);
-    forwarding.onRequestStart(controller);
-    expect(aborted).toEqual(['given up before it was sent']);
-    forwarding.onResponseError(controller, new Error('aborted'));
+    expect(calls).toEqual({ settled: [], abandoned: 1 });
+    await eventually(() => proxy.connectionsInUse === 0, 'the end of the connection');
     expect(calls).toEqual({ settled: [], abandoned: 1 });
     expect(exchange.answered).toBe(false);
     connection.destroy();
   });
 
   it('that was given up ignores a late response: its passage is not settled twice', async () => {
-    const { exchange, forwarding, calls, aborted, controller, connection } = await start();
-    forwarding.onRequestStart(controller);
+    const hold = held();
+    const { exchange, upstream, calls, connection } = await start(hold.behaviour);
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
     exchange.release?.();
-    expect(aborted).toEqual(['given up']);
-    forwarding.onResponseStart(controller, 200, {}, 'OK');
+    hold.release();
+    await upstream.last().over;
     expect(calls).toEqual({ settled: [], abandoned: 0 });
     connection.destroy();
   });
 
   it('S16: stays charged if a head arrived, even if the client has just disconnected', async () => {
-    const { exchange, forwarding, calls, aborted, controller, connection } = await start();
-    forwarding.onRequestStart(controller);
-    exchange.response.destroy();
-    forwarding.onResponseStart(controller, 200, {}, 'OK');
-    expect(calls).toEqual({ settled: [200], abandoned: 0 });
-    expect(aborted).toEqual(['given up']);
+    const onHead = ({ response }: Exchange) => void response.destroy();
+    const { calls, connection } = await start(answer(), { onHead });
     await connection.closed;
+    expect(calls).toEqual({ settled: [200], abandoned: 0 });
     expect(connection.received()).toBe('');
   });
 
   it('breaks the response off if the request body fails after the response began', async () => {
-    const { exchange, forwarding, controller, connection } = await start({ 'transfer-encoding': 'chunked' });
-    forwarding.onRequestStart(controller);
-    forwarding.onResponseStart(controller, 200, {}, 'OK');
+    const { exchange, connection } = await start(
+      (_seen, response) => void response.writeHead(200).flushHeaders(),
+      {},
+      { 'transfer-encoding': 'chunked' },
+    );
     await eventually(() => connection.received().includes('200 OK'), 'the head');
     connection.write(`65\r\n${'x'.repeat(101)}\r\n`);
     await connection.closed;

@@ -29,7 +29,7 @@ async function start(parts: Partial<ServerOptions> = {}) {
   const gatewayServer = createGatewayServer({
     admit: () => undefined,
     gate: { enter: () => PASSAGE },
-    proxy: { forward: ({ response }) => void response.end('forwarded'), close: async () => {} },
+    proxy: { forward: ({ response }) => void response.end('forwarded') },
     log,
     metrics,
     health: async () => 'ok',
@@ -55,7 +55,7 @@ it.each<[stage: string, parts: Partial<ServerOptions>]>([
   ['admission', { admit: secret }],
   ['the gate', { gate: { enter: secret } }],
   ['the gate, later', { gate: { enter: () => Promise.reject(new Error('secret')) } }],
-  ['the proxy', { proxy: { forward: secret, close: async () => {} } }],
+  ['the proxy', { proxy: { forward: secret } }],
 ])('an error in %s: 500, and the log has it under the same req_id', async (_stage, parts) => {
   const { port, lines } = await start(parts);
   const reply = await send(port, { path: '/x' });
@@ -75,7 +75,6 @@ it('after an error in mid-answer the answer breaks off, so that the client does 
         exchange.response.write('half');
         secret();
       },
-      close: async () => {},
     },
   });
   await expect(send(port, { path: '/x' })).rejects.toThrow();
@@ -122,7 +121,7 @@ it('S13: if the client left while the gate decided, nothing is forwarded, and th
   );
   const { port, lines, metrics, connections } = await start({
     gate: { enter: asked },
-    proxy: { forward, close: async () => {} },
+    proxy: { forward },
   });
   const connection = await openRaw(port);
   connection.write(rawRequest('GET', '/x'));

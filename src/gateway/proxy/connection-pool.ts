@@ -1,0 +1,284 @@
+import type { Socket } from 'node:net';
+import type { Connect } from './connect.ts';
+import { FairQueue } from './fair-queue.ts';
+
+/**
+ * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the
+ * upstream closes a connection while a request is on its way, no one can tell whether the request was received, and
+ * the failure is stored under the key.
+ */
+const FRESH_MS = 20;
+/** A connection is closed this long before the upstream would close it, in milliseconds. */
+const MARGIN_MS = 1_000;
+/** How often idle connections are looked at, in milliseconds. */
+const SWEEP_MS = 1_000;
+/** How many requests of an application may wait per connection that it may use. */
+const WAITING_PER_CONNECTION = 8;
+
+/** Options of {@link ConnectionPool}. */
+export interface ConnectionPoolOptions {
+  readonly connect: Connect;
+  /** Most connections that are open. */
+  readonly maxConnections: number;
+  /** Most connections that one application uses at a time. */
+  readonly maxPerApplication: number;
+  /** How long a connection stays open without a request, in milliseconds. */
+  readonly idleMs: number;
+}
+
+/** Who needs a connection. */
+export interface Applicant {
+  readonly application: string;
+  /** Whether it must not get a connection that the upstream may be closing. */
+  readonly needsFresh: boolean;
+}
+
+/** Takes the connection, or the reason why there is none. Nothing was written to it. */
+export type Give = (error: Error | null, socket?: Socket) => void;
+
+/** There is no connection for the request, and too many requests of its application wait for one already. */
+export class PoolFullError extends Error {}
+
+interface Connection {
+  readonly socket: Socket;
+  /** Undefined while the connection is idle. */
+  lease: Lease | undefined;
+  idleSince: number;
+  /** On the monotonic timer, in milliseconds. From then on the connection is not used again. */
+  idleUntil: number;
+}
+
+/**
+ * Connections to the upstream, one request at a time on each. Their number is bounded, also per application. If there
+ * is none, requests wait, and applications take turns.
+ */
+export class ConnectionPool {
+  readonly #options: ConnectionPoolOptions;
+  readonly #open = new Set<Connection>();
+  /** The one that was used last is the last one. */
+  readonly #idle: Connection[] = [];
+  /** Leases per application. */
+  readonly #inUse = new Map<string, number>();
+  #leases = 0;
+  readonly #waiting = new FairQueue<Lease>();
+  #sweeper: NodeJS.Timeout | undefined;
+  #closed: (() => void) | undefined;
+
+  constructor(options: ConnectionPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Connections that a request uses or will use. */
+  get inUse(): number {
+    return this.#leases;
+  }
+
+  /** Requests that wait for a connection. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Calls `give` when there is a connection, perhaps at once. If there never will be one, calls it with an error. */
+  lease({ application, needsFresh }: Applicant, give: Give): Lease {
+    const lease = new Lease(this, application, needsFresh, give);
+    const maxWaiting = this.#options.maxPerApplication * WAITING_PER_CONNECTION;
+    if (this.#closed !== undefined) give(new Error('the pool is closed'));
+    else if (this.#mayServe(application)) this.#serve(lease);
+    else if (this.#waiting.lengthOf(application) < maxWaiting) this.#waiting.push(application, lease);
+    else give(new PoolFullError('too many requests wait for a connection'));
+    return lease;
+  }
+
+  /** Closes every connection at once. Resolves when all of them are closed, and their requests know it. */
+  async close(): Promise<void> {
+    clearInterval(this.#sweeper);
+    const closed = new Promise<void>((resolve) => {
+      this.#closed = resolve;
+    });
+    for (const lease of this.#waiting.clear()) lease.give(new Error('the pool was closed'));
+    for (const { socket } of this.#open) socket.destroy();
+    if (this.#open.size === 0) this.#closed?.();
+    await closed;
+    // An error is reported to its request a moment after its connection has closed.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** @internal For {@link Lease}. */
+  cancel(lease: Lease): void {
+    lease.isCancelled = true;
+    this.#waiting.delete(lease.application, lease);
+    lease.connection?.socket.destroy();
+  }
+
+  /** @internal For {@link Lease}. */
+  release(connection: Connection, hintMs: number | undefined): void {
+    const { socket } = connection;
+    const now = performance.now();
+    connection.idleSince = now;
+    connection.idleUntil = now + Math.min(this.#options.idleMs, (hintMs ?? Number.POSITIVE_INFINITY) - MARGIN_MS);
+    if (connection.idleUntil <= now || !isUsable(socket) || this.#closed !== undefined) {
+      socket.destroy();
+      return;
+    }
+    this.#idle.push(connection);
+    socket.on('data', destroyThis);
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    this.#endLease(connection);
+  }
+
+  #mayServe(application: string): boolean {
+    return (
+      this.#leases < this.#options.maxConnections &&
+      (this.#inUse.get(application) ?? 0) < this.#options.maxPerApplication
+    );
+  }
+
+  #serve(lease: Lease): void {
+    this.#leases++;
+    this.#inUse.set(lease.application, (this.#inUse.get(lease.application) ?? 0) + 1);
+    const connection = this.#takeIdle(lease);
+    if (connection === undefined) this.#connect(lease);
+    else if (!lease.needsFresh) this.#give(connection, lease);
+    else afterPoll(() => this.#giveIfOpen(connection, lease));
+  }
+
+  /** The connection that was used last, if it is recent enough. It belongs to the lease from now on. */
+  #takeIdle(lease: Lease): Connection | undefined {
+    const now = performance.now();
+    for (;;) {
+      const connection = this.#idle.at(-1);
+      if (connection === undefined) return undefined;
+      if (lease.needsFresh && now - connection.idleSince >= FRESH_MS) return undefined;
+      this.#idle.pop();
+      if (now < connection.idleUntil && isUsable(connection.socket)) {
+        connection.lease = lease;
+        lease.connection = connection;
+        return connection;
+      }
+      connection.socket.destroy();
+    }
+  }
+
+  /** Opens a connection for the lease; an idle one makes room for it. */
+  #connect(lease: Lease): void {
+    if (this.#open.size >= this.#options.maxConnections) this.#idle.shift()?.socket.destroy();
+    const socket = this.#options.connect(() => this.#give(connection, lease));
+    const connection: Connection = { socket, lease, idleSince: 0, idleUntil: 0 };
+    lease.connection = connection;
+    this.#open.add(connection);
+    let reason: Error | undefined;
+    socket.on('error', (error) => {
+      reason = error;
+    });
+    socket.once('close', () => this.#onClose(connection, reason));
+  }
+
+  /** Closes the connection if it cannot be used any more; the lease then gets another one. */
+  #giveIfOpen(connection: Connection, lease: Lease): void {
+    if (connection.lease !== lease) return;
+    if (isUsable(connection.socket)) this.#give(connection, lease);
+    else connection.socket.destroy();
+  }
+
+  #give(connection: Connection, lease: Lease): void {
+    connection.socket.off('data', destroyThis);
+    lease.isGiven = true;
+    lease.give(null, connection.socket);
+  }
+
+  #onClose(connection: Connection, reason: Error | undefined): void {
+    this.#open.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    const { lease } = connection;
+    const isReplaceable = connection.idleSince > 0 && this.#closed === undefined;
+    if (lease === undefined || lease.isGiven || lease.isCancelled) this.#endLease(connection);
+    // The request did not get this connection of earlier requests yet, so it gets a new one.
+    else if (isReplaceable) {
+      connection.lease = undefined;
+      this.#connect(lease);
+    } else {
+      this.#endLease(connection);
+      lease.give(reason ?? new Error('the connection was closed'));
+    }
+    if (this.#open.size === 0) this.#closed?.();
+  }
+
+  /** The application may use another connection instead, and so may one that waits. */
+  #endLease(connection: Connection): void {
+    const { lease } = connection;
+    if (lease === undefined) return;
+    connection.lease = undefined;
+    lease.connection = undefined;
+    this.#leases--;
+    const count = (this.#inUse.get(lease.application) ?? 0) - 1;
+    if (count > 0) this.#inUse.set(lease.application, count);
+    else this.#inUse.delete(lease.application);
+    this.#serveNext();
+  }
+
+  #serveNext(): void {
+    if (this.#closed !== undefined || this.#leases >= this.#options.maxConnections) return;
+    const lease = this.#waiting.next((application) => this.#mayServe(application));
+    if (lease !== undefined) this.#serve(lease);
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const { socket, idleUntil } of this.#idle) if (idleUntil <= now) socket.destroy();
+    if (this.#idle.length > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+/** One request's right to a connection, from the wait for it to its end. */
+export class Lease {
+  /** Set while the connection belongs to this lease. */
+  connection: Connection | undefined;
+  /** The request has its connection. */
+  isGiven = false;
+  isCancelled = false;
+
+  constructor(
+    private readonly pool: ConnectionPool,
+    readonly application: string,
+    readonly needsFresh: boolean,
+    readonly give: Give,
+  ) {}
+
+  /** Whether no connection has been found or begun for it. */
+  get isWaiting(): boolean {
+    return this.connection === undefined && !this.isGiven;
+  }
+
+  /** Waits no longer; a connection that belongs to the lease is closed. Later calls do nothing. */
+  cancel(): void {
+    this.pool.cancel(this);
+  }
+
+  /**
+   * The request is over. The connection is used again if it is still open.
+   * @param hintMs when the upstream closes an idle connection, in milliseconds, if it said so
+   */
+  release(hintMs: number | undefined): void {
+    if (this.connection !== undefined) this.pool.release(this.connection, hintMs);
+  }
+}
+
+function isUsable(socket: Socket): boolean {
+  return !socket.destroyed && socket.readable && socket.writable;
+}
+
+/**
+ * Calls `next` after a whole turn of the event loop. A connection then knows of its end, if that had arrived when this
+ * function was called.
+ */
+function afterPoll(next: () => void): void {
+  setImmediate(() => setImmediate(next));
+}
+
+/** Between two requests an upstream has nothing to say. The next request would take it for its response. */
+function destroyThis(this: Socket): void {
+  this.destroy();
+}
