@@ -217,7 +217,7 @@ async function startProxy(upstream: string, before: () => void) {
     answerMs: 5_000,
     idleMs: 5_000,
     maxConnections: 4,
-    forwardFields: new Set<string>(),
+    forwardFields: new Set(),
     maxPerApplication: 4,
     maxBodyBytes: 100,
     onHead: () => {},

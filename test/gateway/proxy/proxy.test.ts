@@ -95,6 +95,7 @@ async function serveExchanges(onExchange: (exchange: Exchange) => void): Promise
 }
 
 const OPTIONS: Omit<ProxyOptions, 'upstream'> = {
+  forwardFields: new Set(),
   timeoutMs: 1_000,
   answerMs: 1_000,
   idleMs: 1_000,
