@@ -1,6 +1,6 @@
 import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
-import { isPromise } from '../core/maybe-promise.ts';
+import { after, isPromise } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
@@ -70,6 +70,16 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
+    const entry = this.#enter(request, requestId, outer);
+    if (!(outer instanceof GatePassage)) return entry;
+    return after(entry, (entered) => (entered.kind === 'answer' ? entered : entered.behind(outer)));
+  }
+
+  #enter(
+    request: Request,
+    requestId: string | undefined,
+    outer: Passage | undefined,
+  ): MaybePromise<Answer | GatePassage> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
@@ -106,7 +116,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string,
     known: KnownAccount,
-  ): Promise<Entry> {
+  ): Promise<Answer | GatePassage> {
     const problem = this.#problemFor(requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
       throw new StageError('idempotent', error);
@@ -142,7 +152,7 @@ class StagedGate<Request> implements Gate<Request> {
     problem: AnswerProblem,
     entry: Answer | GatePassage,
     requestId: string,
-  ): Promise<Entry> {
+  ): Promise<Answer | GatePassage> {
     if (entry.kind === 'answer') {
       const instead = await stage.release(claim, problem);
       return instead === undefined ? entry : { kind: 'answer', reply: instead };
@@ -245,7 +255,7 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
-    return new GatePassage(decision, headers, requestId, this.#options.limiter, this.#events);
+    return new GatePassage(decision, headers, requestId, this.#options, this.#events);
   }
 
   #fail(requestId: string | undefined, cause: unknown): Answer {

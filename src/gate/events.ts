@@ -33,7 +33,7 @@ export interface IdempotencyOutcomeEvent {
   readonly outcome: 'claimed' | 'bypassed' | 'replayed' | Refusal['reason'];
 }
 
-/** The provider itself answered 429 (S16). */
+/** The provider itself answered 429, according to `providerAnswers` (S16). */
 export interface ProviderRejectedEvent {
   readonly type: 'provider_rejected';
   readonly requestId: string;
@@ -57,7 +57,8 @@ export interface FailureEvent {
     | 'idempotent'
     | 'idempotency'
     | 'limits'
-    | 'refund';
+    | 'refund'
+    | 'providerAnswers';
   readonly error: unknown;
 }
 

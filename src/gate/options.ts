@@ -10,6 +10,13 @@ import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import type { Resolver } from './resolver.ts';
 
+/** A 429 that comes from behind a gate, as `providerAnswers` sees it. */
+export interface HandlerRejection {
+  readonly status: 429;
+  /** Returns a field by its name, in any case; undefined if the response does not have it. */
+  header(name: string): string | undefined;
+}
+
 /** Options of {@link createGate}. `Request` is what the adapter passes, e.g. Node's `IncomingMessage`. */
 export interface GateOptions<Request> {
   /** Decides whether a request fits its limits. */
@@ -56,6 +63,13 @@ export interface GateOptions<Request> {
    */
   readonly headers?: RateLimitFields | undefined;
   /**
+   * Whether a 429 from behind the gate is the provider's own answer: then every rate-limit field is removed from it,
+   * because no client may take the provider's limit for yours. If false, the 429 of a handler, or of a limiter of its
+   * own, passes untouched. A function decides per response; it must not be asynchronous (S16).
+   * @default false
+   */
+  readonly providerAnswers?: boolean | ((response: HandlerRejection) => boolean) | undefined;
+  /**
    * Media type of the gate's own error responses.
    * @default 'application/json'
    */
@@ -76,6 +90,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'isOutcome',
     'keepsField',
     'headers',
+    'providerAnswers',
     'problemMediaType',
     'onEvent',
   ];
@@ -100,6 +115,10 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   for (const name of ['isOutcome', 'keepsField', 'onEvent'] as const) {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
+  }
+  const { providerAnswers = false } = options;
+  if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
+    throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
   }
   rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {

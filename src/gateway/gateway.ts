@@ -63,6 +63,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     headers: config.headers,
+    // The handler of this gate is the upstream.
+    providerAnswers: true,
     onEvent(event) {
       metrics.onEvent(event);
       if (event.type !== 'failure') return;

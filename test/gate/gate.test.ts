@@ -118,7 +118,7 @@ describe('after the handler', () => {
   });
 
   it('S13: a refunded charge is not shown in the headers', async () => {
-    const { gate } = gateOf();
+    const { gate } = gateOf({ providerAnswers: true });
     const abandoned = passage(await gate.enter(REQUEST));
     await abandoned.abandon();
     expect(abandoned.settle({ status: 503 })).toEqual({ headers: {}, stripRateLimit: false });
@@ -126,8 +126,51 @@ describe('after the handler', () => {
     expect(abandoned.settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
   });
 
-  it('S16: a 429 of the provider carries none of our headers and remains charged', async () => {
+  it("S16: a handler's own 429 keeps its fields, gets none of ours, and remains charged", async () => {
     const { gate, limiter, events } = gateOf();
+    expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: false });
+    expect([await remaining(limiter), events.at(-1)?.type]).toEqual([1, 'decision']);
+  });
+
+  it('S16: providerAnswers that throws is a failure, and the 429 keeps its fields', async () => {
+    const error = new Error('boom');
+    const { gate, events } = gateOf({
+      providerAnswers: () => {
+        throw error;
+      },
+    });
+    const settled = passage(await gate.enter(REQUEST)).settle({ status: 429 });
+    expect(settled).toEqual({ headers: {}, stripRateLimit: false });
+    expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'providerAnswers', error });
+  });
+
+  it.each([0, 'yes', null])('providerAnswers cannot be %j', (wrong) => {
+    expect(() => gateOf({ providerAnswers: wrong as never })).toThrow(
+      /^providerAnswers: must be true, false or a function of the response, got /,
+    );
+  });
+
+  it('S6: of three gates, the one with the least left is shown; a refunded charge does not count', async () => {
+    const enter = async (max: number, outer?: Passage) => {
+      const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: [`${max}/1m`] } });
+      return passage(await gateOf({ limiter }).gate.enter(REQUEST, undefined, outer));
+    };
+    const first = await enter(5);
+    const second = await enter(3, first);
+    const third = await enter(4, second);
+    const shown = () => [third, second, first].map((one) => one.settle({ status: 200 }).headers['x-ratelimit-limit']);
+    expect(shown()).toEqual([undefined, '3', undefined]);
+    const front = await enter(5);
+    const refunded = await enter(3, front);
+    await refunded.abandon();
+    expect([refunded, front].map((one) => one.settle({ status: 503 }).headers['x-ratelimit-limit'])).toEqual([
+      undefined,
+      '5',
+    ]);
+  });
+
+  it('S16: a 429 of the provider carries none of our headers and remains charged', async () => {
+    const { gate, limiter, events } = gateOf({ providerAnswers: true });
     expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
     expect(await remaining(limiter)).toBe(1);
     expect(events.at(-1)?.type).toBe('provider_rejected');

@@ -539,7 +539,10 @@ describe('I12: the store is unavailable', () => {
   });
 
   it('bypass: the request continues without protection, with a mark in its headers, and nothing is stored', async () => {
-    const { gate, line, outcomes } = gateOf({ idempotency: { onStoreFailure: 'bypass' } });
+    const { gate, line, outcomes } = gateOf({
+      idempotency: { onStoreFailure: 'bypass' },
+      gate: { providerAnswers: true },
+    });
     line.always = 'lost';
     const entry = await gate.enter(REQUEST);
     expect(entry).toMatchObject({

@@ -11,13 +11,15 @@ import { type Captured, captureAnswer } from './capture.ts';
 // Stored on the request itself: it is the only object that every handler has.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
+/** The status of a gate's own answer, for the gates in front of it. */
+const ANSWER = Symbol('headgate.answer');
 /** nginx's status for a client that is gone. No client sees it. */
 const CLIENT_GONE = 499;
 /** Only the gate may say that an answer is a replay. */
 const REPLAY_MARK = ['idempotency-replayed'];
 const NONE: readonly string[] = [];
 
-type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
+type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean; [ANSWER]?: number };
 type ResponseBody = ConstructorParameters<typeof Response>[0];
 
 /** One request in a framework of the web, as the gate needs it. */
@@ -74,9 +76,12 @@ export function responseParts(
 }
 
 function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
-  const { request } = exchange;
-  if (entry.kind === 'answer') return answer(entry.reply, exchange);
-  (request as MarkedRequest)[PASSAGE] = entry;
+  const request: MarkedRequest = exchange.request;
+  if (entry.kind === 'answer') {
+    request[ANSWER] = entry.reply.status;
+    return answer(entry.reply, exchange);
+  }
+  request[PASSAGE] = entry;
   forgetBody(request);
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   const failed = (error: unknown): never => {
@@ -133,8 +138,13 @@ function answer(reply: Reply, exchange: WebExchange): Response {
 
 /** Settles a passage now that its response is known, and adds the gate's fields to the response. */
 function settle(response: unknown, passage: Passage, request: MarkedRequest): unknown {
-  const outcome = { status: statusOf(response), cached: request[FROM_CACHE] === true };
-  const { headers, stripRateLimit } = passage.settle(outcome);
+  const status = statusOf(response);
+  const { headers, stripRateLimit } = passage.settle({
+    status,
+    cached: request[FROM_CACHE] === true,
+    fromGate: request[ANSWER] === status,
+    header: status === 429 ? (name) => (response as Response).headers.get(name) ?? undefined : undefined,
+  });
   if (!isResponse(response) || isUpgrade(response)) return response;
   return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
 }
