@@ -31,6 +31,7 @@ export {
   type Window,
   type WindowInput,
 } from './core/limit.ts';
+export type { Logger } from './core/logger.ts';
 export { createGate } from './gate/create-gate.ts';
 export {
   type DecisionEvent,

@@ -1,5 +1,6 @@
 import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
+import { createLogger } from '../core/logger.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
@@ -7,7 +8,7 @@ import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';
 import { problemOfBody } from './body-problem.ts';
-import { type FailureEvent, GateEmitter } from './events.ts';
+import { GateEmitter } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
@@ -64,7 +65,7 @@ class StagedGate<Request> implements Gate<Request> {
   constructor(options: GateOptions<Request>) {
     this.#options = options;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
-    this.#events = new GateEmitter(options.onEvent);
+    this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
@@ -265,14 +266,11 @@ class StagedGate<Request> implements Gate<Request> {
     const reply =
       stage === 'idempotent' || stage === 'account' ? problemOfBody(error, this.#problemFor(requestId)) : undefined;
     if (reply !== undefined) return { kind: 'answer', reply };
-    const failure: FailureEvent = { type: 'failure', requestId, stage, error };
     // Only an error of a store means that the service is unavailable. Any other error is a fault of the program.
     const usesStore = stage === 'limits' || stage === 'idempotency';
-    if (usesStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code))) {
-      this.#events.emit(failure);
+    this.#events.emitFailure({ requestId, stage, error });
+    if (usesStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code)))
       return this.#answer(503, 'errors/service_unavailable', STORE_FAILURE_DETAILS[stage], requestId);
-    }
-    this.#events.emitInternalError(failure);
     const detail = 'Internal error. The server log has details under this req_id.';
     return this.#answer(500, 'errors/unexpected_error', detail, requestId);
   }

@@ -1,4 +1,5 @@
 import { OptionError } from '../core/errors.ts';
+import { createLogger, type Logger } from '../core/logger.ts';
 import { checkOptions } from '../core/options.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
@@ -76,6 +77,12 @@ export interface GateOptions<Request> {
   readonly problemMediaType?: ProblemMediaType | undefined;
   /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
+  /**
+   * Is called once with each failure, whether anything listens to events or not, and with what `onEvent` throws.
+   * `(message, error) => log.error({ err: error }, message)` writes to a log of your own; false: nothing is logged.
+   * @default console.error, with the stack of the error
+   */
+  readonly logger?: Logger | false | undefined;
 }
 
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
@@ -93,6 +100,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'providerAnswers',
     'problemMediaType',
     'onEvent',
+    'logger',
   ];
   checkOptions(options, known, 'options');
   const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json' } = options;
@@ -120,6 +128,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
     throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
   }
+  createLogger(options.logger);
   rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {
     throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);

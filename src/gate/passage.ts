@@ -95,7 +95,7 @@ export class GatePassage implements Passage {
     try {
       return providerAnswers({ status: 429, header }) === true;
     } catch (error) {
-      this.events.emit({ type: 'failure', requestId: this.requestId, stage: 'providerAnswers', error });
+      this.events.emitFailure({ requestId: this.requestId, stage: 'providerAnswers', error });
       return false;
     }
   }
@@ -111,7 +111,7 @@ export class GatePassage implements Passage {
     try {
       this.events.emit({ type: 'refund', requestId, decision, refunded: await this.options.limiter.refund(decision) });
     } catch (error) {
-      this.events.emit({ type: 'failure', requestId, stage: 'refund', error });
+      this.events.emitFailure({ requestId, stage: 'refund', error });
     }
   }
 }

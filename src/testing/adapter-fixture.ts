@@ -106,6 +106,7 @@ export class AdapterFixture {
       route: (request) => subject.route(request),
       providerAnswers,
       onEvent: (event) => fixture.events.push(event),
+      logger: false,
       ...resolvers,
     });
     const { limit: outerLimit = ['1000/1m'], ...outerOptions } = outer ?? {};
@@ -119,6 +120,7 @@ export class AdapterFixture {
       account: () => '127.0.0.1',
       route: () => 'outer',
       onEvent: (event) => fixture.outerEvents.push(event),
+      logger: false,
     });
     fixture.#server = await subject.listen({
       gates: outer === undefined ? [gate] : [outerGate, gate],

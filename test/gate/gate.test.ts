@@ -29,6 +29,7 @@ function gateOf(options: Partial<GateOptions<Request>> = {}, store: LimitStore =
     account: (request) => request.account,
     route: (request) => request.route,
     onEvent: (event) => events.push(event),
+    logger: false,
     ...options,
   });
   return { gate, limiter, events };
@@ -207,27 +208,66 @@ describe('failures', () => {
     expect(await remaining(limiter)).toBe(2);
   });
 
-  it('the error behind a 500 is written to the console only without a listener', async () => {
+  it.each<[string, Partial<GateOptions<Request>>]>([
+    ['without a listener', { onEvent: undefined }],
+    ['with a listener', {}],
+    [
+      'with a listener that throws',
+      {
+        onEvent: () => {
+          throw new Error('listener');
+        },
+      },
+    ],
+  ])(
+    'each failure is written to the console once, %s, also if a subscriber of the channel listens',
+    async (name, options) => {
+      const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+      const subscriber = vi.fn();
+      subscribe(GATE_CHANNEL, subscriber);
+      try {
+        const { req_id } = problem(await gateOf({ route: boom, logger: undefined, ...options }).gate.enter(REQUEST));
+        const lines = written.mock.calls.map((call) => format(...call));
+        expect(lines.filter((line) => line.startsWith('headgate: route failed'))).toHaveLength(1);
+        expect(lines.join('\n')).toMatch(`headgate: route failed (req_id ${req_id}): Error: boom`);
+        expect(lines.some((line) => line.startsWith('headgate: the listener onEvent failed: Error: listener'))).toBe(
+          name === 'with a listener that throws',
+        );
+      } finally {
+        unsubscribe(GATE_CHANNEL, subscriber);
+        written.mockRestore();
+      }
+    },
+  );
+
+  it('each failure goes to the logger once, a 503 and a refund too; false logs nothing', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
-      await gateOf({ route: boom }).gate.enter(REQUEST);
+      const down = Object.assign(createMemoryStore(), {
+        consume: () => {
+          throw new StoreFullError(1);
+        },
+      });
+      const logger = vi.fn();
+      await gateOf({ logger }, down).gate.enter(REQUEST, 'req_1');
+      expect(logger.mock.calls).toEqual([['headgate: limits failed (req_id req_1)', expect.any(StoreFullError)]]);
+      const noRefund = Object.assign(createMemoryStore(), { refund: boom });
+      await passage(await gateOf({ logger }, noRefund).gate.enter(REQUEST, 'req_2')).abandon();
+      expect(logger.mock.calls.slice(1)).toEqual([['headgate: refund failed (req_id req_2)', new Error('boom')]]);
+      await gateOf({ logger: false }, down).gate.enter(REQUEST);
       expect(written).not.toHaveBeenCalled();
-      const { req_id } = problem(await gateOf({ route: boom, onEvent: undefined }).gate.enter(REQUEST));
-      expect(format(...(written.mock.calls[0] as [string]))).toMatch(
-        `headgate: route failed (req_id ${req_id}): Error: boom`,
-      );
     } finally {
       written.mockRestore();
     }
   });
 
-  it('a client can write neither a format nor a long value to the console', async () => {
+  it('a client can write neither a line nor a format nor a long value to the log', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
-      const { gate } = gateOf({ onEvent: undefined, account: () => ['x'.repeat(100_000)] as never });
-      await gate.enter(REQUEST, '%c%d');
+      const { gate } = gateOf({ logger: undefined, account: () => ['x'.repeat(100_000)] as never });
+      await gate.enter(REQUEST, `%c%d\n${'y'.repeat(100_000)}`);
       const text = format(...(written.mock.calls[0] as [string]));
-      expect(text).toMatch('limits failed (req_id %c%d): SubjectError: account must be a string, got an array');
+      expect(text).toMatch(/limits failed \(req_id \?c\?d\?y+\): SubjectError: account must be a string, got an array/);
       expect(text.length).toBeLessThan(3_000);
       // An error that cannot be read does not change the answer.
       const unreadable = Object.defineProperty(new Error('boom'), 'stack', {
@@ -236,12 +276,13 @@ describe('failures', () => {
         },
       });
       const broken = gateOf({
-        onEvent: undefined,
+        logger: undefined,
         account: () => {
           throw unreadable;
         },
       });
       expect(problem(await broken.gate.enter(REQUEST)).status).toBe(500);
+      expect(format(...(written.mock.calls[1] as [string]))).toMatch(/account failed .*: boom$/);
     } finally {
       written.mockRestore();
     }
@@ -300,22 +341,24 @@ describe('events', () => {
     expect(seen).toMatchObject([{ type: 'decision', requestId: 'req-1', decision: { accepted: true } }]);
   });
 
-  it('a listener that throws does not break the request; its error becomes an uncaught exception', async () => {
-    const surfaced = new Promise((resolve) => {
-      const listeners = process.listeners('uncaughtException');
-      process.removeAllListeners('uncaughtException');
-      process.once('uncaughtException', (error) => {
-        for (const listener of listeners) process.on('uncaughtException', listener);
-        resolve(error);
-      });
-    });
-    const { gate } = gateOf({
-      onEvent: () => {
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
         throw new Error('listener');
       },
-    });
+    ],
+    ['rejects', () => Promise.reject(new Error('listener'))],
+  ])('a listener that %s breaks nothing; its error is logged', async (_, onEvent) => {
+    const uncaught = vi.fn();
+    process.on('uncaughtExceptionMonitor', uncaught).on('unhandledRejection', uncaught);
+    const logger = vi.fn();
+    const { gate } = gateOf({ onEvent: onEvent as () => void, logger });
     expect(passage(await gate.enter(REQUEST)).decision?.accepted).toBe(true);
-    expect(await surfaced).toMatchObject({ message: 'listener' });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('uncaughtExceptionMonitor', uncaught).off('unhandledRejection', uncaught);
+    expect(logger.mock.calls).toEqual([['headgate: the listener onEvent failed', new Error('listener')]]);
+    expect(uncaught).not.toHaveBeenCalled();
   });
 });
 
@@ -328,6 +371,7 @@ describe('options', () => {
     [{ headers: 'X-RateLimit' }, /headers: must be a list of/],
     [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
     [{ onEvent: 1 }, /onEvent: must be a function/],
+    [{ logger: true }, /logger: must be false or a function/],
     [{ idempotancy: 1 }, /idempotancy: unknown option/],
   ])('%j is rejected with the name of the option', (options, message) => {
     expect(() => gateOf(options as never)).toThrow(message);

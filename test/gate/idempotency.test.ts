@@ -85,6 +85,7 @@ function gateOf({
     cached: () => record('cached', false),
     idempotent: (request) => record('idempotent', keyed(request)),
     onEvent: (event) => events.push(event),
+    logger: false,
     ...options,
   });
   const left = async () => (await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining;
