@@ -90,7 +90,8 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
     throw new OptionError('ipv6Prefix', ipv6Prefix, 'must be a whole number of bits from 1 to 128');
   }
   const name = header.toLowerCase();
-  const read = name === 'forwarded' ? forwardedFor : (entry: string) => entry;
+  const isForwarded = name === 'forwarded';
+  const read = isForwarded ? forwardedFor : (entry: string) => entry;
   const isTrusted = trustCheck(trustedProxies);
   return (connected, fields) => {
     let hop = 0;
@@ -99,7 +100,10 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
     if (!isTrusted(address, hop)) return address && clientName(address, ipv6Prefix);
     const entries = headerValue(fields, name).split(',');
     for (let at = entries.length - 1; at >= 0; at--) {
-      const next = parseAddress(read((entries[at] as string).trim()) ?? '');
+      const entry = (entries[at] as string).trim();
+      // An element of a list may be empty (RFC 9110, 5.6.1.2). In a list of addresses it is a peer without an address.
+      if (isForwarded && entry === '') continue;
+      const next = parseAddress(read(entry) ?? '');
       if (next === undefined) break;
       address = next;
       hop += 1;
