@@ -181,6 +181,22 @@ describe('Forwarded (RFC 7239)', () => {
   });
 });
 
+describe('wrong arguments', () => {
+  const clientIp = createClientIp({ trustedProxies: 1 }) as (...given: unknown[]) => unknown;
+
+  it('a request in place of an address', () => {
+    expect(() => clientIp({ headers: {} }, {})).toThrow(
+      /^connected: must be an address: clientIp\(socket.remoteAddress, headers\), got an object/,
+    );
+  });
+
+  it('an address without headers', () => {
+    expect(() => clientIp('10.0.0.1')).toThrow(
+      /^fields: must be headers: clientIp\(socket.remoteAddress, headers\), got undefined/,
+    );
+  });
+});
+
 describe('headers', () => {
   it('may be Headers or the headers of Node, with one value or a list; a header may be called get', () => {
     const clientIp = createClientIp({ trustedProxies: 1, header: 'CF-Connecting-IP' });

@@ -7,8 +7,9 @@
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkHandler, gateForRoute } from './shared/mount.ts';
+import { checkArgument, checkHandler, gateForRoute } from './shared/mount.ts';
 import { enterGate } from './web/bridge.ts';
+import { isWebRequest } from './web/http.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 export { passageOf, servedFromCache } from './web/bridge.ts';
@@ -66,7 +67,11 @@ export function headgate<Subject extends FetchSubject>(
 }
 
 function requestOf(subject: FetchSubject): Request {
-  return 'request' in subject ? subject.request : subject;
+  // A request comes first: some frameworks add a property `request` to it that cannot be read.
+  if (isWebRequest(subject)) return subject;
+  const request: unknown = Object(subject).request;
+  checkArgument(isWebRequest(request), 'subject', subject, 'a Request of the web, or an object with one as `request`');
+  return request as Request;
 }
 
 /** Workers and Next.js pass it beside the request. Without it, they may stop while a response is being stored. */

@@ -7,8 +7,9 @@ import { toResponse } from 'h3';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
+import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -61,7 +62,9 @@ export function headgate<Event extends H3EventLike>(
 }
 
 /** For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`; `POST /**` if no template matches. */
-export function routeOf({ req, context }: H3EventLike): string {
+export function routeOf(event: H3EventLike): string {
+  checkArgument(isWebRequest(event?.req) && 'context' in event, 'event', event, 'an event of h3');
+  const { req, context } = event;
   return routeName(req.method, context.matchedRoute?.route ?? '/**');
 }
 

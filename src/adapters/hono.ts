@@ -7,7 +7,7 @@ import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import * as webRequest from './web/request.ts';
 
@@ -53,6 +53,7 @@ export function headgate<E extends Env>(
  * answers, name the route in the options.
  */
 export function routeOf(c: Context): string {
+  checkArgument(Array.isArray(c?.req?.matchedRoutes), 'c', c, 'a context of Hono');
   const { method, matchedRoutes, routeIndex } = c.req;
   const ahead = matchedRoutes.slice(routeIndex);
   const [own] = ahead;
@@ -80,7 +81,7 @@ function isExact({ path }: Route): boolean {
   return !path.endsWith('*');
 }
 
-const rawRequest = (c: { readonly req: { readonly raw: Request } }) => c.req.raw;
+const rawRequest = (c: { readonly req: { readonly raw: Request } }) => c.req?.raw;
 
 /** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/fetch`. */
 export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webRequest.idempotentRequest);

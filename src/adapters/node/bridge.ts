@@ -6,7 +6,7 @@ import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
 import { type HeadersInput, settleHead } from './head.ts';
-import { isGone, type NodeResponse } from './http.ts';
+import { checkNodeResponse, isGone, type NodeResponse } from './http.ts';
 
 // Stored on the response itself: a WeakMap entry per request is work for the garbage collector.
 const PASSAGE = Symbol('headgate.passage');
@@ -41,11 +41,13 @@ export interface NodeExchange<Result> {
 
 /** Call it before the head is written if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(response: NodeResponse): void {
+  checkNodeResponse(response);
   (response as Marks)[FROM_CACHE] = true;
 }
 
 /** The passage of a response's request: its `decision`, and `abandon()` if it never reached the provider. */
 export function passageOf(response: NodeResponse): Passage | undefined {
+  checkNodeResponse(response);
   return (response as Marks)[PASSAGE];
 }
 
@@ -56,7 +58,7 @@ export function enterGate<Subject, Result>(
   exchange: NodeExchange<Result>,
 ): MaybePromise<Result> {
   const { requestId, response } = exchange;
-  return after(gate.enter(subject, requestId, passageOf(response)), (entry) => leaveGate(entry, exchange));
+  return after(gate.enter(subject, requestId, (response as Marks)[PASSAGE]), (entry) => leaveGate(entry, exchange));
 }
 
 function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybePromise<Result> {

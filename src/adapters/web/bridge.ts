@@ -7,6 +7,7 @@ import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit
 import { replyFields } from '../shared/reply.ts';
 import { forgetBody } from '../shared/request.ts';
 import { type Captured, captureAnswer } from './capture.ts';
+import { checkWebRequest } from './http.ts';
 
 // Stored on the request itself: it is the only object that every handler has.
 const PASSAGE = Symbol('headgate.passage');
@@ -38,11 +39,13 @@ export interface WebExchange {
 
 /** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(request: Request): void {
+  checkWebRequest(request);
   (request as MarkedRequest)[FROM_CACHE] = true;
 }
 
 /** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
 export function passageOf(request: Request): Passage | undefined {
+  checkWebRequest(request);
   return (request as MarkedRequest)[PASSAGE];
 }
 
@@ -52,7 +55,9 @@ export function enterGate<Subject>(
   subject: Subject,
   exchange: WebExchange,
 ): MaybePromise<unknown> {
-  return after(gate.enter(subject, undefined, passageOf(exchange.request)), (entry) => leaveGate(entry, exchange));
+  return after(gate.enter(subject, undefined, (exchange.request as MarkedRequest)[PASSAGE]), (entry) =>
+    leaveGate(entry, exchange),
+  );
 }
 
 /** An answer of the gate's own to a request with this method. */
