@@ -8,12 +8,26 @@ import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, checkHandler, gateForRoute } from './shared/mount.ts';
-import { enterGate } from './web/bridge.ts';
+import { enterGate, type ResultReader, type WebExchange } from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
+import { RESULT_FIELD, replayResult, returnedOutcome, thrownOutcome } from './web/results.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 export { passageOf, servedFromCache } from './web/bridge.ts';
 export { fieldOfBody, idempotentRequest } from './web/request.ts';
+
+const RESULTS_OF_ACTIONS: ResultReader = {
+  returned: returnedOutcome,
+  thrown: thrownOutcome,
+  ofThrown: (recording) => ({
+    ...recording,
+    store: (response) => recording.store({ ...response, fields: [...response.fields, RESULT_FIELD, 'thrown'] }),
+  }),
+};
+const RESULTS: ResultReader = {
+  ...RESULTS_OF_ACTIONS,
+  returned: (value) => (value === undefined ? { status: 500, fields: [], body: undefined } : returnedOutcome(value)),
+};
 
 /** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
@@ -39,11 +53,7 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
   const routeGate = gateForRoute(gate, options);
   checkHandler(handler);
   return async (subject, ...rest) => {
-    const exchange = {
-      request: requestOf(subject),
-      proceed: () => handler(subject, ...rest),
-      waitUntil: findWaitUntil(rest),
-    };
+    const exchange = exchangeOf(subject, () => handler(subject, ...rest), findWaitUntil(rest));
     return (await enterGate(routeGate, subject, exchange)) as Answer | Response;
   };
 }
@@ -63,7 +73,19 @@ export function headgate<Subject extends FetchSubject>(
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, options);
   return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) =>
-    (await enterGate(routeGate, subject, { request: requestOf(subject), proceed: next })) as Answer | Response;
+    (await enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
+}
+
+function exchangeOf(subject: FetchSubject, proceed: () => unknown, waitUntil?: WebExchange['waitUntil']): WebExchange {
+  const request = requestOf(subject);
+  return {
+    request,
+    proceed,
+    waitUntil,
+    answer: (reply) => replayResult(reply, request.method),
+    // An action may return nothing. A handler of requests returns nothing only after an upgrade.
+    results: request === subject ? RESULTS : RESULTS_OF_ACTIONS,
+  };
 }
 
 function requestOf(subject: FetchSubject): Request {

@@ -11,6 +11,7 @@ import { checkArgument, forContext, gateForRoute, routeName } from './shared/mou
 import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
+import { createResponse } from './web/response.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
@@ -55,7 +56,7 @@ export function headgate<Event extends H3EventLike>(
     return web.enterGate(routeGate, event, {
       request: event.req,
       proceed: () => toResponse((async () => next())(), event as unknown as H3Event, config),
-      answer: (reply) => withOwnFields(web.createResponse(reply, event.req.method), event),
+      answer: (reply) => withOwnFields(createResponse(reply, event.req.method), event),
       waitUntil: (promise) => event.waitUntil(promise),
     });
   };

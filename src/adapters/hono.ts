@@ -10,6 +10,7 @@ import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import * as webRequest from './web/request.ts';
+import { responseParts } from './web/response.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
@@ -33,7 +34,7 @@ export function headgate<E extends Env>(
       proceed: () => next().then(() => c.res),
       // Hono adds the fields that middleware in front of the gate has set.
       answer: (reply) => {
-        const { body, status, headers } = web.responseParts(reply, c.req.method);
+        const { body, status, headers } = responseParts(reply, c.req.method);
         return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);
       },
       waitUntil: (promise) => waitUntil(c, promise),
