@@ -12,8 +12,7 @@ const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
   marks = NO_HEADERS;
-  #isOpen = true;
-  #isRefunded = false;
+  #state: 'open' | 'settled' | 'abandoned' = 'open';
   /** Settles when the claim is released. */
   #releasing: Promise<Reply | undefined> | undefined;
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
@@ -54,10 +53,11 @@ export class GatePassage implements Passage {
 
   settle(outcome: Outcome): Settlement {
     const { status, cached = false, fromGate = false } = outcome;
-    if (this.#isOpen && cached) void this.#refund();
+    const isFirst = this.#state === 'open';
+    if (isFirst) this.#state = 'settled';
+    if (isFirst && cached) void this.#refund();
     // The handler was not reached, so a retry must be able to run it (I6).
-    if (this.#isOpen && fromGate) this.#releasing = this.#releaseClaim?.();
-    this.#isOpen = false;
+    if (isFirst && fromGate) this.#releasing = this.#releaseClaim?.();
     if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
     if (fromGate || !this.#isProviders(outcome)) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
@@ -65,18 +65,17 @@ export class GatePassage implements Passage {
   }
 
   abandon(): Promise<Reply | undefined> {
-    if (this.#isOpen) {
-      this.#isRefunded = true;
+    if (this.#state === 'open') {
+      this.#state = 'abandoned';
       this.#releasing = this.#abandon();
     }
-    this.#isOpen = false;
     return this.#releasing ?? Promise.resolve(undefined);
   }
 
   /** Whether this passage is the one of its request with the least left; if two are equal, the first gate's (S6). */
   #isShown(): boolean {
     // A refunded charge is not shown.
-    if (this.#isRefunded) return false;
+    if (this.#state === 'abandoned') return false;
     if (this.#stack === undefined) return true;
     const least = Math.min(...this.#stack.map((one) => one.#left()));
     return this === this.#stack.find((one) => one.#left() === least);
@@ -85,7 +84,7 @@ export class GatePassage implements Passage {
   /** What is left in the window that the fields show; Infinity if no window is shown. */
   #left(): number {
     const hasFields = Object.keys(this.headers).length > Object.keys(this.marks).length;
-    return (!this.#isRefunded && hasFields ? this.decision?.shown?.remaining : undefined) ?? Infinity;
+    return (this.#state !== 'abandoned' && hasFields ? this.decision?.shown?.remaining : undefined) ?? Infinity;
   }
 
   /** Whether a 429 from behind the gate is the provider's own (S16). */

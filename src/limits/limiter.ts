@@ -146,10 +146,10 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
-    checkSubject(request);
+    const plan = this.plan(request);
     const { account, route, cost = 1 } = request;
     if (!Number.isSafeInteger(cost) || cost < 1) throw new CostError(cost);
-    return this.#store.consume(account, route, this.plan(request), cost);
+    return this.#store.consume(account, route, plan, cost);
   }
 
   #checkOpen(): void {
