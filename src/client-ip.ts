@@ -56,6 +56,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 };
 
+const FORWARDED = 'forwarded';
 /** Longer than any address with its zone and port. */
 const MAX_LENGTH = 100;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
@@ -90,16 +91,16 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
     throw new OptionError('ipv6Prefix', ipv6Prefix, 'must be a whole number of bits from 1 to 128');
   }
   const name = header.toLowerCase();
-  const read = name === 'forwarded' ? forwardedFor : (entry: string) => entry;
+  const read = name === FORWARDED ? forwardedFor : (entry: string) => entry;
   const isTrusted = trustCheck(trustedProxies);
   return (connected, fields) => {
     let hop = 0;
-    let address = parseAddress(connected ?? '');
+    let address = parsePeer(connected);
     // If proxies are counted, a connection without an address counts as a proxy too.
     if (!isTrusted(address, hop)) return address && clientName(address, ipv6Prefix);
-    const entries = headerValue(fields, name).split(',');
+    const entries = listOf(fields, name);
     for (let at = entries.length - 1; at >= 0; at--) {
-      const next = parseAddress(read((entries[at] as string).trim()) ?? '');
+      const next = parseAddress(read(entries[at] as string) ?? '');
       if (next === undefined) break;
       address = next;
       hop += 1;
@@ -248,6 +249,27 @@ function forwardedFor(element: string): string | undefined {
     address = token ?? quoted;
   }
   return address;
+}
+
+/** @throws OptionError */
+function parsePeer(connected: unknown): Address | undefined {
+  if (typeof connected === 'string') return parseAddress(connected);
+  if (connected === undefined || connected === null) return undefined;
+  throw new OptionError('connected', connected, 'must be an address: clientIp(socket.remoteAddress, headers)');
+}
+
+/**
+ * The elements of a header. In `Forwarded` an empty element does not count (RFC 9110, 5.6.1.2); in a list of addresses it
+ * is a peer without an address.
+ * @throws OptionError
+ */
+function listOf(fields: RequestFields, name: string): readonly string[] {
+  if (typeof fields !== 'object' || fields === null)
+    throw new OptionError('fields', fields, 'must be headers: clientIp(socket.remoteAddress, headers)');
+  const elements = headerValue(fields, name)
+    .split(',')
+    .map((element) => element.trim());
+  return name === FORWARDED ? elements.filter((element) => element !== '') : elements;
 }
 
 function headerValue(fields: RequestFields, name: string): string {

@@ -33,6 +33,7 @@ export {
   type Window,
   type WindowInput,
 } from './core/limit.ts';
+export type { Logger } from './core/logger.ts';
 export { createGate } from './gate/create-gate.ts';
 export {
   type DecisionEvent,
@@ -46,7 +47,7 @@ export {
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotent-request.ts';
-export type { GateOptions } from './gate/options.ts';
+export type { GateOptions, HandlerRejection } from './gate/options.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';
 export type { Resolver } from './gate/resolver.ts';
 export type { RouteOptions } from './gate/route-options.ts';

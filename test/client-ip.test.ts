@@ -155,6 +155,9 @@ describe('Forwarded (RFC 7239)', () => {
     ['for="[2001:db8::1]:4711"', '2001:db8::/64'],
     ['for="[2001:db8::1]:_obfuscated"', '2001:db8::/64'],
     ['for=6.6.6.6, for=203.0.113.9', '203.0.113.9'],
+    // Empty elements of a list do not count (RFC 9110, 5.6.1.2).
+    ['for=6.6.6.6, , for=203.0.113.9,, ', '203.0.113.9'],
+    [',for=203.0.113.9', '203.0.113.9'],
     // A quote that the client opened does not hide what the proxy wrote after it.
     ['for="6.6.6.6, for=203.0.113.9', '203.0.113.9'],
     ['", for="203.0.113.9"', '203.0.113.9'],
@@ -175,6 +178,22 @@ describe('Forwarded (RFC 7239)', () => {
 
   it('the other header is not read', () => {
     expect(identify(options, PROXY, '203.0.113.9', 'x-forwarded-for')).toBe(PROXY);
+  });
+});
+
+describe('wrong arguments', () => {
+  const clientIp = createClientIp({ trustedProxies: 1 }) as (...given: unknown[]) => unknown;
+
+  it('a request in place of an address', () => {
+    expect(() => clientIp({ headers: {} }, {})).toThrow(
+      /^connected: must be an address: clientIp\(socket.remoteAddress, headers\), got an object/,
+    );
+  });
+
+  it('an address without headers', () => {
+    expect(() => clientIp('10.0.0.1')).toThrow(
+      /^fields: must be headers: clientIp\(socket.remoteAddress, headers\), got undefined/,
+    );
   });
 });
 

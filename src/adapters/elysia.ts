@@ -7,8 +7,9 @@ import type { AnyElysia } from 'elysia';
 import { OptionError } from '../core/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
+import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -73,7 +74,9 @@ export function headgate(
 }
 
 /** For a gate's `route`: `POST /api/v1/chats/:id`. If no template matches, the name is `POST /*`, whatever the URL. */
-export function routeOf({ request, route }: ElysiaRequest): string {
+export function routeOf(given: ElysiaRequest): string {
+  checkArgument(isWebRequest(given?.request), 'request', given, 'an ElysiaRequest');
+  const { request, route } = given;
   return routeName(request.method, route ?? '/*');
 }
 

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { headgate as mount, type NodeMiddleware } from './node.ts';
-import { routeName } from './shared/mount.ts';
+import { checkArgument, routeName } from './shared/mount.ts';
 
 export {
   fieldOfBody,
@@ -56,7 +56,9 @@ export function headgate<Request extends ExpressRequest>(
  * @throws Error outside a route, in a route whose path is not a string, and in a route that sees a parameter of its
  * mount (`mergeParams`): otherwise requests would pass without limits and without notice
  */
-export function routeOf({ method, baseUrl, params, route }: ExpressRequest): string {
+export function routeOf(request: ExpressRequest): string {
+  checkArgument(typeof request?.baseUrl === 'string', 'request', request, 'a request of Express');
+  const { method, baseUrl, params, route } = request;
   const path = route?.path;
   if (typeof path !== 'string') {
     throw new Error(

@@ -12,7 +12,7 @@ import type { NodeRequest, NodeResponse } from './node/http.ts';
 import { adviseIfRead } from './node/put-back.ts';
 import * as nodeRequest from './node/request.ts';
 import { sendFastifyReply } from './node/send.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import { readBody } from './shared/request.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -145,7 +145,9 @@ function checkHook(hook: unknown, readAhead: unknown): void {
 }
 
 /** For a gate's `route`: the template that Fastify matched, `POST /api/v1/chats/:id`. */
-export function routeOf({ method, routeOptions }: FastifyRequest): string | undefined {
+export function routeOf(request: FastifyRequest): string | undefined {
+  checkArgument(typeof request?.routeOptions === 'object', 'request', request, 'a request of Fastify');
+  const { method, routeOptions } = request;
   return routeOptions.url === undefined ? undefined : routeName(method, routeOptions.url);
 }
 

@@ -7,12 +7,27 @@
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkHandler, gateForRoute } from './shared/mount.ts';
-import { enterGate } from './web/bridge.ts';
+import { checkArgument, checkHandler, gateForRoute } from './shared/mount.ts';
+import { enterGate, type ResultReader, type WebExchange } from './web/bridge.ts';
+import { isWebRequest } from './web/http.ts';
+import { RESULT_FIELD, replayResult, returnedOutcome, thrownOutcome } from './web/results.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 export { passageOf, servedFromCache } from './web/bridge.ts';
 export { fieldOfBody, idempotentRequest } from './web/request.ts';
+
+const RESULTS_OF_ACTIONS: ResultReader = {
+  returned: returnedOutcome,
+  thrown: thrownOutcome,
+  ofThrown: (recording) => ({
+    ...recording,
+    store: (response) => recording.store({ ...response, fields: [...response.fields, RESULT_FIELD, 'thrown'] }),
+  }),
+};
+const RESULTS: ResultReader = {
+  ...RESULTS_OF_ACTIONS,
+  returned: (value) => (value === undefined ? { status: 500, fields: [], body: undefined } : returnedOutcome(value)),
+};
 
 /** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
@@ -38,11 +53,7 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
   const routeGate = gateForRoute(gate, options);
   checkHandler(handler);
   return async (subject, ...rest) => {
-    const exchange = {
-      request: requestOf(subject),
-      proceed: () => handler(subject, ...rest),
-      waitUntil: findWaitUntil(rest),
-    };
+    const exchange = exchangeOf(subject, () => handler(subject, ...rest), findWaitUntil(rest));
     return (await enterGate(routeGate, subject, exchange)) as Answer | Response;
   };
 }
@@ -62,11 +73,27 @@ export function headgate<Subject extends FetchSubject>(
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, options);
   return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) =>
-    (await enterGate(routeGate, subject, { request: requestOf(subject), proceed: next })) as Answer | Response;
+    (await enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
+}
+
+function exchangeOf(subject: FetchSubject, proceed: () => unknown, waitUntil?: WebExchange['waitUntil']): WebExchange {
+  const request = requestOf(subject);
+  return {
+    request,
+    proceed,
+    waitUntil,
+    answer: (reply) => replayResult(reply, request.method),
+    // An action may return nothing. A handler of requests returns nothing only after an upgrade.
+    results: request === subject ? RESULTS : RESULTS_OF_ACTIONS,
+  };
 }
 
 function requestOf(subject: FetchSubject): Request {
-  return 'request' in subject ? subject.request : subject;
+  // A request comes first: some frameworks add a property `request` to it that cannot be read.
+  if (isWebRequest(subject)) return subject;
+  const request: unknown = Object(subject).request;
+  checkArgument(isWebRequest(request), 'subject', subject, 'a Request of the web, or an object with one as `request`');
+  return request as Request;
 }
 
 /** Workers and Next.js pass it beside the request. Without it, they may stop while a response is being stored. */

@@ -7,9 +7,11 @@ import { toResponse } from 'h3';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
+import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
+import { createResponse } from './web/response.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
@@ -54,14 +56,16 @@ export function headgate<Event extends H3EventLike>(
     return web.enterGate(routeGate, event, {
       request: event.req,
       proceed: () => toResponse((async () => next())(), event as unknown as H3Event, config),
-      answer: (reply) => withOwnFields(web.createResponse(reply, event.req.method), event),
+      answer: (reply) => withOwnFields(createResponse(reply, event.req.method), event),
       waitUntil: (promise) => event.waitUntil(promise),
     });
   };
 }
 
 /** For a gate's `route`: the template that h3 matched, `POST /api/v1/chats/:id`; `POST /**` if no template matches. */
-export function routeOf({ req, context }: H3EventLike): string {
+export function routeOf(event: H3EventLike): string {
+  checkArgument(isWebRequest(event?.req) && 'context' in event, 'event', event, 'an event of h3');
+  const { req, context } = event;
   return routeName(req.method, context.matchedRoute?.route ?? '/**');
 }
 

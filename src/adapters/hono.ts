@@ -7,9 +7,10 @@ import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import * as webRequest from './web/request.ts';
+import { responseParts } from './web/response.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
@@ -33,7 +34,7 @@ export function headgate<E extends Env>(
       proceed: () => next().then(() => c.res),
       // Hono adds the fields that middleware in front of the gate has set.
       answer: (reply) => {
-        const { body, status, headers } = web.responseParts(reply, c.req.method);
+        const { body, status, headers } = responseParts(reply, c.req.method);
         return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);
       },
       waitUntil: (promise) => waitUntil(c, promise),
@@ -53,6 +54,7 @@ export function headgate<E extends Env>(
  * answers, name the route in the options.
  */
 export function routeOf(c: Context): string {
+  checkArgument(Array.isArray(c?.req?.matchedRoutes), 'c', c, 'a context of Hono');
   const { method, matchedRoutes, routeIndex } = c.req;
   const ahead = matchedRoutes.slice(routeIndex);
   const [own] = ahead;
@@ -80,7 +82,7 @@ function isExact({ path }: Route): boolean {
   return !path.endsWith('*');
 }
 
-const rawRequest = (c: { readonly req: { readonly raw: Request } }) => c.req.raw;
+const rawRequest = (c: { readonly req: { readonly raw: Request } }) => c.req?.raw;
 
 /** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/fetch`. */
 export const idempotentRequest = /* @__PURE__ */ forContext(rawRequest, webRequest.idempotentRequest);

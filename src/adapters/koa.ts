@@ -9,7 +9,7 @@ import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
 import * as node from './node/bridge.ts';
 import * as nodeRequest from './node/request.ts';
-import { forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import { replyFields } from './shared/reply.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -78,6 +78,7 @@ export interface RoutedContext {
  * limits and without notice
  */
 export function routeOf(context: KoaContext & RoutedContext): string {
+  checkArgument(typeof context?.originalUrl === 'string' && 'res' in context, 'context', context, 'a context of Koa');
   const { method, url, originalUrl, matched = [], mountPath = '', _matchedRoute } = context;
   const running = matched.findIndex(({ path }) => path === _matchedRoute);
   const path = matched.find(({ methods }, at) => at >= running && methods.includes(method))?.path;
@@ -95,7 +96,7 @@ const response = ({ res }: KoaContext) => res;
 /** For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. */
 export const idempotentRequest = /* @__PURE__ */ forContext(
   // `koa-mount` removes the prefix from `url`.
-  ({ req, originalUrl }: KoaContext) => Object.assign(req, { originalUrl }),
+  ({ req, originalUrl }: KoaContext) => Object.assign(req ?? {}, { originalUrl }),
   nodeRequest.idempotentRequest,
 );
 

@@ -151,7 +151,9 @@ export class HeadgateModule {
 
 /** For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. */
 export function routeOf(request: NestRequest): string | undefined {
-  return 'routeOptions' in request ? routeOfFastify(request) : routeOfExpress(request);
+  return 'routeOptions' in Object(request)
+    ? routeOfFastify(request as FastifyRequest)
+    : routeOfExpress(request as ExpressRequest);
 }
 
 /**

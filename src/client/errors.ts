@@ -1,4 +1,5 @@
 import { HeadgateError } from '../core/errors.ts';
+import { describeThrown } from '../core/thrown.ts';
 
 /** The body can be sent only once, as a stream can. Nothing was sent. */
 export class BodyNotReplayableError extends HeadgateError {
@@ -20,7 +21,7 @@ export class RequestFailedError extends HeadgateError {
     readonly attempts: number,
     cause: unknown,
   ) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = describeThrown(cause).message;
     super('request_failed', `no response after ${attempts} attempts with the idempotency key ${key}: ${reason}`, {
       cause,
     });

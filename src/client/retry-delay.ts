@@ -21,14 +21,18 @@ export async function retryDelay(
   return afterMs > settings.maxRetryAfterMs ? undefined : afterMs + settings.jitter();
 }
 
+/** Every form of a date in HTTP begins so (RFC 9110, 5.6.7). `Date.parse` also takes `1.5` and `-1` for dates. */
+const DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
+
 /**
- * `retry-after` is a number of seconds, or a date. A date is compared only with the server's own clock, its `date`
- * header.
+ * `retry-after` is a number of seconds, of which some servers send fractions, or a date. A date is compared only with
+ * the server's own clock, its `date` header.
  */
 function retryAfterMs(headers: Headers): number | undefined {
   const value = headers.get('retry-after');
   if (value === null) return undefined;
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  if (/^\d{1,9}(?:\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1_000);
+  if (!DATE.test(value)) return undefined;
   const ms = Date.parse(value) - Date.parse(headers.get('date') ?? '');
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }

@@ -1,6 +1,12 @@
-/** Passes events to at most one listener. A listener cannot break a request. */
+import type { Logger } from './logger.ts';
+import { isPromise } from './maybe-promise.ts';
+
+/** Passes events to at most one listener. A listener cannot break a request: its errors are logged. */
 export class Emitter<Event> {
-  constructor(protected readonly listener: ((event: Event) => void) | undefined) {}
+  constructor(
+    protected readonly listener: ((event: Event) => void) | undefined,
+    protected readonly log: Logger,
+  ) {}
 
   /** Whether events are received. If not, the caller need not create them. */
   get hasListener(): boolean {
@@ -9,12 +15,15 @@ export class Emitter<Event> {
 
   emit(event: Event): void {
     try {
-      this.listener?.(event);
+      const result: unknown = this.listener?.(event);
+      // An asynchronous listener rejects. An unhandled rejection would end the process.
+      if (isPromise(result)) result.then(undefined, (error: unknown) => this.#report(error));
     } catch (error) {
-      // A listener's error is a fault of the program, not of the request: it surfaces where uncaught errors do.
-      queueMicrotask(() => {
-        throw error;
-      });
+      this.#report(error);
     }
+  }
+
+  #report(error: unknown): void {
+    this.log('headgate: the listener onEvent failed', error);
   }
 }

@@ -1,3 +1,5 @@
+import { describeThrown } from './thrown.ts';
+
 /** The kind of an error, for `switch`. Stable across versions. */
 export type HeadgateErrorCode =
   | 'invalid_limit'
@@ -24,6 +26,9 @@ const BRAND = Symbol.for('headgate.error');
 /**
  * Base class of every error that headgate throws. A rejection by a limit is a return value, never an error.
  * Check errors with {@link isHeadgateError}: `instanceof` fails if two copies of the package are loaded (ESM and CJS).
+ *
+ * An error never has the value that it rejects as a property: logs print errors, and a client has a password. The message
+ * says what was given, as far as it cannot be a secret.
  */
 export class HeadgateError extends Error {
   readonly code: HeadgateErrorCode;
@@ -42,7 +47,7 @@ export class LimitError extends HeadgateError {
   constructor(
     /** Place of the invalid value, e.g. `limits.routes["POST /x"][1]`. */
     readonly place: string,
-    readonly value: unknown,
+    value: unknown,
     reason: string,
   ) {
     super('invalid_limit', `${place}: ${reason}, got ${describe(value)}`);
@@ -54,7 +59,7 @@ export class OptionError extends HeadgateError {
   /** @param shown how the message shows the value; pass it if the value can hold a secret */
   constructor(
     readonly option: string,
-    readonly value: unknown,
+    value: unknown,
     reason: string,
     shown: string = describe(value),
   ) {
@@ -66,7 +71,7 @@ export class OptionError extends HeadgateError {
 export class SubjectError extends HeadgateError {
   constructor(
     readonly field: string,
-    readonly value: unknown,
+    value: unknown,
   ) {
     super('invalid_subject', `${field} must be a string, got ${describe(value)}`);
   }
@@ -74,14 +79,14 @@ export class SubjectError extends HeadgateError {
 
 /** A cost that is not a positive safe integer (S11). Nothing was charged. */
 export class CostError extends HeadgateError {
-  constructor(readonly cost: unknown) {
+  constructor(cost: unknown) {
     super('invalid_cost', `cost must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}, got ${describe(cost)}`);
   }
 }
 
 /** A clock whose `now()` is not an integer number of milliseconds (S15). Nothing was charged. */
 export class ClockError extends HeadgateError {
-  constructor(readonly now: unknown) {
+  constructor(now: unknown) {
     super('invalid_clock', `clock.now() must return integer milliseconds, got ${describe(now)}`);
   }
 }
@@ -122,7 +127,7 @@ export class StoreUnavailableError extends HeadgateError {
   readonly sent: boolean;
 
   constructor(cause: unknown, { sent = true }: { readonly sent?: boolean } = {}) {
-    super('store_unavailable', `the store is unavailable: ${messageOf(cause)}`, { cause });
+    super('store_unavailable', `the store is unavailable: ${describeThrown(cause).message}`, { cause });
     this.sent = sent;
   }
 }
@@ -133,7 +138,7 @@ export class StoreUnavailableError extends HeadgateError {
  */
 export class ResultUnavailableError extends HeadgateError {
   constructor(cause: unknown) {
-    super('result_unavailable', `the stored result cannot be read now: ${messageOf(cause)}`, { cause });
+    super('result_unavailable', `the stored result cannot be read now: ${describeThrown(cause).message}`, { cause });
   }
 }
 
@@ -156,21 +161,29 @@ export class ClosedError extends HeadgateError {
 
 /** Whether `value` is an error of headgate (of any copy of the package), and has the `code` if one is given. */
 export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    BRAND in value &&
-    (code === undefined || (value as HeadgateError).code === code)
-  );
+  try {
+    return (
+      typeof value === 'object' &&
+      value !== null &&
+      BRAND in value &&
+      (code === undefined || (value as HeadgateError).code === code)
+    );
+  } catch {
+    // A proxy that was revoked, or has traps that throw, cannot be read.
+    return false;
+  }
 }
 
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
-/** A value as an error message shows it: long strings are cut, and objects are only named. */
+/**
+ * A value as an error message shows it: long strings are cut, and objects are only named. Of a URL only the scheme is
+ * shown, because the rest can contain a password.
+ */
 export function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  if (typeof value === 'string') {
+    const scheme = value.indexOf('://');
+    const length = scheme < 0 ? 80 : Math.min(80, scheme + 3);
+    return JSON.stringify(value.length > length ? `${value.slice(0, length)}…` : value);
+  }
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
   return typeof value === 'bigint' ? `${value}n` : String(value);

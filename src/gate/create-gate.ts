@@ -1,13 +1,14 @@
 import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
-import { isPromise } from '../core/maybe-promise.ts';
+import { createLogger } from '../core/logger.ts';
+import { after, isPromise } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';
 import { problemOfBody } from './body-problem.ts';
-import { type FailureEvent, GateEmitter } from './events.ts';
+import { GateEmitter } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
@@ -71,12 +72,22 @@ class StagedGate<Request> implements Gate<Request> {
   constructor(options: GateOptions<Request>) {
     this.#options = options;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
-    this.#events = new GateEmitter(options.onEvent);
+    this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
+    const entry = this.#enter(request, requestId, outer);
+    if (!(outer instanceof GatePassage)) return entry;
+    return after(entry, (entered) => (entered.kind === 'answer' ? entered : entered.behind(outer)));
+  }
+
+  #enter(
+    request: Request,
+    requestId: string | undefined,
+    outer: Passage | undefined,
+  ): MaybePromise<Answer | GatePassage> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
@@ -113,7 +124,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string,
     known: KnownAccount,
-  ): Promise<Entry> {
+  ): Promise<Answer | GatePassage> {
     const problem = this.#problemFor(requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
       throw new StageError('idempotent', error);
@@ -149,7 +160,7 @@ class StagedGate<Request> implements Gate<Request> {
     problem: AnswerProblem,
     entry: Answer | GatePassage,
     requestId: string,
-  ): Promise<Entry> {
+  ): Promise<Answer | GatePassage> {
     if (entry.kind === 'answer') {
       const instead = await stage.release(claim, problem);
       return instead === undefined ? entry : { kind: 'answer', reply: instead };
@@ -252,7 +263,7 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
-    return new GatePassage(decision, headers, requestId, this.#options.limiter, this.#events);
+    return new GatePassage(decision, headers, requestId, this.#options, this.#events);
   }
 
   #fail(requestId: string | undefined, cause: unknown): Answer {
@@ -262,17 +273,15 @@ class StagedGate<Request> implements Gate<Request> {
     const reply =
       stage === 'idempotent' || stage === 'account' ? problemOfBody(error, this.#problemFor(requestId)) : undefined;
     if (reply !== undefined) return { kind: 'answer', reply };
-    const failure: FailureEvent = { type: 'failure', requestId, stage, error };
     // Only an error of a store means that the service is unavailable. Any other error is a fault of the program.
     const usesStore = stage === 'limits' || stage === 'idempotency';
+    this.#events.emitFailure({ requestId, stage, error });
     if (usesStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code))) {
-      this.#events.emit(failure);
       const detail = isHeadgateError(error, 'result_unavailable')
         ? RESULT_UNAVAILABLE_DETAIL
         : STORE_FAILURE_DETAILS[stage];
       return this.#answer(503, 'errors/service_unavailable', detail, requestId);
     }
-    this.#events.emitInternalError(failure);
     const detail = 'Internal error. The server log has details under this req_id.';
     return this.#answer(500, 'errors/unexpected_error', detail, requestId);
   }

@@ -33,7 +33,7 @@ export interface IdempotencyOutcomeEvent {
   readonly outcome: 'claimed' | 'bypassed' | 'replayed' | Refusal['reason'];
 }
 
-/** The provider itself answered 429 (S16). */
+/** The provider itself answered 429, according to `providerAnswers` (S16). */
 export interface ProviderRejectedEvent {
   readonly type: 'provider_rejected';
   readonly requestId: string;
@@ -41,8 +41,8 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook or the store failed. The request got a 500 or 503. If the gate has no listener, the error
- * behind a 500 is written to the console.
+ * A resolver, the cache hook or the store failed. The request got a 500 or 503, or only a refund failed. The failure is
+ * also written to the gate's `logger`.
  */
 export interface FailureEvent {
   readonly type: 'failure';
@@ -57,7 +57,8 @@ export interface FailureEvent {
     | 'idempotent'
     | 'idempotency'
     | 'limits'
-    | 'refund';
+    | 'refund'
+    | 'providerAnswers';
   readonly error: unknown;
 }
 
@@ -72,6 +73,9 @@ export type GateEvent =
 
 /** Name of the `node:diagnostics_channel` that publishes each {@link GateEvent} of every gate in the process. */
 export const GATE_CHANNEL = 'headgate:gate';
+
+/** Longest id of a request that is logged, in UTF-16 units. */
+const MAX_SHOWN_ID = 200;
 
 interface Channel {
   readonly hasSubscribers: boolean;
@@ -91,20 +95,16 @@ export class GateEmitter extends Emitter<GateEvent> {
     super.emit(event);
   }
 
-  /** Emits a failure behind a 500. Without a listener it goes to the console: otherwise the error would be lost. */
-  emitInternalError(event: FailureEvent): void {
-    this.emit(event);
-    if (this.hasListener) return;
-    const { requestId, stage, error } = event;
-    try {
-      // The client may choose the id, so it is not part of the format. Properties of the error may be very long.
-      const text = error instanceof Error ? error.stack : String(error);
-      // biome-ignore lint/suspicious/noConsole: without a listener
-      console.error('headgate: %s failed (req_id %s): %s', stage, requestId, text);
-    } catch {
-      // Reading the error failed.
-    }
+  /** Emits a failure, and logs it, whether anything listens or not. */
+  emitFailure(failure: Omit<FailureEvent, 'type'>): void {
+    this.emit({ type: 'failure', ...failure });
+    this.log(`headgate: ${failure.stage} failed (req_id ${printable(failure.requestId)})`, failure.error);
   }
+}
+
+/** The client may choose the id. It must not add a line to the log, or a directive to the format of `console.error`. */
+function printable(requestId: string): string {
+  return requestId.slice(0, MAX_SHOWN_ID).replace(/[^!-~]|%/g, '?');
 }
 
 /** Works without an import of `node:`, so that the gate also runs on other platforms. */

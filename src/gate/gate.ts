@@ -14,6 +14,13 @@ export interface Outcome {
    * @default false
    */
   readonly cached?: boolean;
+  /**
+   * True if another gate, behind this one, answered: nothing was executed, and a 429 keeps the fields of that gate.
+   * @default false
+   */
+  readonly fromGate?: boolean;
+  /** Reads a field of the response by its name, for `providerAnswers`. Needed only if the status is 429. */
+  readonly header?: ((name: string) => string | undefined) | undefined;
 }
 
 /**
@@ -24,7 +31,7 @@ export interface Passage {
   readonly kind: 'proceed';
   /** Undefined if the request is not limited. */
   readonly decision: Decision | undefined;
-  /** Headers for a response with any status, except a 429 of the provider: see {@link Settlement}. */
+  /** Headers for a response with any status but 429: see {@link Settlement}. */
   readonly headers: HeaderFields;
   /** Call it when the status of the response is known. Returns the headers for that response. */
   settle(outcome: Outcome): Settlement;
@@ -42,7 +49,7 @@ export interface Passage {
 
 /** The headers of a response that a request got after the gate had let it through. */
 export interface Settlement {
-  /** Headers to add to the response. */
+  /** Headers to add to the response. Without rate-limit fields if another gate of the request shows its own (S6). */
   readonly headers: HeaderFields;
   /** True if the provider itself answered 429: remove all rate-limit headers, also those of the provider (S16). */
   readonly stripRateLimit: boolean;
@@ -69,7 +76,8 @@ export interface Gate<Request> {
    * nothing is charged. Returns without a promise if no resolver and no store returns one. A property, because a method
    * would also accept requests of another type.
    * @param requestId goes into error answers as `req_id`, and into events; a random UUID by default
-   * @param outer the passage of a gate in front of this one: if that gate stores the outcome, this one does not
+   * @param outer the passage of the gate in front of this one: if that gate stores the outcome, this one does not. Only
+   * one of the two shows its window
    */
   readonly enter: (request: Request, requestId?: string, outer?: Passage) => MaybePromise<Entry>;
   /**

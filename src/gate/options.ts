@@ -1,4 +1,5 @@
 import { OptionError } from '../core/errors.ts';
+import { createLogger, type Logger } from '../core/logger.ts';
 import { checkOptions } from '../core/options.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
@@ -9,6 +10,13 @@ import type { Limiter } from '../limits/limiter.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import type { Resolver } from './resolver.ts';
+
+/** A 429 that comes from behind a gate, as `providerAnswers` sees it. */
+export interface HandlerRejection {
+  readonly status: 429;
+  /** Returns a field by its name, in any case; undefined if the response does not have it. */
+  header(name: string): string | undefined;
+}
 
 /** Options of {@link createGate}. `Request` is what the adapter passes, e.g. Node's `IncomingMessage`. */
 export interface GateOptions<Request> {
@@ -56,12 +64,25 @@ export interface GateOptions<Request> {
    */
   readonly headers?: RateLimitFields | undefined;
   /**
+   * Whether a 429 from behind the gate is the provider's own answer: then every rate-limit field is removed from it,
+   * because no client may take the provider's limit for yours. If false, the 429 of a handler, or of a limiter of its
+   * own, passes untouched. A function decides per response; it must not be asynchronous (S16).
+   * @default false
+   */
+  readonly providerAnswers?: boolean | ((response: HandlerRejection) => boolean) | undefined;
+  /**
    * Media type of the gate's own error responses.
    * @default 'application/json'
    */
   readonly problemMediaType?: ProblemMediaType | undefined;
   /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
+  /**
+   * Is called once with each failure, whether anything listens to events or not, and with what `onEvent` throws.
+   * `(message, error) => log.error({ err: error }, message)` writes to a log of your own; false: nothing is logged.
+   * @default console.error, with the stack of the error
+   */
+  readonly logger?: Logger | false | undefined;
 }
 
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
@@ -76,8 +97,10 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'isOutcome',
     'keepsField',
     'headers',
+    'providerAnswers',
     'problemMediaType',
     'onEvent',
+    'logger',
   ];
   checkOptions(options, known, 'options');
   const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json' } = options;
@@ -101,6 +124,11 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
   }
+  const { providerAnswers = false } = options;
+  if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
+    throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
+  }
+  createLogger(options.logger);
   rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {
     throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);

@@ -1,9 +1,9 @@
 import type { Decision } from '../core/decision.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
-import type { Limiter } from '../limits/limiter.ts';
 import type { GateEmitter } from './events.ts';
 import type { Outcome, Passage, Settlement } from './gate.ts';
+import type { GateOptions } from './options.ts';
 import type { Recording } from './recording.ts';
 
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
@@ -12,8 +12,11 @@ const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
   marks = NO_HEADERS;
-  #isOpen = true;
-  #abandoning: Promise<Reply | undefined> | undefined;
+  #state: 'open' | 'settled' | 'abandoned' = 'open';
+  /** Settles when the claim is released. */
+  #releasing: Promise<Reply | undefined> | undefined;
+  /** The passages of this request through several gates, in their order; undefined if there is only this one. */
+  #stack: GatePassage[] | undefined;
   recording: Recording | undefined;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
 
@@ -21,14 +24,14 @@ export class GatePassage implements Passage {
     readonly decision: Decision | undefined,
     public headers: HeaderFields,
     readonly requestId: string,
-    private readonly limiter: Limiter,
+    private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers'>,
     private readonly events: GateEmitter,
   ) {}
 
   /** Adds the claim of the request: `recording` completes it, `releaseClaim` releases it. */
   withClaim(recording: Recording, releaseClaim: () => Promise<Reply | undefined>): this {
     // Nothing is stored for a claim that was released first.
-    this.recording = { ...recording, store: (response) => this.#abandoning ?? recording.store(response) };
+    this.recording = { ...recording, store: (response) => this.#releasing ?? recording.store(response) };
     this.#releaseClaim = releaseClaim;
     return this;
   }
@@ -40,19 +43,60 @@ export class GatePassage implements Passage {
     return this;
   }
 
-  settle({ status, cached = false }: Outcome): Settlement {
-    if (this.#isOpen && cached) void this.#refund();
-    this.#isOpen = false;
-    // A refunded charge is not shown.
-    if (status !== 429) return { headers: this.#abandoning ? this.marks : this.headers, stripRateLimit: false };
+  /** Says that this gate is behind another one: only one of the two shows its window. */
+  behind(outer: GatePassage): this {
+    outer.#stack ??= [outer];
+    outer.#stack.push(this);
+    this.#stack = outer.#stack;
+    return this;
+  }
+
+  settle(outcome: Outcome): Settlement {
+    const { status, cached = false, fromGate = false } = outcome;
+    const isFirst = this.#state === 'open';
+    if (isFirst) this.#state = 'settled';
+    if (isFirst && cached) void this.#refund();
+    // The handler was not reached, so a retry must be able to run it (I6).
+    if (isFirst && fromGate) this.#releasing = this.#releaseClaim?.();
+    if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
+    if (fromGate || !this.#isProviders(outcome)) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
     return { headers: this.marks, stripRateLimit: true };
   }
 
   abandon(): Promise<Reply | undefined> {
-    if (this.#isOpen) this.#abandoning = this.#abandon();
-    this.#isOpen = false;
-    return this.#abandoning ?? Promise.resolve(undefined);
+    if (this.#state === 'open') {
+      this.#state = 'abandoned';
+      this.#releasing = this.#abandon();
+    }
+    return this.#releasing ?? Promise.resolve(undefined);
+  }
+
+  /** Whether this passage is the one of its request with the least left; if two are equal, the first gate's (S6). */
+  #isShown(): boolean {
+    // A refunded charge is not shown.
+    if (this.#state === 'abandoned') return false;
+    if (this.#stack === undefined) return true;
+    const least = Math.min(...this.#stack.map((one) => one.#left()));
+    return this === this.#stack.find((one) => one.#left() === least);
+  }
+
+  /** What is left in the window that the fields show; Infinity if no window is shown. */
+  #left(): number {
+    const hasFields = Object.keys(this.headers).length > Object.keys(this.marks).length;
+    return (this.#state !== 'abandoned' && hasFields ? this.decision?.shown?.remaining : undefined) ?? Infinity;
+  }
+
+  /** Whether a 429 from behind the gate is the provider's own (S16). */
+  #isProviders({ header = () => undefined }: Outcome): boolean {
+    const { providerAnswers = false } = this.options;
+    if (typeof providerAnswers === 'boolean') return providerAnswers;
+    try {
+      return providerAnswers({ status: 429, header }) === true;
+    } catch (error) {
+      this.events.emitFailure({ requestId: this.requestId, stage: 'providerAnswers', error });
+      return false;
+    }
   }
 
   async #abandon(): Promise<Reply | undefined> {
@@ -64,9 +108,9 @@ export class GatePassage implements Passage {
     const { decision, requestId } = this;
     if (decision === undefined) return;
     try {
-      this.events.emit({ type: 'refund', requestId, decision, refunded: await this.limiter.refund(decision) });
+      this.events.emit({ type: 'refund', requestId, decision, refunded: await this.options.limiter.refund(decision) });
     } catch (error) {
-      this.events.emit({ type: 'failure', requestId, stage: 'refund', error });
+      this.events.emitFailure({ requestId, stage: 'refund', error });
     }
   }
 }

@@ -49,6 +49,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     store: store.claims,
     reconcile: undefined,
     onEvent: (event) => metrics.onIdempotency(event),
+    logger: (message, err) => log.logger.error({ err }, message),
   });
   metrics.addGauges([
     { name: 'idempotency_in_flight', help: 'Claims held by this process', value: () => idempotency.held },
@@ -66,6 +67,10 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     headers: config.headers,
+    // The handler of this gate is the upstream.
+    providerAnswers: true,
+    // The listener logs failures, with their fields.
+    logger: false,
     onEvent(event) {
       metrics.onEvent(event);
       if (event.type !== 'failure') return;

@@ -1,5 +1,6 @@
 import type { KeptResult } from '../core/claim.ts';
 import { ClosedError, OptionError, SubjectError } from '../core/errors.ts';
+import { createLogger, type Logger } from '../core/logger.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions } from '../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
@@ -22,6 +23,11 @@ export interface IdempotencyOptions extends SettingsInput {
   readonly reconcile?: Reconcile<unknown> | undefined;
   /** Receives every event of a claim. */
   readonly onEvent?: ((event: IdempotencyEvent) => void) | undefined;
+  /**
+   * Is called with what `onEvent` throws; false: nothing is logged.
+   * @default console.error, with the stack of the error
+   */
+  readonly logger?: Logger | false | undefined;
   /**
    * Clock and timers, for tests.
    * @default those of the platform
@@ -95,15 +101,16 @@ const CLOSE_TIMEOUT_MS = 5_000;
  * @throws OptionError that names the option
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
-  checkOptions(options, ['store', 'reconcile', 'onEvent', 'timers', ...SETTING_NAMES], 'options');
-  const { store, reconcile, onEvent, timers = createSystemTimers() } = options;
+  checkOptions(options, ['store', 'reconcile', 'onEvent', 'logger', 'timers', ...SETTING_NAMES], 'options');
+  const { store, reconcile, onEvent, logger, timers = createSystemTimers() } = options;
   for (const command of COMMANDS) {
     if (typeof store?.[command] !== 'function')
       throw new OptionError('store', store, `must have ${command}(), as a ClaimStore does`);
   }
   if (onEvent !== undefined) checkFunction('onEvent', onEvent);
   if (reconcile !== undefined) checkFunction('reconcile', reconcile);
-  return new StoreIdempotency(new Runtime(store, timers, onEvent), settingsOf(options, DEFAULT_SETTINGS), reconcile);
+  const runtime = new Runtime(store, timers, onEvent, createLogger(logger));
+  return new StoreIdempotency(runtime, settingsOf(options, DEFAULT_SETTINGS), reconcile);
 }
 
 class StoreIdempotency implements Idempotency {

@@ -1,5 +1,6 @@
 import type { KeptResult } from '../core/claim.ts';
 import { HeadgateError } from '../core/errors.ts';
+import { describeThrown } from '../core/thrown.ts';
 
 /** How the values of an operation are stored. */
 export interface Codec<T> {
@@ -29,7 +30,7 @@ export class KeptFailureError extends HeadgateError {
 /** See {@link notExecuted}. */
 export class NotExecutedError extends HeadgateError {
   constructor(cause: unknown) {
-    super('not_executed', `the operation is known not to have happened: ${describe(cause).message}`, { cause });
+    super('not_executed', `the operation is known not to have happened: ${describeThrown(cause).message}`, { cause });
   }
 }
 
@@ -63,7 +64,7 @@ export function encodeValue<T>(value: T, { serialize }: Codec<T>): KeptResult {
 }
 
 export function encodeFailure(error: unknown): KeptResult {
-  return { status: FAILED, value: JSON.stringify(describe(error)) };
+  return { status: FAILED, value: JSON.stringify(describeThrown(error)) };
 }
 
 /** The stored outcome, as a retry gets it. */
@@ -75,10 +76,4 @@ export function decodeOutcome<T>(
   if (status !== FAILED) return { kind: 'replayed', value: deserialize(text) };
   const { name, message } = JSON.parse(text) as { name: string; message: string };
   return { kind: 'failed', error: new KeptFailureError(name, message) };
-}
-
-function describe(error: unknown): { readonly name: string; readonly message: string } {
-  return error instanceof Error
-    ? { name: error.name, message: error.message }
-    : { name: typeof error, message: String(error) };
 }

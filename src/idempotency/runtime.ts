@@ -1,4 +1,5 @@
 import { Emitter } from '../core/emitter.ts';
+import type { Logger } from '../core/logger.ts';
 import type { ClaimId, ClaimStore } from '../core/ports.ts';
 import type { ClaimEvent, IdempotencyEvent } from './events.ts';
 import { RetryQueue } from './retry-queue.ts';
@@ -26,8 +27,9 @@ export class Runtime {
     readonly store: ClaimStore,
     readonly timers: Timers,
     onEvent: ((event: IdempotencyEvent) => void) | undefined,
+    log: Logger,
   ) {
-    this.#events = new Emitter(onEvent);
+    this.#events = new Emitter(onEvent, log);
     this.retries = new RetryQueue(timers, this.#events);
     this.waiters = new Waiters(timers);
   }

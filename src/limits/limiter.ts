@@ -107,11 +107,14 @@ class StoreLimiter implements Limiter {
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
-    return this.#store.peek(subject.account, subject.route, this.plan(subject));
+    const plan = this.plan(subject);
+    return this.#store.peek(subject.account, subject.route, plan);
   }
 
   async refund(decision: Decision): Promise<boolean> {
     this.#checkOpen();
+    if (typeof decision?.takeRefund !== 'function')
+      throw new OptionError('decision', decision, 'must be what consume() returned');
     return this.#store.refund(decision);
   }
 
@@ -129,6 +132,7 @@ class StoreLimiter implements Limiter {
 
   plan(subject: Subject): Plan {
     this.#checkOpen();
+    checkSubject(subject);
     checkString('account', subject.account);
     checkString('route', subject.route);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
@@ -142,9 +146,10 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
+    const plan = this.plan(request);
     const { account, route, cost = 1 } = request;
     if (!Number.isSafeInteger(cost) || cost < 1) throw new CostError(cost);
-    return this.#store.consume(account, route, this.plan(request), cost);
+    return this.#store.consume(account, route, plan, cost);
   }
 
   #checkOpen(): void {
@@ -154,6 +159,11 @@ class StoreLimiter implements Limiter {
 
 function isPending(decided: Decision | Promise<Decision>): decided is Promise<Decision> {
   return (decided as { readonly then?: unknown }).then !== undefined;
+}
+
+function checkSubject(subject: unknown): void {
+  if (typeof subject !== 'object' || subject === null)
+    throw new OptionError('subject', subject, "must be an object such as { account: 'acc_1', route: 'POST /emails' }");
 }
 
 function checkString(field: string, value: unknown): void {

@@ -1,5 +1,6 @@
 import { OptionError } from '../core/errors.ts';
 import { type LimitInput, parseLimit } from '../core/limit.ts';
+import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import { createLayeredPlan, Layer, type LayeredLimits, type LimitSet } from './layers.ts';
@@ -127,6 +128,8 @@ class PlanCache {
   }
 }
 
+const NOT_ASYNCHRONOUS =
+  'must return the limits, not a promise of them: load them beforehand, and change them with limiter.adjust()';
 const OTHER_ROUTE = Symbol('any other route') as unknown as string;
 
 const createLayer = (set: LimitSet, place: string) => new Layer(set, place);
@@ -137,6 +140,7 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
   return (subject) => {
     const set = limits(subject);
     return getOrCreate(layers, set, () => {
+      if (isPromise(set)) throw new OptionError('limits(subject)', set, NOT_ASYNCHRONOUS, 'a promise');
       // Undefined would create a layer without limits.
       if (set === undefined)
         throw new OptionError('limits(subject)', set, 'must return a plain object (expected allMethods or routes)');

@@ -1,5 +1,6 @@
 import { createGate } from '../gate/create-gate.ts';
 import type { GateEvent } from '../gate/events.ts';
+import type { GateOptions } from '../gate/options.ts';
 import { createIdempotency, type Idempotency } from '../idempotency/idempotency.ts';
 import type { SettingsInput } from '../idempotency/settings.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
@@ -18,6 +19,16 @@ export interface AdapterFixtureOptions {
   readonly maxBodyBytes?: number;
   /** They replace the fixture's own resolvers, and do not read the framework's request. */
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
+  /** @default false */
+  readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
+  /** A gate in front of the first one, with one count for all accounts, as a limit by address has it. */
+  readonly outer?: OuterGateOptions;
+}
+
+/** Options of the gate in front of the fixture's own. */
+export interface OuterGateOptions extends Pick<GateOptions<unknown>, 'headers' | 'providerAnswers'> {
+  /** @default ['1000/1m'] */
+  readonly limit?: string[];
 }
 
 /** One rule, and a test of it. */
@@ -56,6 +67,8 @@ const MAX_WAIT_MS = 5_000;
 export class AdapterFixture {
   readonly clock: FakeClock = createFakeClock(1_000_000_000_000);
   readonly events: GateEvent[] = [];
+  /** Events of the gate in front, if there is one. */
+  readonly outerEvents: GateEvent[] = [];
   readonly limiter: Limiter;
   readonly idempotency: Idempotency;
   /** How often the handler was called. */
@@ -74,25 +87,43 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers } = options;
-    const gate = createGate<Request>({
-      limiter: fixture.limiter,
+    const { maxBodyBytes, resolvers, providerAnswers, outer } = options;
+    const common = {
       idempotency: fixture.idempotency,
+      idempotent: (request: Request) =>
+        subject.idempotentRequest(request, {
+          scope: subject.header(request, 'x-app') ?? 'app_1',
+          ...(maxBodyBytes === undefined ? {} : { maxBytes: maxBodyBytes }),
+        }),
+    };
+    const gate = createGate<Request>({
+      ...common,
+      limiter: fixture.limiter,
       account: (request) => {
         const account = subject.header(request, 'x-account');
         return account === 'none' ? undefined : account;
       },
       route: (request) => subject.route(request),
-      idempotent: (request) =>
-        subject.idempotentRequest(request, {
-          scope: subject.header(request, 'x-app') ?? 'app_1',
-          ...(maxBodyBytes === undefined ? {} : { maxBytes: maxBodyBytes }),
-        }),
+      providerAnswers,
       onEvent: (event) => fixture.events.push(event),
+      logger: false,
       ...resolvers,
     });
+    const { limit: outerLimit = ['1000/1m'], ...outerOptions } = outer ?? {};
+    const outerGate = createGate<Request>({
+      ...common,
+      ...outerOptions,
+      limiter: createLimiter({
+        store: createMemoryStore({ clock: fixture.clock }),
+        limits: { allMethods: outerLimit },
+      }),
+      account: () => '127.0.0.1',
+      route: () => 'outer',
+      onEvent: (event) => fixture.outerEvents.push(event),
+      logger: false,
+    });
     fixture.#server = await subject.listen({
-      gate,
+      gates: outer === undefined ? [gate] : [outerGate, gate],
       routes: [
         { path: '/things/:id', options: undefined },
         { path: '/priced/:id', options: { route: 'POST /own', cost: 2 } },

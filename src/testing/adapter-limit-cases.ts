@@ -1,5 +1,12 @@
 import { type AdapterCase, assertEqual, chunks, limitFields, readProblem } from './adapter-fixture.ts';
 
+/** A 429 of the handler's own. */
+const OWN_429 = {
+  status: 429,
+  headers: { 'Retry-After': '9', 'x-ratelimit-limit': '7', 'x-own': '1' },
+  body: 'slow',
+};
+
 /** Cases about limits, and about the rate-limit fields of responses. */
 export const LIMIT_CASES: readonly AdapterCase[] = [
   {
@@ -66,10 +73,35 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
     },
   },
   {
-    name: "S16: a handler's 429 counts as the provider's: it has no rate-limit fields, and it stays charged",
+    name: "S16: a handler's own 429 passes untouched, with its retry-after, and stays charged",
     async run(fixture) {
-      fixture.handler = (_, write) =>
-        write({ status: 429, headers: { 'Retry-After': '9', 'x-ratelimit-limit': '7', 'x-own': '1' }, body: 'slow' });
+      fixture.handler = (_, write) => write(OWN_429);
+      const reply = await fixture.send();
+      assertEqual(
+        [reply.status, reply.text, reply.headers.get('x-own'), limitFields(reply)],
+        [429, 'slow', '1', { 'retry-after': '9', 'x-ratelimit-limit': '7' }],
+      );
+      assertEqual([await fixture.remaining(), fixture.events.at(-1)?.type], [999, 'decision']);
+    },
+  },
+  {
+    name: "S16: providerAnswers decides per response whether its 429 is the provider's",
+    options: { providerAnswers: (response) => response.header('x-own') === '1' },
+    async run(fixture) {
+      for (const [own, fields, type] of [
+        ['0', { 'retry-after': '9', 'x-ratelimit-limit': '7' }, 'decision'],
+        ['1', {}, 'provider_rejected'],
+      ] as const) {
+        fixture.handler = (_, write) => write({ ...OWN_429, headers: { ...OWN_429.headers, 'x-own': own } });
+        assertEqual([limitFields(await fixture.send()), fixture.events.at(-1)?.type], [fields, type]);
+      }
+    },
+  },
+  {
+    name: "S16: a handler's 429 that counts as the provider's has no rate-limit fields, and it stays charged",
+    options: { providerAnswers: true },
+    async run(fixture) {
+      fixture.handler = (_, write) => write(OWN_429);
       const reply = await fixture.send();
       assertEqual([reply.status, reply.text, reply.headers.get('x-own'), limitFields(reply)], [429, 'slow', '1', {}]);
       assertEqual([await fixture.remaining(), fixture.events.at(-1)?.type], [999, 'provider_rejected']);

@@ -26,9 +26,12 @@ export type SuiteHandler = (request: SuiteRequest, write: (answer: SuiteAnswer) 
 
 /** What the server of the subject must serve. */
 export interface SuiteApp<Request> {
-  /** Must be mounted in front of every route. */
-  readonly gate: Gate<Request>;
-  /** Routes for every method: `/things/:id` without options, and `/priced/:id` with options. */
+  /** Must be mounted in front of every route, in this order; one gate in most cases. */
+  readonly gates: readonly [Gate<Request>, ...Gate<Request>[]];
+  /**
+   * Routes for every method: `/things/:id` without options, and `/priced/:id` with options. The case that uses the
+   * options has one gate.
+   */
   readonly routes: readonly { readonly path: string; readonly options: RouteOptions<Request> | undefined }[];
   readonly handle: SuiteHandler;
 }

@@ -3,10 +3,17 @@ import { type AdapterCase, AdapterFixture } from './adapter-fixture.ts';
 import { IDEMPOTENCY_CASES } from './adapter-idempotency-cases.ts';
 import { LIMIT_CASES } from './adapter-limit-cases.ts';
 import { SOCKET_CASES } from './adapter-socket-cases.ts';
+import { STACK_CASES } from './adapter-stack-cases.ts';
 import type { AdapterSubject } from './adapter-subject.ts';
 import type { SuiteRunner } from './limit-store-suite.ts';
 
-const CASES: readonly AdapterCase[] = [...LIMIT_CASES, ...IDEMPOTENCY_CASES, ...FAULT_CASES, ...SOCKET_CASES];
+const CASES: readonly AdapterCase[] = [
+  ...LIMIT_CASES,
+  ...STACK_CASES,
+  ...IDEMPOTENCY_CASES,
+  ...FAULT_CASES,
+  ...SOCKET_CASES,
+];
 
 /** The names of all cases: the possible keys of `gaps`. */
 export const ADAPTER_CASES: readonly string[] = CASES.map(({ name }) => name);

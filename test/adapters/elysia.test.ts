@@ -12,11 +12,12 @@ adapterSuite<ElysiaRequest>(
     header: ({ request }, name) => request.headers.get(name) ?? undefined,
     route: routeOf,
     idempotentRequest,
-    listen({ gate, routes, handle }) {
+    listen({ gates, routes, handle }) {
       const own = routes.flatMap(({ path, options }) => (options === undefined ? [] : [[path, options] as const]));
       // By default Elysia does not accept host names shorter than four characters, such as the suite's.
       const app = new Elysia({ handler: { standardHostname: false } });
-      app.use(headgate(gate, { routes: Object.fromEntries(own) }));
+      // The one that is used last is in front.
+      for (const gate of gates.toReversed()) app.use(headgate(gate, { routes: Object.fromEntries(own) }));
       for (const { path } of routes) {
         const answer = async ({ request }: { request: Request }) => webResponse(await answerOf(handle, request));
         app.all(path, answer, { parse: 'none' });

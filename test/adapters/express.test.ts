@@ -18,10 +18,11 @@ for (const [name, create] of [
       header: headerOf,
       route: routeOf,
       idempotentRequest,
-      listen({ gate, routes, handle }) {
+      listen({ gates, routes, handle }) {
         const app = create().set('env', 'test');
         for (const { path, options } of routes) {
-          app.all(path, headgate(gate, options), (request, response, next) => {
+          const mounted = gates.map((gate) => headgate(gate, options));
+          app.all(path, ...mounted, (request, response, next) => {
             handle({ body: () => bodyOf(request) }, (answer) => {
               if (
                 answer.body !== undefined &&

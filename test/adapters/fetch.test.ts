@@ -12,10 +12,13 @@ adapterSuite<Request>(
     route: ({ method, url }) => `${method} ${new URL(url).pathname.replace(/\d+$/, ':id')}`,
     idempotentRequest,
     gaps: THROWN_GAPS,
-    listen({ gate, routes, handle }) {
+    listen({ gates, routes, handle }) {
       const fetches = routes.map(({ path, options }) => ({
         path: path.replace(':id', ''),
-        fetch: withHeadgate(gate, async (request) => webResponse(await answerOf(handle, request)), options),
+        fetch: gates.reduceRight<(request: Request) => Promise<Response>>(
+          (handler, gate) => withHeadgate(gate, handler, options),
+          async (request) => webResponse(await answerOf(handle, request)),
+        ),
       }));
       return listenWeb((request) => fetches.find(({ path }) => request.url.includes(path))?.fetch(request));
     },

@@ -12,10 +12,11 @@ adapterSuite<Context>(
     header: (c, name) => c.req.header(name),
     route: routeOf,
     idempotentRequest,
-    listen({ gate, routes, handle }) {
+    listen({ gates, routes, handle }) {
       const app = new Hono().onError((_, c) => c.text('failed', 500));
       for (const { path, options } of routes) {
-        app.all(path, headgate(gate, options), async (c) => webResponse(await answerOf(handle, c.req.raw)));
+        for (const gate of gates) app.all(path, headgate(gate, options));
+        app.all(path, async (c) => webResponse(await answerOf(handle, c.req.raw)));
       }
       return listenWeb(app.fetch);
     },

@@ -118,7 +118,7 @@ describe('headgate in front of node:http', () => {
   });
 
   it("S16: removes every rate-limit field from the provider's own 429, however it was written", async () => {
-    const { gate } = parts(['100/1m']);
+    const { gate } = parts(['100/1m'], { providerAnswers: ({ header }) => header('Retry-After') === '9' });
     const url = await serve(
       withHeadgate(gate, (request, response) => {
         if (request.url === '/set') {

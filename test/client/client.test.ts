@@ -190,6 +190,15 @@ describe('the wait before a retry', () => {
     expect(await delaysOf({ retries: 1, minDelayMs: 100 }, later('soon'))).toEqual([50]);
   });
 
+  it('is a number of seconds with a fraction too; anything else that is not a date is ignored', async () => {
+    const date = 'Wed, 21 Oct 2015 07:28:00 GMT';
+    const delayOf = (retryAfter: string) =>
+      delaysOf({ retries: 1, minDelayMs: 100 }, respond(503, { date, 'retry-after': retryAfter }));
+    const delays: number[] = [];
+    for (const value of ['1.5', '0.5', '0.0001', '-1', '+5', '1e3', '.5', '5.']) delays.push(...(await delayOf(value)));
+    expect(delays).toEqual([1_500, 500, 1, 50, 50, 50, 50, 50]);
+  });
+
   it('is announced to onRetry', async () => {
     const server = await startServer(breakConnection, respond(503), ok);
     const retries: Retry[] = [];

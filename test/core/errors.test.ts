@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import {
   ClockError,
@@ -10,8 +11,10 @@ import {
   ScopeFullError,
   StoreFullError,
   StoreNotSynchronousError,
+  StoreUnavailableError,
   SubjectError,
 } from '../../src/core/errors.ts';
+import { describeThrown, stackOf } from '../../src/core/thrown.ts';
 
 const EACH = [
   {
@@ -119,6 +122,59 @@ describe('errors', () => {
   ])('S3: the message shows the value, shortened and without the contents of objects (%#)', (value, text) => {
     const error = new OptionError('x', value, 'bad');
     expect(error.message).toBe(`x: bad, got ${text}`);
-    expect(error.value).toBe(value);
+  });
+
+  it.each([
+    ['redis://user:hunter2@localhost:6379', '"redis://…"'],
+    ['rediss://localhost', '"rediss://…"'],
+    ['://', '"://"'],
+  ])('of the URL %s the message shows only the scheme', (url, text) => {
+    expect(new OptionError('client', url, 'bad').message).toBe(`client: bad, got ${text}`);
+  });
+
+  it('do not have the value that they reject, in any property, and do not print it', () => {
+    const client = { options: { password: 'hunter2' }, url: 'redis://:hunter2@localhost' };
+    for (const error of [
+      new LimitError('limits', client, 'bad'),
+      new OptionError('client', client, 'bad'),
+      new OptionError('client', client.url, 'bad'),
+      new SubjectError('account', client),
+      new CostError(client),
+      new ClockError(client),
+      new StoreUnavailableError(new Error('below')),
+    ]) {
+      expect(inspect(error, { showHidden: true, depth: 10 })).not.toMatch('hunter2');
+      expect(JSON.stringify(Object.values(Object.getOwnPropertyDescriptors(error)))).not.toMatch('hunter2');
+    }
+  });
+
+  it.each<[string, () => unknown]>([
+    ['a value without text', () => Object.create(null)],
+    ['an error with a BigInt as message', () => Object.assign(new Error(), { message: 10n })],
+    [
+      'an error whose message cannot be read',
+      () =>
+        Object.defineProperty(new Error(), 'message', {
+          get: () => {
+            throw new Error('no');
+          },
+        }),
+    ],
+    [
+      'a revoked proxy',
+      () => {
+        const { proxy, revoke } = Proxy.revocable({}, {});
+        revoke();
+        return proxy;
+      },
+    ],
+  ])('can be made of %s, and recognised beside it', (_, make) => {
+    const thrown = make();
+    expect(new StoreUnavailableError(thrown).message).toMatch(
+      /^the store is unavailable: (a value that has no text|10)$/,
+    );
+    expect(isHeadgateError(thrown)).toBe(false);
+    expect(typeof describeThrown(thrown).name).toBe('string');
+    expect(typeof stackOf(thrown)).toBe('string');
   });
 });

@@ -29,6 +29,7 @@ function gateOf(options: Partial<GateOptions<Request>> = {}, store: LimitStore =
     account: (request) => request.account,
     route: (request) => request.route,
     onEvent: (event) => events.push(event),
+    logger: false,
     ...options,
   });
   return { gate, limiter, events };
@@ -118,7 +119,7 @@ describe('after the handler', () => {
   });
 
   it('S13: a refunded charge is not shown in the headers', async () => {
-    const { gate } = gateOf();
+    const { gate } = gateOf({ providerAnswers: true });
     const abandoned = passage(await gate.enter(REQUEST));
     await abandoned.abandon();
     expect(abandoned.settle({ status: 503 })).toEqual({ headers: {}, stripRateLimit: false });
@@ -126,8 +127,51 @@ describe('after the handler', () => {
     expect(abandoned.settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
   });
 
-  it('S16: a 429 of the provider carries none of our headers and remains charged', async () => {
+  it("S16: a handler's own 429 keeps its fields, gets none of ours, and remains charged", async () => {
     const { gate, limiter, events } = gateOf();
+    expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: false });
+    expect([await remaining(limiter), events.at(-1)?.type]).toEqual([1, 'decision']);
+  });
+
+  it('S16: providerAnswers that throws is a failure, and the 429 keeps its fields', async () => {
+    const error = new Error('boom');
+    const { gate, events } = gateOf({
+      providerAnswers: () => {
+        throw error;
+      },
+    });
+    const settled = passage(await gate.enter(REQUEST)).settle({ status: 429 });
+    expect(settled).toEqual({ headers: {}, stripRateLimit: false });
+    expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'providerAnswers', error });
+  });
+
+  it.each([0, 'yes', null])('providerAnswers cannot be %j', (wrong) => {
+    expect(() => gateOf({ providerAnswers: wrong as never })).toThrow(
+      /^providerAnswers: must be true, false or a function of the response, got /,
+    );
+  });
+
+  it('S6: of three gates, the one with the least left is shown; a refunded charge does not count', async () => {
+    const enter = async (max: number, outer?: Passage) => {
+      const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: [`${max}/1m`] } });
+      return passage(await gateOf({ limiter }).gate.enter(REQUEST, undefined, outer));
+    };
+    const first = await enter(5);
+    const second = await enter(3, first);
+    const third = await enter(4, second);
+    const shown = () => [third, second, first].map((one) => one.settle({ status: 200 }).headers['x-ratelimit-limit']);
+    expect(shown()).toEqual([undefined, '3', undefined]);
+    const front = await enter(5);
+    const refunded = await enter(3, front);
+    await refunded.abandon();
+    expect([refunded, front].map((one) => one.settle({ status: 503 }).headers['x-ratelimit-limit'])).toEqual([
+      undefined,
+      '5',
+    ]);
+  });
+
+  it('S16: a 429 of the provider carries none of our headers and remains charged', async () => {
+    const { gate, limiter, events } = gateOf({ providerAnswers: true });
     expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });
     expect(await remaining(limiter)).toBe(1);
     expect(events.at(-1)?.type).toBe('provider_rejected');
@@ -164,27 +208,66 @@ describe('failures', () => {
     expect(await remaining(limiter)).toBe(2);
   });
 
-  it('the error behind a 500 is written to the console only without a listener', async () => {
+  it.each<[string, Partial<GateOptions<Request>>]>([
+    ['without a listener', { onEvent: undefined }],
+    ['with a listener', {}],
+    [
+      'with a listener that throws',
+      {
+        onEvent: () => {
+          throw new Error('listener');
+        },
+      },
+    ],
+  ])(
+    'each failure is written to the console once, %s, also if a subscriber of the channel listens',
+    async (name, options) => {
+      const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+      const subscriber = vi.fn();
+      subscribe(GATE_CHANNEL, subscriber);
+      try {
+        const { req_id } = problem(await gateOf({ route: boom, logger: undefined, ...options }).gate.enter(REQUEST));
+        const lines = written.mock.calls.map((call) => format(...call));
+        expect(lines.filter((line) => line.startsWith('headgate: route failed'))).toHaveLength(1);
+        expect(lines.join('\n')).toMatch(`headgate: route failed (req_id ${req_id}): Error: boom`);
+        expect(lines.some((line) => line.startsWith('headgate: the listener onEvent failed: Error: listener'))).toBe(
+          name === 'with a listener that throws',
+        );
+      } finally {
+        unsubscribe(GATE_CHANNEL, subscriber);
+        written.mockRestore();
+      }
+    },
+  );
+
+  it('each failure goes to the logger once, a 503 and a refund too; false logs nothing', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
-      await gateOf({ route: boom }).gate.enter(REQUEST);
+      const down = Object.assign(createMemoryStore(), {
+        consume: () => {
+          throw new StoreFullError(1);
+        },
+      });
+      const logger = vi.fn();
+      await gateOf({ logger }, down).gate.enter(REQUEST, 'req_1');
+      expect(logger.mock.calls).toEqual([['headgate: limits failed (req_id req_1)', expect.any(StoreFullError)]]);
+      const noRefund = Object.assign(createMemoryStore(), { refund: boom });
+      await passage(await gateOf({ logger }, noRefund).gate.enter(REQUEST, 'req_2')).abandon();
+      expect(logger.mock.calls.slice(1)).toEqual([['headgate: refund failed (req_id req_2)', new Error('boom')]]);
+      await gateOf({ logger: false }, down).gate.enter(REQUEST);
       expect(written).not.toHaveBeenCalled();
-      const { req_id } = problem(await gateOf({ route: boom, onEvent: undefined }).gate.enter(REQUEST));
-      expect(format(...(written.mock.calls[0] as [string]))).toMatch(
-        `headgate: route failed (req_id ${req_id}): Error: boom`,
-      );
     } finally {
       written.mockRestore();
     }
   });
 
-  it('a client can write neither a format nor a long value to the console', async () => {
+  it('a client can write neither a line nor a format nor a long value to the log', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
-      const { gate } = gateOf({ onEvent: undefined, account: () => ['x'.repeat(100_000)] as never });
-      await gate.enter(REQUEST, '%c%d');
+      const { gate } = gateOf({ logger: undefined, account: () => ['x'.repeat(100_000)] as never });
+      await gate.enter(REQUEST, `%c%d\n${'y'.repeat(100_000)}`);
       const text = format(...(written.mock.calls[0] as [string]));
-      expect(text).toMatch('limits failed (req_id %c%d): SubjectError: account must be a string, got an array');
+      expect(text).toMatch(/limits failed \(req_id \?c\?d\?y+\): SubjectError: account must be a string, got an array/);
       expect(text.length).toBeLessThan(3_000);
       // An error that cannot be read does not change the answer.
       const unreadable = Object.defineProperty(new Error('boom'), 'stack', {
@@ -193,12 +276,13 @@ describe('failures', () => {
         },
       });
       const broken = gateOf({
-        onEvent: undefined,
+        logger: undefined,
         account: () => {
           throw unreadable;
         },
       });
       expect(problem(await broken.gate.enter(REQUEST)).status).toBe(500);
+      expect(format(...(written.mock.calls[1] as [string]))).toMatch(/account failed .*: boom$/);
     } finally {
       written.mockRestore();
     }
@@ -257,22 +341,24 @@ describe('events', () => {
     expect(seen).toMatchObject([{ type: 'decision', requestId: 'req-1', decision: { accepted: true } }]);
   });
 
-  it('a listener that throws does not break the request; its error becomes an uncaught exception', async () => {
-    const surfaced = new Promise((resolve) => {
-      const listeners = process.listeners('uncaughtException');
-      process.removeAllListeners('uncaughtException');
-      process.once('uncaughtException', (error) => {
-        for (const listener of listeners) process.on('uncaughtException', listener);
-        resolve(error);
-      });
-    });
-    const { gate } = gateOf({
-      onEvent: () => {
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
         throw new Error('listener');
       },
-    });
+    ],
+    ['rejects', () => Promise.reject(new Error('listener'))],
+  ])('a listener that %s breaks nothing; its error is logged', async (_, onEvent) => {
+    const uncaught = vi.fn();
+    process.on('uncaughtExceptionMonitor', uncaught).on('unhandledRejection', uncaught);
+    const logger = vi.fn();
+    const { gate } = gateOf({ onEvent: onEvent as () => void, logger });
     expect(passage(await gate.enter(REQUEST)).decision?.accepted).toBe(true);
-    expect(await surfaced).toMatchObject({ message: 'listener' });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('uncaughtExceptionMonitor', uncaught).off('unhandledRejection', uncaught);
+    expect(logger.mock.calls).toEqual([['headgate: the listener onEvent failed', new Error('listener')]]);
+    expect(uncaught).not.toHaveBeenCalled();
   });
 });
 
@@ -285,6 +371,7 @@ describe('options', () => {
     [{ headers: 'X-RateLimit' }, /headers: must be a list of/],
     [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
     [{ onEvent: 1 }, /onEvent: must be a function/],
+    [{ logger: true }, /logger: must be false or a function/],
     [{ idempotancy: 1 }, /idempotancy: unknown option/],
   ])('%j is rejected with the name of the option', (options, message) => {
     expect(() => gateOf(options as never)).toThrow(message);

@@ -85,6 +85,7 @@ function gateOf({
     cached: () => record('cached', false),
     idempotent: (request) => record('idempotent', keyed(request)),
     onEvent: (event) => events.push(event),
+    logger: false,
     ...options,
   });
   const left = async () => (await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining;
@@ -539,7 +540,10 @@ describe('I12: the store is unavailable', () => {
   });
 
   it('bypass: the request continues without protection, with a mark in its headers, and nothing is stored', async () => {
-    const { gate, line, outcomes } = gateOf({ idempotency: { onStoreFailure: 'bypass' } });
+    const { gate, line, outcomes } = gateOf({
+      idempotency: { onStoreFailure: 'bypass' },
+      gate: { providerAnswers: true },
+    });
     line.always = 'lost';
     const entry = await gate.enter(REQUEST);
     expect(entry).toMatchObject({

@@ -84,6 +84,19 @@ describe('I6: what is stored', () => {
     expect(await idempotency.run('k', mail, () => 7)).toMatchObject({ kind: 'executed', value: 7 });
   });
 
+  it.each<[string, unknown]>([
+    ['a value without text', Object.create(null)],
+    ['an error with a BigInt as message', Object.assign(new Error(), { message: 10n })],
+    ['a symbol', Symbol('s')],
+    ['an error whose name has no text', Object.assign(new Error('m'), { name: Object.create(null) })],
+  ])('stores a failure that is %s, and the claim ends', async (_, thrown) => {
+    const { idempotency } = createWorld().gateway();
+    const run = () => idempotency.run('k', mail, () => Promise.reject(thrown));
+    expect(await run()).toMatchObject({ kind: 'failed', replayed: false });
+    expect(idempotency.held).toBe(0);
+    expect(await run()).toMatchObject({ kind: 'failed', replayed: true, error: { code: 'kept_failure' } });
+  });
+
   it('stores a failure after dispatch, and never executes it again', async () => {
     const { idempotency } = createWorld().gateway();
     const error = new RangeError('the provider broke');

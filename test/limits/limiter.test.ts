@@ -160,6 +160,25 @@ describe('S10: adjusting', () => {
 });
 
 describe('invalid input', () => {
+  it.each([undefined, null, 'acc_1', 7])('a subject that is %j: the error says what is expected', async (wrong) => {
+    const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
+    const expected = /^subject: must be an object such as \{ account: 'acc_1', route: 'POST \/emails' \}, got /;
+    expect(() => limiter.consumeSync(wrong as never)).toThrow(expected);
+    await expect(limiter.consume(wrong as never)).rejects.toThrow(expected);
+    await expect(limiter.peek(wrong as never)).rejects.toThrow(expected);
+    await expect(limiter.refund(wrong as never)).rejects.toThrow(/^decision: must be what consume\(\) returned, got /);
+  });
+
+  it('a function of limits that is asynchronous: the error says what to do instead', async () => {
+    const limiter = createLimiter({
+      store: createMemoryStore(),
+      limits: (async () => ({ allMethods: ['1/1m'] })) as never,
+    });
+    await expect(limiter.consume({ account: 'a', route: 'r' })).rejects.toThrow(
+      /^limits\(subject\): must return the limits, not a promise of them: .* limiter.adjust\(\), got a promise/,
+    );
+  });
+
   it.each([
     [{ allMethods: ['60'] }, /limits\.allMethods\[0\]: a window is max\/duration.*"60"/],
     [{ allMethods: ['60/1w'] }, /limits\.allMethods\[0\]: a duration/],

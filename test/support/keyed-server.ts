@@ -87,6 +87,7 @@ export async function serveKeyed(
     route: ({ method, url }) => `${method} ${url}`,
     idempotent: (request) => idempotentRequest(request, { scope: String(request.headers['x-app'] ?? 'app_1') }),
     onEvent: (event) => events.push(event),
+    logger: false,
     ...gateOptions,
   });
   const listener = inConnect ? mounted(counted) : (withHeadgate(gate, counted) as RequestListener);

@@ -34,6 +34,7 @@ export function keyedWeb(handler: Handler, { settings = {}, gate: gateOptions }:
     route: ({ method }) => method,
     idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
     onEvent: (event) => events.push(event),
+    logger: false,
     ...gateOptions,
   });
   const fetch = withHeadgate(gate, (request: Request, ...rest: unknown[]) => {

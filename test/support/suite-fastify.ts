@@ -11,10 +11,10 @@ export function fastifySubject(name: string, create: () => FastifyInstance): Ada
     header: headerOf,
     route: routeOf,
     idempotentRequest,
-    async listen({ gate, routes, handle }) {
+    async listen({ gates, routes, handle }) {
       const app = create();
       takeAnyBody(app);
-      await app.register(headgate(gate));
+      for (const gate of gates) await app.register(headgate(gate));
       for (const { path, options } of routes) {
         app.all(path, { config: { headgate: options } }, async (request, reply) => {
           await handle({ body: () => request.body as Buffer }, (answer) =>

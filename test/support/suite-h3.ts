@@ -13,10 +13,10 @@ export function h3Subject(
     header: ({ req }, field) => req.headers.get(field) ?? undefined,
     route: routeOf,
     idempotentRequest,
-    listen({ gate, routes, handle }) {
+    listen({ gates, routes, handle }) {
       const app = new H3({ silent: true });
       for (const { path, options } of routes) {
-        const middleware = [headgate(gate, options)];
+        const middleware = gates.map((gate) => headgate(gate, options));
         app.all(path, async ({ req }) => webResponse(await answerOf(handle, req)), { middleware });
       }
       return serve(app);

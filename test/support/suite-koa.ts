@@ -14,11 +14,12 @@ export function koaSubject(
     header: headerOf,
     route: routeOf,
     idempotentRequest,
-    listen({ gate, routes, handle }) {
+    listen({ gates, routes, handle }) {
       const [app, router] = [new Koa(), new Router()];
       app.silent = true;
       for (const { path, options } of routes) {
-        router.all(path, headgate<Koa.Context>(gate, options), (context) =>
+        for (const gate of gates) router.all(path, headgate<Koa.Context>(gate, options));
+        router.all(path, (context) =>
           handle({ body: () => bodyOf(context.req) }, (answer) => {
             context.status = answer.status;
             context.body = nodeBody(answer) ?? '';

@@ -48,7 +48,7 @@ export function nestOnFastify(options: object = {}): FastifyAdapter {
 }
 
 /** Calls the decorators as functions, because this repository is not compiled with Nest's kind of decorators. */
-function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>, mount: Mount) {
+function moduleOf({ gates, routes, handle }: SuiteApp<NestRequest>, mount: Mount) {
   class Things {}
   for (const [index, { path, options }] of routes.entries()) {
     const [name, method] = [`handle${index}`, { value: handlerOf(handle), configurable: true }];
@@ -59,9 +59,9 @@ function moduleOf({ gate, routes, handle }: SuiteApp<NestRequest>, mount: Mount)
     if (options) Headgate(options)(Things.prototype, name, method);
   }
   Controller()(Things);
-  if (mount === 'interceptor') UseInterceptors(new HeadgateInterceptor(gate))(Things);
+  if (mount === 'interceptor') UseInterceptors(...gates.map((gate) => new HeadgateInterceptor(gate)))(Things);
   class App {}
-  const imports = mount === 'module' ? [HeadgateModule.forRoot(gate)] : [];
+  const imports = mount === 'module' ? gates.map((gate) => HeadgateModule.forRoot(gate)) : [];
   Module({ imports, controllers: [Things] })(App);
   return App;
 }

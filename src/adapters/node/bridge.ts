@@ -1,20 +1,23 @@
 import type { ServerResponse } from 'node:http';
 import { after } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
-import type { Entry, Gate, Passage } from '../../gate/gate.ts';
+import type { Entry, Gate, Outcome, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
 import { type HeadersInput, settleHead } from './head.ts';
-import { isGone, type NodeResponse } from './http.ts';
+import { checkNodeResponse, isGone, type NodeResponse } from './http.ts';
 
 // Stored on the response itself: a WeakMap entry per request is work for the garbage collector.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
+/** The status of a gate's own answer, for the gates in front of it. */
+const ANSWER = Symbol('headgate.answer');
 
 interface Marks {
   [PASSAGE]?: Passage;
   [FROM_CACHE]?: boolean;
+  [ANSWER]?: number;
 }
 
 /** One request of a framework on Node, and what the framework does for each result of a gate. */
@@ -38,11 +41,13 @@ export interface NodeExchange<Result> {
 
 /** Call it before the head is written if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(response: NodeResponse): void {
+  checkNodeResponse(response);
   (response as Marks)[FROM_CACHE] = true;
 }
 
 /** The passage of a response's request: its `decision`, and `abandon()` if it never reached the provider. */
 export function passageOf(response: NodeResponse): Passage | undefined {
+  checkNodeResponse(response);
   return (response as Marks)[PASSAGE];
 }
 
@@ -53,13 +58,16 @@ export function enterGate<Subject, Result>(
   exchange: NodeExchange<Result>,
 ): MaybePromise<Result> {
   const { requestId, response } = exchange;
-  return after(gate.enter(subject, requestId, passageOf(response)), (entry) => leaveGate(entry, exchange));
+  return after(gate.enter(subject, requestId, (response as Marks)[PASSAGE]), (entry) => leaveGate(entry, exchange));
 }
 
 function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybePromise<Result> {
-  if (entry.kind === 'answer') return exchange.answer(entry.reply);
-  if (exchange.turnBack !== undefined) return exchange.turnBack(entry);
   const response: ServerResponse & Marks = exchange.response;
+  if (entry.kind === 'answer') {
+    response[ANSWER] = entry.reply.status;
+    return exchange.answer(entry.reply);
+  }
+  if (exchange.turnBack !== undefined) return exchange.turnBack(entry);
   const { recording } = entry;
   response[PASSAGE] = entry;
   forgetBody(response.req);
@@ -72,7 +80,11 @@ function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybeP
     void entry.abandon();
     return exchange.skip();
   }
-  return exchange.proceed(new AnswerCapture(response, entry, recording, () => response[FROM_CACHE] === true));
+  return exchange.proceed(new AnswerCapture(response, entry, recording, (status) => outcomeOf(response, status)));
+}
+
+function outcomeOf(response: Marks, status: number): Outcome {
+  return { status, cached: response[FROM_CACHE] === true, fromGate: response[ANSWER] === status };
 }
 
 /** Adds the gate's fields when the head is written. */
@@ -80,8 +92,7 @@ function addFields(response: ServerResponse & Marks, passage: Passage): void {
   const writeHead = response.writeHead as (status: number, ...rest: unknown[]) => ServerResponse;
   const withFields = (status: number, first?: string | HeadersInput, second?: HeadersInput) => {
     response.writeHead = writeHead;
-    const outcome = { status: Number(status), cached: response[FROM_CACHE] === true };
-    const all = settleHead(response, passage, outcome, first, second);
+    const all = settleHead(response, passage, outcomeOf(response, Number(status)), first, second);
     return typeof first === 'string'
       ? writeHead.call(response, status, first, all)
       : writeHead.call(response, status, all);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { AnswerTape } from '../../gate/answer-tape.ts';
-import type { Passage } from '../../gate/gate.ts';
+import type { Outcome, Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { deferClose, deferDestroy } from './defer-close.ts';
@@ -18,7 +18,7 @@ export class AnswerCapture {
   readonly #response: ServerResponse;
   readonly #passage: Passage;
   readonly #recording: Recording;
-  readonly #isFromCache: () => boolean;
+  readonly #outcomeOf: (status: number) => Outcome;
   readonly #tape: AnswerTape;
   readonly #stopDeferringClose: () => void;
   readonly #stopDeferringDestroy: () => void;
@@ -36,11 +36,17 @@ export class AnswerCapture {
   /** Events of a lost connection, emitted when the capture is over. */
   readonly #deferredEvents: string[] = [];
 
-  constructor(response: ServerResponse, passage: Passage, recording: Recording, isFromCache: () => boolean) {
+  /** @param outcomeOf what the gate must know about a response with this status */
+  constructor(
+    response: ServerResponse,
+    passage: Passage,
+    recording: Recording,
+    outcomeOf: (status: number) => Outcome,
+  ) {
     this.#response = response;
     this.#passage = passage;
     this.#recording = recording;
-    this.#isFromCache = isFromCache;
+    this.#outcomeOf = outcomeOf;
     this.#tape = new AnswerTape(recording, { method: response.req.method });
     this.#stopDeferringClose = deferClose(response);
     this.#stopDeferringDestroy = deferDestroy(response, () => this.#mustDestroyWait());
@@ -78,7 +84,7 @@ export class AnswerCapture {
     const code = Number(status);
     // Node throws the error for an invalid status.
     if (!(code >= 100 && code <= 999)) return this.#interposition.call('writeHead', status) as ServerResponse;
-    const outcome = { status: code, cached: this.#isFromCache() };
+    const outcome = this.#outcomeOf(code);
     const fields = settleHead(response, this.#passage, outcome, first as string, second as HeadersInput);
     response.statusCode = Math.trunc(code);
     if (typeof first === 'string') response.statusMessage = first;

@@ -21,11 +21,22 @@ export function settleHead(
   first: string | HeadersInput | undefined,
   second: HeadersInput | undefined,
 ): OutgoingHttpHeaders {
-  const { headers, stripRateLimit } = passage.settle(outcome);
   const given = typeof first === 'string' ? second : (first ?? second);
+  const { headers, stripRateLimit } = passage.settle(
+    outcome.status === 429 ? { ...outcome, header: (name) => headerOf(response, given, name) } : outcome,
+  );
   if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
   const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
   return withFields(headers, replaced, Array.isArray(given) ? fromPairs(given) : given);
+}
+
+/** A field as the client will get it: one that is passed to `writeHead` wins. */
+function headerOf(response: ServerResponse, given: HeadersInput | undefined, name: string): string | undefined {
+  const lower = name.toLowerCase();
+  const all: OutgoingHttpHeaders = Array.isArray(given) ? fromPairs(given) : (given ?? {});
+  const own = Object.keys(all).find((other) => other.toLowerCase() === lower);
+  const value = own === undefined ? response.getHeader(lower) : all[own];
+  return value === undefined ? undefined : String(value);
 }
 
 /**

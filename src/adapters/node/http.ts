@@ -1,10 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from 'node:http2';
+import { checkArgument } from '../shared/mount.ts';
 
 /** A request of `node:http`, or of the compatibility API of `node:http2`. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** A response of `node:http`, or of the compatibility API of `node:http2`. */
 export type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/**
+ * Checks the argument of a helper.
+ * @throws OptionError
+ */
+export function checkNodeRequest(request: NodeRequest): void {
+  checkArgument(Array.isArray(request?.rawHeaders), 'request', request, "Node's request");
+}
+
+/**
+ * Checks the argument of a helper.
+ * @throws OptionError
+ */
+export function checkNodeResponse(response: NodeResponse): void {
+  checkArgument(typeof response?.writeHead === 'function', 'response', response, "Node's response");
+}
 
 /** The stream of an HTTP/2 request or response; undefined in HTTP/1. Many streams share one connection. */
 export function streamOf(message: NodeRequest | NodeResponse): ServerHttp2Stream | undefined {

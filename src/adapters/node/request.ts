@@ -5,13 +5,14 @@ import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { type KeyFault, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues } from '../../http/raw-fields.ts';
 import {
+  checkRequestOptions,
   type IdempotentRequestOptions,
   type ReadableRequest,
   type ReadBodyOptions,
   readField,
   readIdempotentRequest,
 } from '../shared/request.ts';
-import { type NodeRequest, streamOf } from './http.ts';
+import { checkNodeRequest, type NodeRequest, streamOf } from './http.ts';
 import { readAndPutBack } from './put-back.ts';
 
 /**
@@ -34,6 +35,8 @@ export function idempotentRequest(
   request: NodeRequest,
   options: IdempotentRequestOptions,
 ): MaybePromise<IdempotentRequest | KeyFault | undefined> {
+  checkNodeRequest(request);
+  checkRequestOptions(options);
   if (request.headers['idempotency-key'] === undefined) return undefined;
   const key = readIdempotencyKey(fieldValues(request.rawHeaders, 'idempotency-key'));
   if (typeof key !== 'string') return key;
@@ -56,6 +59,7 @@ export function idempotentRequest(
  * ```
  */
 export function fieldOfBody(request: NodeRequest, name: string, options?: ReadBodyOptions): Promise<string> {
+  checkNodeRequest(request);
   return readField(readable(request), name, options);
 }
 

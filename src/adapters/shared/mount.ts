@@ -12,6 +12,17 @@ export function gateForRoute<Request>(gate: Gate<Request>, options?: RouteOption
   return options === undefined ? gate : gate.with(options);
 }
 
+/**
+ * Checks what a helper was given, since the helpers of all adapters have the same names.
+ * @param isRight whether the argument is what the helper needs
+ * @param expected what it needs, with its article
+ * @throws OptionError
+ */
+export function checkArgument(isRight: boolean, name: string, given: unknown, expected: string): void {
+  if (!isRight)
+    throw new OptionError(name, given, `must be ${expected}: import this helper from your framework's adapter`);
+}
+
 /** @throws OptionError */
 export function checkHandler(handler: unknown): void {
   if (typeof handler !== 'function') throw new OptionError('handler', handler, 'must be a function');
@@ -31,5 +42,6 @@ export function forContext<Context, Message, Rest extends unknown[], Result>(
   unwrap: (context: Context) => Message,
   helper: (message: Message, ...rest: Rest) => Result,
 ): (context: Context, ...rest: Rest) => Result {
-  return (context, ...rest) => helper(unwrap(context), ...rest);
+  // The helper checks what it gets. Without an object there is nothing to unwrap.
+  return (context, ...rest) => helper(unwrap(Object(context)), ...rest);
 }

@@ -113,6 +113,16 @@ export async function readIdempotentRequest(
 }
 
 /**
+ * Checks the options of `idempotentRequest` before anything is read of the request, so that a mistake shows with the
+ * first request, and not only with the first key.
+ * @throws OptionError
+ */
+export function checkRequestOptions(options: IdempotentRequestOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new OptionError('options', options, "must be an object with the caller's application: { scope: 'app_1' }");
+}
+
+/**
  * Fills in the defaults. A limit that is not a number would be no limit at all, so it is rejected.
  * @throws OptionError
  */

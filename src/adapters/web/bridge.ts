@@ -1,24 +1,34 @@
 import { after, isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
 import type { Entry, Gate, Passage } from '../../gate/gate.ts';
-import type { Recording } from '../../gate/recording.ts';
+import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
-import { replyFields } from '../shared/reply.ts';
 import { forgetBody } from '../shared/request.ts';
 import { type Captured, captureAnswer } from './capture.ts';
+import { checkWebRequest } from './http.ts';
+import { createResponse, isResponse, type ResponseBody } from './response.ts';
 
 // Stored on the request itself: it is the only object that every handler has.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
+/** The status of a gate's own answer, for the gates in front of it. */
+const ANSWER = Symbol('headgate.answer');
 /** nginx's status for a client that is gone. No client sees it. */
 const CLIENT_GONE = 499;
 /** Only the gate may say that an answer is a replay. */
-const REPLAY_MARK = ['idempotency-replayed'];
+const REPLAY_MARKS = ['idempotency-replayed', 'headgate-result'];
 const NONE: readonly string[] = [];
 
-type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean };
-type ResponseBody = ConstructorParameters<typeof Response>[0];
+type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean; [ANSWER]?: number };
+
+/** Reads results of handlers that are not a `Response`. */
+export interface ResultReader {
+  returned(value: unknown): CapturedResponse;
+  thrown(thrown: unknown): CapturedResponse;
+  /** The recording of a `Response` that is thrown, so that it is thrown again. */
+  ofThrown(recording: Recording): Recording;
+}
 
 /** One request in a framework of the web, as the gate needs it. */
 export interface WebExchange {
@@ -29,18 +39,22 @@ export interface WebExchange {
    * Makes a response of an answer of the gate's own.
    * @default createResponse
    */
-  answer?(reply: Reply): Response;
+  answer?(reply: Reply): unknown;
+  /** What results that are not a `Response` stand for. Without it, they are a 500 of the runtime. */
+  readonly results?: ResultReader | undefined;
   /** Keeps the runtime alive until work that continues after the response is done. */
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
 /** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
 export function servedFromCache(request: Request): void {
+  checkWebRequest(request);
   (request as MarkedRequest)[FROM_CACHE] = true;
 }
 
 /** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
 export function passageOf(request: Request): Passage | undefined {
+  checkWebRequest(request);
   return (request as MarkedRequest)[PASSAGE];
 }
 
@@ -50,37 +64,23 @@ export function enterGate<Subject>(
   subject: Subject,
   exchange: WebExchange,
 ): MaybePromise<unknown> {
-  return after(gate.enter(subject, undefined, passageOf(exchange.request)), (entry) => leaveGate(entry, exchange));
-}
-
-/** An answer of the gate's own to a request with this method. */
-export function createResponse(reply: Reply, method: string): Response {
-  const { status, headers, body } = responseParts(reply, method);
-  const all = new Headers();
-  for (const name of Object.keys(headers)) {
-    for (const value of [headers[name] ?? []].flat()) all.append(name, value);
-  }
-  return new Response(body as ResponseBody, { status, headers: all });
-}
-
-/** A reply in the form that `Response` accepts: the body is null if the response must not have one. */
-export function responseParts(
-  { status, headers, body }: Reply,
-  method: string,
-): Omit<Reply, 'body'> & { readonly body: Reply['body'] | null } {
-  // Some servers add a text type to a body that is empty but not null.
-  const isBodyless = body.length === 0 || method === 'HEAD' || [101, 204, 205, 304].includes(status);
-  return { status, headers: replyFields(headers, method), body: isBodyless ? null : body };
+  return after(gate.enter(subject, undefined, (exchange.request as MarkedRequest)[PASSAGE]), (entry) =>
+    leaveGate(entry, exchange),
+  );
 }
 
 function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
-  const { request } = exchange;
-  if (entry.kind === 'answer') return answer(entry.reply, exchange);
-  (request as MarkedRequest)[PASSAGE] = entry;
+  const request: MarkedRequest = exchange.request;
+  if (entry.kind === 'answer') {
+    request[ANSWER] = entry.reply.status;
+    return answer(entry.reply, exchange);
+  }
+  request[PASSAGE] = entry;
   forgetBody(request);
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   const failed = (error: unknown): never => {
-    entry.settle({ status: 500 });
+    if (isThrownResponse(error, exchange)) throw settle(error, entry, request);
+    entry.settle({ status: exchange.results?.thrown(error).status ?? 500 });
     throw error;
   };
   try {
@@ -93,48 +93,94 @@ function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
   }
 }
 
+/** What a handler came to: the value that it returned or threw. */
+interface Result {
+  readonly value: unknown;
+  readonly isThrown: boolean;
+}
+
 async function proceedRecorded(passage: Passage, recording: Recording, exchange: WebExchange): Promise<unknown> {
-  const { request, waitUntil } = exchange;
+  const { request, waitUntil, results } = exchange;
   if (request.signal?.aborted) {
     // The handler has done nothing yet, so a retry must be able to run it.
     await passage.abandon();
     return new Response(null, { status: CLIENT_GONE });
   }
-  const storeWithoutBody = (status: number): Promise<Reply | undefined> =>
-    recording.store({ status, fields: [], body: undefined });
-  let response: unknown;
-  let captured: Captured | undefined;
+  const result = await runHandler(exchange);
+  const { value, isThrown } = result;
+  if (isThrown ? !isThrownResponse(value, exchange) : !isResponse(value) || isUpgrade(value))
+    return storeResult(result, passage, recording, exchange);
+  let response: Response;
+  let captured: Captured;
   try {
-    response = settle(await exchange.proceed(), passage, request);
-    if (isResponse(response) && !isUpgrade(response)) {
-      response = editHeaders(response, {}, REPLAY_MARK);
-      captured = await captureAnswer(response as Response, recording, request.method !== 'HEAD');
-    }
+    response = editHeaders(settle(value, passage, request) as Response, {}, REPLAY_MARKS);
+    const kept = isThrown ? (results?.ofThrown(recording) ?? recording) : recording;
+    captured = await captureAnswer(response, kept, request.method !== 'HEAD');
   } catch (error) {
-    // The handler threw, or its response cannot be read. Both are its outcome.
-    passage.settle({ status: 500 });
-    const instead = await storeWithoutBody(500);
-    if (instead === undefined) throw error;
-    return answer(instead, exchange);
-  }
-  if (captured === undefined) {
-    await storeWithoutBody(statusOf(response));
-    return response;
+    // The response cannot be read. This is its outcome.
+    return storeResult({ value: error, isThrown: true }, passage, recording, exchange);
   }
   const { instead, body, rest } = captured;
   if (rest !== undefined) waitUntil?.(rest);
   if (instead !== undefined) return answer(instead, exchange);
-  return body === undefined ? response : withBody(response as Response, body as ResponseBody);
+  return leave({ value: body === undefined ? response : withBody(response, body as ResponseBody), isThrown });
 }
 
-function answer(reply: Reply, exchange: WebExchange): Response {
-  return exchange.answer?.(reply) ?? createResponse(reply, exchange.request.method);
+async function runHandler(exchange: WebExchange): Promise<Result> {
+  try {
+    return { value: await exchange.proceed(), isThrown: false };
+  } catch (error) {
+    return { value: error, isThrown: true };
+  }
+}
+
+/** Stores the outcome of a handler that returned no response, or threw. */
+async function storeResult(
+  result: Result,
+  passage: Passage,
+  recording: Recording,
+  exchange: WebExchange,
+): Promise<unknown> {
+  const outcome = outcomeOf(result, exchange);
+  const isFromCache = (exchange.request as MarkedRequest)[FROM_CACHE] === true;
+  passage.settle({ status: outcome.status, cached: isFromCache });
+  const instead = await recording.store(outcome);
+  return instead === undefined ? leave(result) : answer(instead, exchange);
+}
+
+function outcomeOf({ value, isThrown }: Result, { results }: WebExchange): CapturedResponse {
+  if (isThrown) return results?.thrown(value) ?? withoutBody(500);
+  return isResponse(value) || results === undefined ? withoutBody(statusOf(value)) : results.returned(value);
+}
+
+/** Returns or throws the value, as the handler did. */
+function leave({ value, isThrown }: Result): unknown {
+  if (isThrown) throw value;
+  return value;
+}
+
+/** Some frameworks take a `Response` that is thrown for the response. An error is no response, whatever it has. */
+function isThrownResponse(thrown: unknown, { results }: WebExchange): thrown is Response {
+  return results !== undefined && isResponse(thrown) && !(thrown instanceof Error);
+}
+
+function withoutBody(status: number): CapturedResponse {
+  return { status, fields: [], body: undefined };
+}
+
+function answer(reply: Reply, exchange: WebExchange): unknown {
+  return exchange.answer === undefined ? createResponse(reply, exchange.request.method) : exchange.answer(reply);
 }
 
 /** Settles a passage now that its response is known, and adds the gate's fields to the response. */
 function settle(response: unknown, passage: Passage, request: MarkedRequest): unknown {
-  const outcome = { status: statusOf(response), cached: request[FROM_CACHE] === true };
-  const { headers, stripRateLimit } = passage.settle(outcome);
+  const status = statusOf(response);
+  const { headers, stripRateLimit } = passage.settle({
+    status,
+    cached: request[FROM_CACHE] === true,
+    fromGate: request[ANSWER] === status,
+    header: status === 429 ? (name) => (response as Response).headers.get(name) ?? undefined : undefined,
+  });
   if (!isResponse(response) || isUpgrade(response)) return response;
   return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
 }
@@ -168,9 +214,4 @@ function statusOf(response: unknown): number {
 
 function isUpgrade({ status }: Response): boolean {
   return status === 101 || status === 0;
-}
-
-/** Checks the shape: a runtime, a polyfill or a test may have another class. */
-function isResponse(value: unknown): value is Response {
-  return typeof value === 'object' && value !== null && 'status' in value && 'headers' in value && 'body' in value;
 }

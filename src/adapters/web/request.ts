@@ -2,12 +2,14 @@ import type { MaybePromise } from '../../core/ports.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { type KeyFault, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import {
+  checkRequestOptions,
   type IdempotentRequestOptions,
   type ReadableRequest,
   type ReadBodyOptions,
   readField,
   readIdempotentRequest,
 } from '../shared/request.ts';
+import { checkWebRequest } from './http.ts';
 import { readClone } from './read-clone.ts';
 
 /**
@@ -33,6 +35,8 @@ export function idempotentRequest(
   request: Request,
   options: IdempotentRequestOptions,
 ): MaybePromise<IdempotentRequest | KeyFault | undefined> {
+  checkWebRequest(request);
+  checkRequestOptions(options);
   const { headers } = request;
   const value = headers.get('idempotency-key');
   const key = readIdempotencyKey(value === null ? [] : [value]);
@@ -58,6 +62,7 @@ export function idempotentRequest(
  * ```
  */
 export function fieldOfBody(request: Request, name: string, options?: ReadBodyOptions): Promise<string> {
+  checkWebRequest(request);
   return readField(readable(request), name, options);
 }
 

@@ -68,6 +68,7 @@ export class CircuitBreaker {
         throw new Error('the circuit breaker is half-open: another call tests the server');
       return await this.#policy.execute(() => this.#runWithDeadline(sending, deadlineMs));
     } catch (error) {
+      forgetCommand(error);
       this.#options.onError?.(error);
       throw error instanceof StoreTimeoutError ? error : new StoreUnavailableError(error, { sent });
     }
@@ -102,6 +103,11 @@ export class CircuitBreaker {
       }, unlessGivenUp(reject));
     });
   }
+}
+
+/** ioredis puts the command on its errors. Its arguments are tokens and stored responses, and logs print errors. */
+function forgetCommand(error: unknown): void {
+  if (error instanceof Error) Reflect.deleteProperty(error, 'command');
 }
 
 /** Turns an error that a client throws synchronously into a rejected promise. */

@@ -1,6 +1,6 @@
 import { connect, constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { describe, expect, it } from 'vitest';
-import { idempotentRequest, withHeadgate } from '../../../src/adapters/node.ts';
+import { type Http2Handler, idempotentRequest, withHeadgate } from '../../../src/adapters/node.ts';
 import { adapterSuite } from '../../../src/testing/index.ts';
 import { listenHttp2 } from '../../support/http2.ts';
 import { keyedServers } from '../../support/keyed-server.ts';
@@ -13,13 +13,15 @@ adapterSuite<Http2ServerRequest>(
     header: headerOf,
     route: ({ method }) => `${method} /things/:id`,
     idempotentRequest,
-    listen({ gate, routes, handle }) {
-      const handler = (request: Http2ServerRequest, response: Http2ServerResponse) => {
+    listen({ gates, routes, handle }) {
+      const handler: Http2Handler = (request, response) => {
         handle({ body: () => bodyOf(request) }, (answer) => writeNode(response, answer)).catch(() => {
           if (!response.headersSent) response.writeHead(500).end('failed');
         });
       };
-      const [things, priced] = routes.map(({ options }) => withHeadgate(gate, handler, options));
+      const [things, priced] = routes.map(({ options }) =>
+        gates.reduceRight((inner, gate) => withHeadgate(gate, inner, options), handler),
+      );
       return listenHttp2((request: Http2ServerRequest, response: Http2ServerResponse) =>
         (request.url.startsWith('/priced') ? priced : things)?.(request, response),
       );

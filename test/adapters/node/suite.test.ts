@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import connect from 'connect';
 import { describe, it } from 'vitest';
-import { headgate, idempotentRequest, withHeadgate } from '../../../src/adapters/node.ts';
+import { headgate, idempotentRequest, type NodeHandler, withHeadgate } from '../../../src/adapters/node.ts';
 import { type AdapterSubject, adapterSuite } from '../../../src/testing/index.ts';
 import { listen } from '../../support/listen.ts';
 import { bodyOf, headerOf, writeNode } from '../../support/suite-node.ts';
@@ -18,18 +18,15 @@ adapterSuite<IncomingMessage>(
   {
     ...common,
     name: 'node:http',
-    listen: ({ gate, routes, handle }) =>
+    listen: ({ gates, routes, handle }) =>
       listen((request, response) => {
         const options = routes.find(({ path }) => request.url?.startsWith(path.slice(0, 7)))?.options;
-        withHeadgate(
-          gate,
-          () => {
-            handle({ body: () => bodyOf(request) }, (answer) => writeNode(response, answer)).catch(() => {
-              if (!response.headersSent) response.writeHead(500).end('failed');
-            });
-          },
-          options,
-        )(request, response);
+        const handler: NodeHandler = () => {
+          handle({ body: () => bodyOf(request) }, (answer) => writeNode(response, answer)).catch(() => {
+            if (!response.headersSent) response.writeHead(500).end('failed');
+          });
+        };
+        gates.reduceRight((inner, gate) => withHeadgate(gate, inner, options), handler)(request, response);
       }),
   },
 );
@@ -39,9 +36,11 @@ adapterSuite<IncomingMessage>(
   {
     ...common,
     name: 'connect',
-    listen({ gate, routes, handle }) {
+    listen({ gates, routes, handle }) {
       const app = connect();
-      for (const { path, options } of routes) app.use(path.replace('/:id', ''), headgate(gate, options));
+      for (const { path, options } of routes) {
+        for (const gate of gates) app.use(path.replace('/:id', ''), headgate(gate, options));
+      }
       app.use((request, response, next) => {
         handle({ body: () => bodyOf(request) }, (answer) => writeNode(response, answer)).catch(next);
       });

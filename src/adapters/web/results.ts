@@ -1,0 +1,94 @@
+import { isPlainObject } from '../../core/options.ts';
+import type { CapturedResponse } from '../../gate/recording.ts';
+import type { Reply } from '../../http/problem.ts';
+import { createResponse } from './response.ts';
+
+/*
+ * What handlers return and throw in place of a `Response`: data of an action, and the errors and redirects of
+ * frameworks. A framework makes a response of them behind the gate, so the gate has to know what they stand for.
+ */
+
+/** Field of a stored response that is not returned as a `Response`: `data` is its JSON, `thrown` is thrown again. */
+export const RESULT_FIELD = 'headgate-result';
+const NO_BODY = new Uint8Array(0);
+
+/** Stores data that a handler returned; if JSON cannot express it, only its status is stored. */
+export function returnedOutcome(value: unknown): CapturedResponse {
+  const { status = 200, data } = withStatus(value);
+  if (!isJson(data)) return { status, fields: [], body: undefined };
+  const text = data === undefined ? '' : JSON.stringify(data);
+  return { status, fields: [RESULT_FIELD, 'data'], body: new TextEncoder().encode(text) };
+}
+
+/**
+ * The response that the framework makes of a thrown value: `error()` and `redirect()` of SvelteKit, `notFound()`,
+ * `forbidden()` and `redirect()` of Next.js. Of any other value only the status is known: its `status` or `statusCode`,
+ * or else 500.
+ */
+export function thrownOutcome(thrown: unknown): CapturedResponse {
+  const { status, statusCode, location, body, digest } = Object(thrown) as Record<string, unknown>;
+  const next = typeof digest === 'string' ? outcomeOfDigest(digest) : undefined;
+  if (next !== undefined) return next;
+  const known = [status, statusCode].find(isErrorStatus) ?? 500;
+  if (typeof location === 'string' && known < 400)
+    return { status: known, fields: ['location', location], body: NO_BODY };
+  if (!(thrown instanceof Error) && isPlainObject(body) && isJson(body)) {
+    const json = new TextEncoder().encode(JSON.stringify(body));
+    return { status: known, fields: ['content-type', 'application/json'], body: json };
+  }
+  return { status: known, fields: [], body: undefined };
+}
+
+/**
+ * An answer of the gate's own, or what a handler once returned in place of a response.
+ * @throws Response that a handler once threw
+ */
+export function replayResult(reply: Reply, method: string): unknown {
+  const { [RESULT_FIELD]: kind, ...headers } = reply.headers;
+  if (kind === undefined) return createResponse(reply, method);
+  if (kind === 'thrown') throw createResponse({ ...reply, headers }, method);
+  const text = new TextDecoder().decode(reply.body as Uint8Array);
+  return text === '' ? undefined : JSON.parse(text);
+}
+
+/** Next.js writes what an error stands for into its digest: `NEXT_REDIRECT;replace;/login;307;`. */
+function outcomeOfDigest(digest: string): CapturedResponse | undefined {
+  const parts = digest.split(';');
+  const [kind] = parts;
+  if (kind === 'NEXT_NOT_FOUND') return { status: 404, fields: [], body: NO_BODY };
+  const status = Number(kind === 'NEXT_REDIRECT' ? parts.at(-2) : parts[1]);
+  if (!isErrorStatus(status)) return undefined;
+  if (kind === 'NEXT_HTTP_ERROR_FALLBACK') return { status, fields: [], body: NO_BODY };
+  // The address may contain semicolons.
+  if (kind === 'NEXT_REDIRECT') return { status, fields: ['location', parts.slice(2, -2).join(';')], body: NO_BODY };
+  return undefined;
+}
+
+/** Data with a status: `data()` of React Router, which recognises it by its properties, and `fail()` of SvelteKit. */
+function withStatus(value: unknown): { readonly status?: number | undefined; readonly data: unknown } {
+  const { type, data, init, status } = Object(value) as Record<string, unknown>;
+  if (type === 'DataWithResponseInit') {
+    const { status: given, headers } = Object(init) as ResponseInit;
+    const fields = [...new Headers(headers)];
+    return { status: given, data: { type, data, init: { ...Object(init), headers: fields } } };
+  }
+  // Plain data may have a property of this name; an instance of a class is a result with a status.
+  return { status: !isPlainObject(value) && isErrorStatus(status) ? status : undefined, data: value };
+}
+
+function isErrorStatus(status: unknown): status is number {
+  return Number.isInteger(status) && (status as number) >= 300 && (status as number) <= 599;
+}
+
+/** Whether JSON expresses the whole value. Undefined is left out of objects, where it makes no difference. */
+function isJson(value: unknown): boolean {
+  if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return true;
+  if (typeof value === 'number') return Number.isFinite(value);
+  try {
+    if (Array.isArray(value)) return value.every((item) => item !== undefined && isJson(item));
+    return isPlainObject(value) && Object.values(value).every(isJson);
+  } catch {
+    // The value contains itself, or cannot be read.
+    return false;
+  }
+}

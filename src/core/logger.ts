@@ -1,0 +1,29 @@
+import { OptionError } from './errors.ts';
+import { stackOf } from './thrown.ts';
+
+/** Writes one line of a log: what failed, and the error behind it. `console.error` is such a function. */
+export type Logger = (message: string, error: unknown) => void;
+
+/**
+ * The logger that an option asks for. It never throws, because a log must not break a request.
+ * @throws OptionError
+ */
+export function createLogger(given: Logger | false | undefined): Logger {
+  if (given === false) return () => {};
+  if (given !== undefined && typeof given !== 'function')
+    throw new OptionError('logger', given, 'must be false or a function of a message and an error');
+  const write = given ?? writeToConsole;
+  return (message, error) => {
+    try {
+      write(message, error);
+    } catch {
+      // There is no other place to report it to.
+    }
+  };
+}
+
+/** Writes the stack only: the properties of an error may be very long. */
+function writeToConsole(message: string, error: unknown): void {
+  // biome-ignore lint/suspicious/noConsole: the default
+  console.error('%s: %s', message, stackOf(error));
+}
