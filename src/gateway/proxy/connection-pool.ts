@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
+import { FairQueue } from '../../core/fair-queue.ts';
+import { Tally } from '../../core/tally.ts';
 import type { Connect } from './connect.ts';
-import { FairQueue } from './fair-queue.ts';
 
 /**
  * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the
@@ -58,8 +59,7 @@ export class ConnectionPool {
   /** The one that was used last is the last one. */
   readonly #idle: Connection[] = [];
   /** Leases per application. */
-  readonly #inUse = new Map<string, number>();
-  #leases = 0;
+  readonly #leases = new Tally();
   readonly #waiting = new FairQueue<Lease>();
   #sweeper: NodeJS.Timeout | undefined;
   #closed: (() => void) | undefined;
@@ -70,7 +70,7 @@ export class ConnectionPool {
 
   /** Connections that a request uses or will use. */
   get inUse(): number {
-    return this.#leases;
+    return this.#leases.total;
   }
 
   /** Requests that wait for a connection. */
@@ -127,15 +127,11 @@ export class ConnectionPool {
   }
 
   #mayServe(application: string): boolean {
-    return (
-      this.#leases < this.#options.maxConnections &&
-      (this.#inUse.get(application) ?? 0) < this.#options.maxPerApplication
-    );
+    return this.inUse < this.#options.maxConnections && this.#leases.of(application) < this.#options.maxPerApplication;
   }
 
   #serve(lease: Lease): void {
-    this.#leases++;
-    this.#inUse.set(lease.application, (this.#inUse.get(lease.application) ?? 0) + 1);
+    this.#leases.add(lease.application, 1);
     const connection = this.#takeIdle(lease);
     if (connection === undefined) this.#connect(lease);
     else if (!lease.needsFresh) this.#give(connection, lease);
@@ -210,15 +206,12 @@ export class ConnectionPool {
     if (lease === undefined) return;
     connection.lease = undefined;
     lease.connection = undefined;
-    this.#leases--;
-    const count = (this.#inUse.get(lease.application) ?? 0) - 1;
-    if (count > 0) this.#inUse.set(lease.application, count);
-    else this.#inUse.delete(lease.application);
+    this.#leases.add(lease.application, -1);
     this.#serveNext();
   }
 
   #serveNext(): void {
-    if (this.#closed !== undefined || this.#leases >= this.#options.maxConnections) return;
+    if (this.#closed !== undefined || this.inUse >= this.#options.maxConnections) return;
     const lease = this.#waiting.next((application) => this.#mayServe(application));
     if (lease !== undefined) this.#serve(lease);
   }
