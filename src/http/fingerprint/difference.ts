@@ -13,8 +13,8 @@ interface Tags {
 
 /**
  * How the current request differs from the stored one, for the detail of a 409: `attachments[1] differs`. It names only
- * what the current client sent itself, so it reveals nothing of the stored request. If the account differs, it names only
- * that.
+ * what the current client sent itself, so it reveals nothing of the stored request. If the account differs, it names
+ * only that.
  *
  * @param stored `value` of the fingerprint that the key belongs to
  * @returns undefined if the requests are the same

@@ -3,7 +3,9 @@ import { FairQueue } from '../../core/fair-queue.ts';
 import { Tally } from '../../core/tally.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 
-/** Most bytes that are under way at once, unless a single value has more. Further values would only wait in a socket. */
+/**
+ * Most bytes that are under way at once, unless a single value has more. Further values would only wait in a socket.
+ */
 const MAX_BYTES_UNDER_WAY = 262_144;
 /** Slowest connection that is not taken for broken, in bytes per millisecond: 1 MiB per second. */
 const MIN_BYTES_PER_MS = 1_048_576 / 1_000;
@@ -29,8 +31,9 @@ interface WaitingCall {
 }
 
 /**
- * Calls that carry a large value, over a connection that they share. A few are under way at once, the scopes take turns,
- * and each scope has a budget. So one application can neither fill the connection nor block the values of another.
+ * Calls that carry a large value, over a connection that they share. A few are under way at once, the scopes take
+ * turns, and each scope has a budget. So one application can neither fill the connection nor block the values of
+ * another.
  */
 export class LargeValues {
   readonly #options: LargeValuesOptions;
