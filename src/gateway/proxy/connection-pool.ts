@@ -5,8 +5,8 @@ import type { Connect } from './connect.ts';
 
 /**
  * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the
- * upstream closes a connection while a request is on its way, no one can tell whether the request was received, and
- * the failure is stored under the key.
+ * upstream closes a connection while a request is on its way, it is unknown whether the request was received, and the
+ * failure is stored under the key.
  */
 const FRESH_MS = 20;
 /** A connection is closed this long before the upstream would close it, in milliseconds. */
@@ -34,10 +34,10 @@ export interface Applicant {
   readonly needsFresh: boolean;
 }
 
-/** Takes the connection, or the reason why there is none. Nothing was written to it. */
+/** Takes the connection, to which nothing was written, or the error because of which the request gets no connection. */
 export type Give = (error: Error | null, socket?: Socket) => void;
 
-/** There is no connection for the request, and too many requests of its application wait for one already. */
+/** No connection is free for the request, and too many requests of its application wait for one already. */
 export class PoolFullError extends Error {}
 
 interface Connection {
@@ -50,8 +50,8 @@ interface Connection {
 }
 
 /**
- * Connections to the upstream, one request at a time on each. Their number is bounded, also per application. If there
- * is none, requests wait, and applications take turns.
+ * Connections to the upstream, one request at a time on each. Their number is bounded, also per application. If none
+ * is free, requests wait, and applications take turns.
  */
 export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;

@@ -40,7 +40,7 @@ export function describeDifference(stored: string, current: Fingerprint): string
 /** Labels of the pieces that differ; undefined if the two bodies do not have the same names. */
 function differingPieces(before: Tags, now: Tags, labels: readonly string[]): readonly string[] | undefined {
   const names = ({ entries }: Tags): string => entries.map(({ name }) => name).join();
-  // There are too many pieces to have tags, or there are none.
+  // The body has no pieces, or too many to have tags.
   if (before.entries.length === 0 || now.entries.length === 0) return [];
   if (names(before) !== names(now)) return undefined;
   return labels.filter((_, i) => before.entries[i]?.content !== now.entries[i]?.content);
