@@ -40,8 +40,8 @@ export function createRedisClient(url: RedisUrl, onError: (error: Error) => void
 }
 
 /**
- * Whether a server replied that it is a replica. After a failover the name of the master leads to another server, so the
- * client must resolve it again. In Redis 6 the reply of a script has a prefix.
+ * Whether a server replied that it is a replica. After a failover the name of the master leads to another server, so
+ * the client must resolve it again. In Redis 6 the reply of a script has a prefix.
  */
 function isFromReplica({ message }: Error): boolean {
   return /^READONLY|@user_script: ?(\d+: )?-?READONLY/.test(message);

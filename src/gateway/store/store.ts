@@ -61,7 +61,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
   const largeClient = createRedisClient(url, onError);
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
-  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, largeBytes: maxBytesPerScope } = perApplication;
+  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, maxLargeBytes: maxBytesPerScope } = perApplication;
   const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
   const claims = createRedisClaimStore(client, {
     deadlineMs,

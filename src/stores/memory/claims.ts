@@ -76,7 +76,9 @@ export interface MemoryClaimStoreStats {
   readonly refused: number;
   /** New keys refused since the start because their scope was full. */
   readonly refusedInScope: number;
-  /** Released keys forgotten since the start, before their retention was over, because there was no room for a new key. */
+  /**
+   * Released keys forgotten since the start, before their retention was over, because there was no room for a new key.
+   */
   readonly forgotten: number;
   /** Results whose value was dropped since the start, before their retention was over. */
   readonly dropped: number;

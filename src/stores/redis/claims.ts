@@ -119,8 +119,8 @@ export interface RedisClaimStoreStats {
 /**
  * A {@link ClaimStore} in Redis or Redis Cluster, which any number of processes can share. Its methods throw
  * `StoreTimeoutError`, or `StoreUnavailableError` with the reason as its cause. The command may have been executed
- * anyway, unless `sent` of the error is false. If the claim is completed, but its large result cannot be read, they throw
- * `ResultUnavailableError`.
+ * anyway, unless `sent` of the error is false. If the claim is completed, but its large result cannot be read, they
+ * throw `ResultUnavailableError`.
  */
 export interface RedisClaimStore extends ClaimStore {
   begin(id: ClaimId, command: BeginCommand): Promise<BeginReply>;
@@ -237,7 +237,8 @@ class RedisClaims implements RedisClaimStore {
     const full = fullForMs > 0 ? '1' : '0';
     const start = [...argsOf('begin', command), String(command.leaseMs), command.onOrphan, full];
     const args = [...start, dispatches ? '1' : '0', deadline === undefined ? '' : String(deadline)];
-    // It asks for the value of a completed claim later, when the deadline can be over. Without the dispatch it needs none.
+    // It asks for the value of a completed claim later, when the deadline can be over. Without the dispatch it needs
+    // none.
     const argsForValue = [...start, '0', command.deadline === undefined ? '' : String(command.deadline)];
     const reply = await this.#run(id, args, readBeginReply, argsForValue);
     if (reply.kind === 'full') {
@@ -341,8 +342,8 @@ class RedisClaims implements RedisClaimStore {
   }
 
   /**
-   * Sends a command again whose reply left out a large value. A repeated command does no harm. If the record has expired
-   * meanwhile, the command does what it does for a key without a record.
+   * Sends a command again whose reply left out a large value. A repeated command does no harm. If the record has
+   * expired meanwhile, the command does what it does for a key without a record.
    */
   async #askForValue<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, bytes: number): Promise<Reply> {
     try {

@@ -1,4 +1,6 @@
-/** A client that sends many requests before it reads an answer: four of them run, and the others cost next to nothing. */
+/**
+ * A client that sends many requests before it reads an answer: four of them run, and the others cost next to nothing.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TOKEN } from '../../support/gateway.ts';
 import { type InProcess, startInProcess } from '../../support/in-process.ts';
