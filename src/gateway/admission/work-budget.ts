@@ -8,7 +8,7 @@ const TURN_MS = 5;
 /**
  * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
  * off. Per application, because nothing else charges it for them. The work is counted while it is done, and given back
- * when the request is forwarded.
+ * when the request has a connection to the upstream.
  */
 export class WorkBudget {
   readonly #accounts = new Map<string, WorkAccount>();
@@ -75,7 +75,7 @@ export class WorkMeter {
     return this.#runLater(work);
   }
 
-  /** The request is forwarded: its work counts no longer. */
+  /** The request is sent, and charged: its work counts no longer. */
   giveBack(): void {
     if (this.#window === this.account.startedAt) this.account.usedMs -= this.#usedMs;
     this.#usedMs = 0;
