@@ -75,6 +75,16 @@ export function watchConnections(
     else last.response.once('close', () => answerRaw(socket, refusal, reason));
   };
 
+  /** After a CONNECT Node ignores the events of the connection, but earlier requests can still run on it. */
+  const watchDetached = (socket: Duplex): void => {
+    // A slow answer goes on when the client has read a part of it.
+    socket.on('drain', () => {
+      for (const { response } of exchangesOn(socket)) response.emit('drain');
+    });
+    // The end of a connection is noticed only if the connection is read.
+    socket.once('end', () => socket.destroy()).resume();
+  };
+
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (broken.has(socket)) return;
     broken.add(socket);
@@ -108,6 +118,7 @@ export function watchConnections(
   });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
+    watchDetached(socket);
     answerInTurn(socket, refuse(400, 'errors/malformed_request', 'CONNECT is not supported.'), 'CONNECT');
   });
 
