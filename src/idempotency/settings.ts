@@ -36,7 +36,7 @@ export interface ClaimSettings {
   /**
    * Largest value that is stored, in bytes of UTF-8. If a value is larger, only its status is stored. A retry is then
    * refused, and never runs again (I7).
-   * @default 262_144
+   * @default 1_048_576
    */
   readonly maxKeptBytes: number;
   /**
@@ -72,7 +72,7 @@ export const SETTINGS: { readonly [Name in keyof ClaimSettings]: SettingRule<Cla
   waitMs: { min: 0, max: DAY_MS, default: 10_000 },
   retentionMs: { min: 1, max: DAY_MS, default: DAY_MS },
   releasedRetentionMs: { min: 1, max: DAY_MS, default: 600_000 },
-  maxKeptBytes: { min: 0, max: MAX_BYTES, default: 262_144 },
+  maxKeptBytes: { min: 0, max: MAX_BYTES, default: 1_048_576 },
   onOrphan: { choices: ['reject', 'reexecute', 'reconcile'], default: 'reject' },
   onStoreFailure: { choices: ['refuse', 'bypass'], default: 'refuse' },
 };

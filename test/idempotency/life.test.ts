@@ -175,7 +175,7 @@ describe('createIdempotency', () => {
       waitMs: 10_000,
       retentionMs: 86_400_000,
       releasedRetentionMs: 600_000,
-      maxKeptBytes: 262_144,
+      maxKeptBytes: 1_048_576,
       onOrphan: 'reject',
       onStoreFailure: 'refuse',
     });

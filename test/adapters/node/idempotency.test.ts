@@ -5,6 +5,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, it } from 'vitest';
 import { passageOf } from '../../../src/adapters/node.ts';
+import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { type KeyedServer, keyedServers } from '../../support/keyed-server.ts';
 import { eventually, send } from '../../support/raw-http.ts';
 
@@ -466,7 +467,10 @@ describe('I11: a client that disconnects', () => {
         }
         response.end('done');
       },
-      { settings: { maxKeptBytes: 64 * 1_048_576 } },
+      {
+        settings: { maxKeptBytes: 64 * 1_048_576 },
+        claims: createMemoryClaimStore({ maxBytesPerScope: 64 * 1_048_576 }),
+      },
     );
     const socket = await gone(server);
     socket.pause();

@@ -51,7 +51,7 @@ describe('defaults', () => {
         waitMs: 10_000,
         retentionMs: 86_400_000,
         releasedRetentionMs: 600_000,
-        maxKeptBytes: 262_144,
+        maxKeptBytes: 1_048_576,
         lateAnswerMs: 120_000,
         onOrphan: 'reject',
         onStoreFailure: 'refuse',

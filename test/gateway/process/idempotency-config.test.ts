@@ -13,7 +13,7 @@ const DEFAULTS = {
   waitMs: 10_000,
   retentionMs: 86_400_000,
   releasedRetentionMs: 600_000,
-  maxKeptBytes: 262_144,
+  maxKeptBytes: 1_048_576,
   lateAnswerMs: 120_000,
   onOrphan: 'reject',
   onStoreFailure: 'refuse',

@@ -202,7 +202,7 @@ describe('I7: an answer over maxKeptBytes', () => {
     expect(callsOf(upstream, key)).toHaveLength(1);
   });
 
-  it.each([20 * 1_048_576, 262_145])('%i bytes come whole, and the default bound is 256 KiB', async (length) => {
+  it.each([20 * 1_048_576, 1_048_577])('%i bytes come whole, and the default bound is 1 MiB', async (length) => {
     const key = freshKey();
     const large = Buffer.alloc(length, 'z');
     upstream.behave(answer({ headers: {}, body: large }));

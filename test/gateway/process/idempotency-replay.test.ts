@@ -158,7 +158,7 @@ describe('I4: byte for byte', () => {
   });
 
   it('as large as may be stored', async () => {
-    const body = Buffer.alloc(262_144, everyByte);
+    const body = Buffer.alloc(1_048_576, everyByte);
     upstream.behave(answer({ headers: {}, body }));
     const { original, replay } = await originalAndReplay();
     expect(original.body.equals(body)).toBe(true);

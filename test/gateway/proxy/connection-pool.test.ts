@@ -101,7 +101,7 @@ describe('the number of connections', () => {
       const refused = await post(gateway, key, { path: MESSAGES });
       expectProblem(refused, 503, 'errors/service_unavailable');
       expectOriginal(refused, 503);
-      expect(ratesOf(refused)).toEqual(NO_RATES);
+      expect(ratesOf(refused)).toEqual({ ...NO_RATES, retryAfter: 1 });
     }
     const done = setInterval(() => upstream.next(), 1);
     for (const reply of await Promise.all(replies)) expect(reply.status).toBe(200);
@@ -118,7 +118,7 @@ describe('the number of connections', () => {
     expectProblem(await post(gateway, freshKey()), 504, 'errors/request_timeout');
     const refused = await post(gateway, freshKey(), { path: MESSAGES });
     expectProblem(refused, 503, 'errors/service_unavailable');
-    expect(ratesOf(refused)).toEqual(NO_RATES);
+    expect(ratesOf(refused)).toEqual({ ...NO_RATES, retryAfter: 1 });
     upstream.next();
     await eventually(async () => (await gauge(gateway, 'upstream_connections_in_use')) === 0, 'the end of the first');
     expect(upstream.requests).toHaveLength(1);
