@@ -4,7 +4,7 @@ import { problemReply } from '../../http/problem.ts';
 import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
-import { Connection, type WaitingCount } from './connection.ts';
+import { Connection, WaitingRequests } from './connection.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
@@ -48,7 +48,7 @@ export function watchConnections(
   const bySocket = new WeakMap<Duplex, Connection>();
   /** Connections without a request, in the order in which they became idle. */
   const idle = new Set<Duplex>();
-  const all: WaitingCount = { waiting: 0 };
+  const all = new WaitingRequests();
   let open = 0;
   const broken = new WeakSet<Duplex>();
   let running = 0;

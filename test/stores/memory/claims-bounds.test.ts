@@ -213,6 +213,13 @@ class Scopes {
     this.store.complete({ scope, key: `key-${key}` }, command);
   }
 
+  /** Completes claims until the store refuses one. */
+  fill(scope: string, most: number): void {
+    full(() => {
+      for (const key of range(0, most)) this.run(scope, key);
+    });
+  }
+
   /** What another request with the same key gets. */
   other(scope: string, key: number): string {
     return this.begin(scope, key, { token: 'b', fingerprint: 'g' }).kind;
@@ -319,7 +326,7 @@ describe('minClaimsPerScope', () => {
 
   it('I13: scopes that fill the store together leave room for what is guaranteed to every other', () => {
     const world = new Scopes({ maxKeys: 100, maxClaimsPerScope: 50, minClaimsPerScope: 5 });
-    for (const scope of ['A', 'B', 'C']) full(() => range(0, 60).forEach((key) => world.run(scope, key)));
+    for (const scope of ['A', 'B', 'C']) world.fill(scope, 60);
     expect(world.store.stats()).toMatchObject({ keys: 60, refused: 0, refusedInScope: 3 });
     for (const scope of ['D', 'E', 'F', 'G', 'H', 'I', 'J'])
       for (const key of range(0, 5)) expect(world.begin(scope, key).kind).toBe('claimed');
@@ -331,7 +338,7 @@ describe('minClaimsPerScope', () => {
   it('I13: a scope past its guarantee does not take the place of a released key of another', () => {
     const world = new Scopes({ maxKeys: 20, maxClaimsPerScope: 20, minClaimsPerScope: 5 });
     for (const key of range(0, 5)) world.reject('B', key);
-    full(() => range(0, 20).forEach((key) => world.run('A', key)));
+    world.fill('A', 20);
     expect(world.store.stats()).toMatchObject({ keys: 10, forgotten: 0, refusedInScope: 1 });
     for (const scope of ['B', 'C']) for (const key of range(5, 10)) world.run(scope, key);
     expect(world.store.stats()).toMatchObject({ keys: 15, forgotten: 5, refused: 0 });
