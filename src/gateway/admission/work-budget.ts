@@ -9,7 +9,7 @@ const TURN_MS = 5;
 /**
  * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
  * off. Per application, because nothing else charges it for them. The work is counted while it is done, and given back
- * when the request is forwarded.
+ * when the request has a connection to the upstream.
  */
 export class WorkBudget {
   readonly #usages = new Map<string, WorkUsage>();
@@ -72,7 +72,7 @@ export class WorkMeter {
     return this.usage.turnMs < TURN_MS ? this.#measure(work) : this.#runLater(work);
   }
 
-  /** The request is forwarded: its work counts no longer. */
+  /** The request is sent, and charged: its work counts no longer. */
   giveBack(): void {
     if (this.#window === this.usage.startedAt) this.usage.usedMs -= this.#usedMs;
     this.#usedMs = 0;

@@ -130,6 +130,8 @@ export class Forwarding {
     request.maxHeadersCount = 0;
     request.once('socket', (socket) => {
       this.#isSent = true;
+      // Not before: a request that never gets a connection is refunded, so nothing else charges for its body.
+      this.#exchange.bodyWork?.giveBack();
       // All of it is written at once, directly after this event. If the system refused that, nothing was sent.
       if (request.writableEnded) {
         process.nextTick(() => {

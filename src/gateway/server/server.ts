@@ -86,10 +86,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const proceed = (exchange: Exchange, entry: Entry): void => {
     exchange.decision = labelOf(entry);
     if (entry.kind === 'answer') sendAnswer(exchange, entry);
-    else if (isOpen(exchange)) {
-      exchange.bodyWork?.giveBack();
-      proxy.forward(exchange, entry);
-    } else void entry.abandon();
+    else if (isOpen(exchange)) proxy.forward(exchange, entry);
+    else void entry.abandon();
   };
   const sendAnswer = (exchange: Exchange, { reply, replayed }: Answer): void => {
     // A replay can be large, and takes up memory until the client has read it.

@@ -1,7 +1,7 @@
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
 import type { ClaimStore, LimitStore } from '../../core/ports.ts';
-import { createMemoryClaimStore } from '../../stores/memory/claims.ts';
+import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
@@ -34,7 +34,7 @@ const START_MS = 2_000;
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
-/** Most idempotency keys in memory, and the least that one application may have of them. */
+/** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
 /** Most idempotency keys of one application that one process begins. About 1 GB in Redis. */
@@ -109,11 +109,15 @@ function oncePerInterval(report: (error: unknown) => void): (error: unknown) => 
 }
 
 /** Applications share the room for claims, so that one of them cannot take that of the others (I13). */
-function claimBounds({ keys, perApplication }: Config): { maxKeys: number; maxClaimsPerScope: number } {
-  const applications = new Set(keys.map(({ application }) => application)).size;
-  const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / Math.max(1, applications)));
+function claimBounds({ keys, perApplication }: Config): MemoryClaimStoreOptions {
+  const applications = Math.max(1, new Set(keys.map(({ application }) => application)).size);
+  const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / applications));
   const { maxClaims = share } = perApplication;
-  return { maxKeys: Math.max(MAX_CLAIMS, maxClaims), maxClaimsPerScope: maxClaims };
+  const maxKeys = Math.max(MAX_CLAIMS, maxClaims);
+  // If all of them together may have more than there is room for, each has a part that the others cannot take.
+  const isScarce = applications * maxClaims > maxKeys;
+  const guaranteed = Math.max(1, Math.floor(maxKeys / 2 / applications));
+  return { maxKeys, maxClaimsPerScope: maxClaims, minClaimsPerScope: isScarce ? guaranteed : undefined };
 }
 
 /**

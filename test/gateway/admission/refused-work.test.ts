@@ -11,11 +11,11 @@ const LIST = JSON.stringify(Array.from({ length: 20_000 }, () => ({ a: 1 })));
 const GOOD = `{"list":${LIST},"account_id":"acc_1"}`;
 const BAD = `{"list":${LIST}}`;
 
-async function start(perApplication: object): Promise<InProcess> {
+async function start(perApplication: object, upstreamUrl?: string): Promise<InProcess> {
   const upstream = await startUpstream();
   upstream.behave(answer());
   return startInProcess({
-    upstream: upstream.url,
+    upstream: upstreamUrl ?? upstream.url,
     keys: [
       { token: TOKEN, application: 'app_1' },
       { token: 'another', application: 'app_2' },
@@ -62,4 +62,12 @@ it.each([
   expect((await ask('POST', PATH, headers, { body: GOOD })).status).toBe(200);
   expect((await ask('POST', PATH, headers, { body })).status).toBe(status);
   expect((await ask('POST', PATH, headers, { body })).status).toBe(429);
+});
+
+it('a request that the upstream cannot receive is refunded, so its body counts', async () => {
+  const upstream = await startUpstream();
+  await upstream.close();
+  const { ask } = await start({ maxRefusedWorkMs: 1 }, upstream.url);
+  expect((await ask('POST', PATH, JSON_TYPE, { body: GOOD })).status).toBe(503);
+  expect((await ask('POST', PATH, JSON_TYPE, { body: GOOD })).status).toBe(429);
 });
