@@ -39,6 +39,9 @@ const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
 /** Most idempotency keys of one application that one process begins. About 1 GB in Redis. */
 const MAX_CLAIMS_IN_REDIS = 1_000_000;
+/** Longest silence of Redis, also while a large answer of up to 30 MiB is sent at 1 MiB per second. */
+const SILENCE_MS = 5_000;
+const LARGE_SILENCE_MS = 30_000;
 /** At most one line per second reports Redis errors. */
 const LOG_EVERY_MS = 1_000;
 
@@ -57,9 +60,10 @@ function openMemory(config: Config): GatewayStore {
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
   const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
-  const client = createRedisClient(url, onError);
+  const silenceMs = Math.max(SILENCE_MS, 2 * config.storeDeadlineMs);
+  const client = createRedisClient(url, onError, { silenceMs });
   // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
-  const largeClient = createRedisClient(url, onError);
+  const largeClient = createRedisClient(url, onError, { silenceMs: Math.max(LARGE_SILENCE_MS, silenceMs) });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
   const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, largeBytes: maxBytesPerScope } = perApplication;
   const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
