@@ -28,6 +28,7 @@ import {
   readCompleteReply,
   readHeldReply,
   readInspectReply,
+  readTime,
   type Timed,
 } from './claim-reply.ts';
 import { ClaimShares } from './claim-shares.ts';
@@ -214,6 +215,8 @@ class RedisClaims implements RedisClaimStore {
   #lateBegins = 0;
   #refusedInScope = 0;
   #dropped = 0;
+  /** When a call over the connection for small values last failed. */
+  #failedAt = Number.NEGATIVE_INFINITY;
   /** Since when only the connection for large values is down. */
   #onlyLargeDownSince: number | undefined;
 
@@ -272,7 +275,10 @@ class RedisClaims implements RedisClaimStore {
       return await this.#runLarge(id, withValue, readCompleteReply, Buffer.byteLength(value));
     } catch (error) {
       // The sender tries again in the background, with the value.
-      if (this.#isReconnecting()) throw error;
+      if (this.#mayBeStoredSoon(error)) throw error;
+      // If the server does not answer at all, this throws. Sent to a frozen server, the outcome without its value could
+      // overtake the value.
+      await this.#run(id, ['inspect'], readTime);
       // The claim must not wait for the value. If the value arrives first after all, it stays: the first outcome wins.
       const reply = await this.#run(id, [...args, ''], readCompleteReply);
       if (reply.kind !== 'ok') return reply;
@@ -372,6 +378,16 @@ class RedisClaims implements RedisClaimStore {
     return timed;
   }
 
+  /** Whether a large value that could not be stored was held up by an outage of the whole server, which is now over. */
+  #mayBeStoredSoon(error: unknown): boolean {
+    if (this.#isReconnecting()) return true;
+    const { largeBreaker } = this.#parts;
+    const wasSent = !isHeadgateError(error, 'store_unavailable') || (error as StoreUnavailableError).sent !== false;
+    if (wasSent || largeBreaker.state === 'closed') return false;
+    // The call that tests the connection decides. The next test is at most half a second away, and is sent.
+    return largeBreaker.state === 'half-open' || monotonicClock.now() - this.#failedAt < RECONNECT_MS;
+  }
+
   /** Whether the connection for large values is down together with the other one, or has been for a moment only. */
   #isReconnecting(): boolean {
     const { commands, largeCommands } = this.#parts;
@@ -401,6 +417,7 @@ class RedisClaims implements RedisClaimStore {
         else only?.settle(answer);
       });
     } catch (error) {
+      if (!isHarmless((error as Error).cause)) this.#failedAt = monotonicClock.now();
       if (isHeadgateError(error, 'store_timeout')) {
         givenUp = true;
         this.#timeouts += pending.length;
