@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { WorkTurns } from './work-turns.ts';
 
 /** How long a spent budget lasts, in milliseconds. */
 const WINDOW_MS = 60_000;
-/** How long the bodies of one application may be worked on per turn of the event loop, in milliseconds. */
-const TURN_MS = 5;
+/** The first work of an application in a window does not wait for its turn, in milliseconds. */
+const PROMPT_MS = 5;
 
 /**
  * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
@@ -12,6 +12,7 @@ const TURN_MS = 5;
  */
 export class WorkBudget {
   readonly #accounts = new Map<string, WorkAccount>();
+  readonly #turns = new WorkTurns();
 
   /**
    * @param maxMs longest work per application in a window of a minute, in milliseconds; the window starts with the
@@ -27,19 +28,18 @@ export class WorkBudget {
   meter(application: string): WorkMeter {
     let account = this.#accounts.get(application);
     if (account === undefined) {
-      account = { startedAt: Number.NEGATIVE_INFINITY, usedMs: 0, turnMs: 0 };
+      account = { application, startedAt: Number.NEGATIVE_INFINITY, usedMs: 0 };
       this.#accounts.set(application, account);
     }
-    return new WorkMeter(account, this.maxMs, this.now);
+    return new WorkMeter(account, this.#turns, this.maxMs, this.now);
   }
 }
 
 /** What an application has used. */
 interface WorkAccount {
+  readonly application: string;
   startedAt: number;
   usedMs: number;
-  /** The same in this turn of the event loop. */
-  turnMs: number;
 }
 
 /** Measures the work on one body. */
@@ -50,6 +50,7 @@ export class WorkMeter {
 
   constructor(
     private readonly account: WorkAccount,
+    private readonly turns: WorkTurns,
     private readonly maxMs: number,
     private readonly now: () => number,
   ) {}
@@ -63,28 +64,22 @@ export class WorkMeter {
   }
 
   /**
-   * Works at once, or in a later turn of the event loop if the application has used its part of this one. Then other
-   * applications go first.
+   * Works at once, or in a later turn of the event loop if this one has been used up. An application with little work
+   * never waits for those that have much.
    * @throws BudgetSpent if the budget is spent by now; also whatever `work` throws
    */
   run(work: () => void): Promise<void> | undefined {
-    if (this.account.turnMs < TURN_MS) {
-      this.#measure(work);
-      return undefined;
-    }
-    return this.#runLater(work);
+    const { application, startedAt, usedMs } = this.account;
+    const isPrompt = usedMs < PROMPT_MS || this.now() >= startedAt + WINDOW_MS;
+    if (!isPrompt && !this.turns.isFree) return this.turns.runLater(application, () => this.#measure(work));
+    this.#measure(work);
+    return undefined;
   }
 
   /** The request is sent, and charged: its work counts no longer. */
   giveBack(): void {
     if (this.#window === this.account.startedAt) this.account.usedMs -= this.#usedMs;
     this.#usedMs = 0;
-  }
-
-  async #runLater(work: () => void): Promise<void> {
-    do await nextTurn();
-    while (this.account.turnMs >= TURN_MS);
-    this.#measure(work);
   }
 
   #measure(work: () => void): void {
@@ -110,12 +105,7 @@ export class WorkMeter {
     }
     account.usedMs += ms;
     this.#usedMs += ms;
-    if (account.turnMs === 0) {
-      setImmediate(() => {
-        account.turnMs = 0;
-      });
-    }
-    account.turnMs += ms;
+    this.turns.use(ms);
   }
 }
 

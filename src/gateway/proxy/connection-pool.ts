@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
+import { FairQueue } from '../exchange/fair-queue.ts';
 import type { Connect } from './connect.ts';
-import { FairQueue } from './fair-queue.ts';
 
 /**
  * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the

@@ -67,6 +67,30 @@ describe('WorkBudget', () => {
     expect(budget.meter('app_1').retryAfter).toBe(60);
   });
 
+  it('works no longer per turn of the event loop if many applications send bodies, and lets them take turns', async () => {
+    const { budget, wait } = budgetOf();
+    const done: string[] = [];
+    const run = (application: string) =>
+      budget.meter(application).run(() => {
+        done.push(application);
+        wait(6);
+      });
+    const noisy = Array.from({ length: 5 }, (_, i) => `noisy_${i}`);
+    // The first work of each does not wait.
+    for (const application of noisy) expect(run(application)).toBeUndefined();
+    const later = [...noisy, ...noisy].sort().map(run);
+    expect(done).toEqual(noisy);
+    const perTurn: number[] = [];
+    while (done.length < 15) {
+      const before = done.length;
+      await new Promise((resolve) => setImmediate(resolve));
+      perTurn.push(done.length - before);
+    }
+    await Promise.all(later);
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(2);
+    expect(done).toEqual([...noisy, ...noisy, ...noisy]);
+  });
+
   it('lets other applications work first if one has used its part of a turn of the event loop', async () => {
     const { budget, wait } = budgetOf();
     const done: string[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FairQueue } from '../../../src/gateway/proxy/fair-queue.ts';
+import { FairQueue } from '../../../src/gateway/exchange/fair-queue.ts';
 
 const anyone = () => true;
 
