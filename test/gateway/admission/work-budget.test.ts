@@ -12,6 +12,7 @@ function budgetOf() {
   const work = async (application: string, ms: number) => {
     const meter = budget.meter(application);
     await meter.run(() => wait(ms));
+    meter.end();
     return meter;
   };
   return { budget, wait, work };
@@ -54,7 +55,28 @@ describe('WorkBudget', () => {
     const meter = budget.meter('app_1');
     for (let i = 0; i < 5; i++) await meter.run(() => wait(50));
     expect(meter.retryAfter).toBeUndefined();
+    meter.end();
     expect(budget.meter('app_1').retryAfter).toBe(60);
+  });
+
+  it('does not refuse a request for work that is not decided yet: the first goes on, the others wait for it', async () => {
+    const { budget, wait } = budgetOf();
+    const [first, second] = [budget.meter('app_1'), budget.meter('app_1')];
+    const done: string[] = [];
+    await second.run(() => wait(10));
+    await first.run(() => wait(120));
+    const late = first.run(() => done.push('late'));
+    await second.run(() => done.push('second'));
+    await late;
+    await second.run(() => wait(110));
+    const waits = Promise.resolve(first.run(() => done.push('waited')));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(done).toEqual(['late', 'second']);
+    second.giveBack();
+    await waits;
+    first.giveBack();
+    expect(done).toEqual(['late', 'second', 'waited']);
+    expect(budget.meter('app_1').retryAfter).toBeUndefined();
   });
 
   it('counts work that fails', async () => {
@@ -63,7 +85,9 @@ describe('WorkBudget', () => {
       wait(100);
       throw new Error('malformed');
     };
-    expect(() => budget.meter('app_1').run(failing)).toThrow('malformed');
+    const meter = budget.meter('app_1');
+    expect(() => meter.run(failing)).toThrow('malformed');
+    meter.end();
     expect(budget.meter('app_1').retryAfter).toBe(60);
   });
 
