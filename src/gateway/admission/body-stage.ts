@@ -67,6 +67,8 @@ export function createBodyStage(options: BodyStageOptions) {
     const { request, response } = exchange;
     const work = workBudget.meter(apiKey.application);
     exchange.bodyWork = work;
+    if (response.closed) work.end();
+    else response.once('close', () => work.end());
     const { retryAfter } = work;
     // Before `100 Continue`, so that the body need not be sent.
     if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MaybePromise } from '../../core/ports.ts';
+import { WorkTurns } from './work-turns.ts';
 
 /** How long a spent budget lasts, in milliseconds. */
 const WINDOW_MS = 60_000;
-/** How long the bodies of one application may be worked on per turn of the event loop, in milliseconds. */
-const TURN_MS = 5;
+/** The first work of an application in a window does not wait for its turn, in milliseconds. */
+const PROMPT_MS = 5;
 
 /**
  * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
@@ -13,6 +13,7 @@ const TURN_MS = 5;
  */
 export class WorkBudget {
   readonly #usages = new Map<string, WorkUsage>();
+  readonly #turns = new WorkTurns();
 
   /**
    * @param maxMs longest work per application in a window of a minute, in milliseconds; the window starts with the
@@ -28,60 +29,101 @@ export class WorkBudget {
   meter(application: string): WorkMeter {
     let usage = this.#usages.get(application);
     if (usage === undefined) {
-      usage = { startedAt: Number.NEGATIVE_INFINITY, usedMs: 0, turnMs: 0 };
+      usage = {
+        application,
+        startedAt: Number.NEGATIVE_INFINITY,
+        usedMs: 0,
+        refusedMs: 0,
+        undecided: new Set(),
+        waiting: [],
+      };
       this.#usages.set(application, usage);
     }
-    return new WorkMeter(usage, this.maxMs, this.now);
+    return new WorkMeter(usage, this.#turns, this.maxMs, this.now);
   }
 }
 
 /** What an application has used. */
 interface WorkUsage {
+  readonly application: string;
   startedAt: number;
+  /** By requests that were refused, and by those that are not decided yet. */
   usedMs: number;
-  /** The same in this turn of the event loop. */
-  turnMs: number;
+  /** By those that were refused. */
+  refusedMs: number;
+  /** Requests that are worked on and not decided yet, in their order. */
+  readonly undecided: Set<WorkMeter>;
+  /** Called when one of them is decided. */
+  waiting: (() => void)[];
 }
 
 /** Measures the work on one body. */
 export class WorkMeter {
   #usedMs = 0;
+  #isEnded = false;
   /** The window that was charged: nothing is given back to a later one. */
   #window = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly usage: WorkUsage,
+    private readonly turns: WorkTurns,
     private readonly maxMs: number,
     private readonly now: () => number,
   ) {}
 
-  /** If other requests have spent the budget: whole seconds until there is a new one. */
+  /** If refused requests have spent the budget: whole seconds until there is a new one. */
   get retryAfter(): number | undefined {
-    const { startedAt, usedMs } = this.usage;
+    const { startedAt, refusedMs } = this.usage;
     const leftMs = startedAt + WINDOW_MS - this.now();
-    const othersMs = usedMs - (this.#window === startedAt ? this.#usedMs : 0);
-    return leftMs > 0 && othersMs >= this.maxMs ? Math.ceil(leftMs / 1_000) : undefined;
+    return leftMs > 0 && refusedMs >= this.maxMs ? Math.ceil(leftMs / 1_000) : undefined;
   }
 
   /**
-   * Works at once, or in a later turn of the event loop if the application has used its part of this one. Then other
-   * applications go first.
+   * Works at once, or in a later turn of the event loop if this one has been used up. An application with little work
+   * never waits for those that have much. If requests that are not decided yet have used up the budget, only the first
+   * one of them goes on, and the others wait for its end.
    * @throws BudgetSpent if the budget is spent by now; also whatever `work` throws
    */
   run<Result>(work: () => Result): MaybePromise<Result> {
-    return this.usage.turnMs < TURN_MS ? this.#measure(work) : this.#runLater(work);
+    const { application, startedAt, usedMs, undecided } = this.usage;
+    if (!this.#isEnded) undecided.add(this);
+    if (this.#mustWait) {
+      return new Promise<void>((resolve) => this.usage.waiting.push(resolve)).then(() => this.run(work));
+    }
+    const isPrompt = usedMs < PROMPT_MS || this.now() >= startedAt + WINDOW_MS;
+    if (!isPrompt && !this.turns.isFree) return this.turns.runLater(application, () => this.#measure(work));
+    return this.#measure(work);
   }
 
   /** The request is sent, and charged: its work counts no longer. */
   giveBack(): void {
-    if (this.#window === this.usage.startedAt) this.usage.usedMs -= this.#usedMs;
+    const { usage } = this;
+    if (this.#window === usage.startedAt) {
+      usage.usedMs -= this.#usedMs;
+      if (this.#isEnded) usage.refusedMs -= this.#usedMs;
+    }
     this.#usedMs = 0;
+    this.end();
   }
 
-  async #runLater<Result>(work: () => Result): Promise<Result> {
-    do await nextTurn();
-    while (this.usage.turnMs >= TURN_MS);
-    return this.#measure(work);
+  /** The request is over: what was not given back counts as refused. Later calls do nothing. */
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const { usage } = this;
+    if (this.#window === usage.startedAt) usage.refusedMs += this.#usedMs;
+    usage.undecided.delete(this);
+    const { waiting } = usage;
+    usage.waiting = [];
+    for (const wake of waiting) wake();
+  }
+
+  get #mustWait(): boolean {
+    const { startedAt, usedMs, undecided } = this.usage;
+    const [first] = undecided;
+    if (this.#isEnded || first === this || this.now() >= startedAt + WINDOW_MS) return false;
+    const othersMs = usedMs - (this.#window === startedAt ? this.#usedMs : 0);
+    return othersMs >= this.maxMs;
   }
 
   #measure<Result>(work: () => Result): Result {
@@ -100,6 +142,7 @@ export class WorkMeter {
     if (beganAt >= usage.startedAt + WINDOW_MS) {
       usage.startedAt = beganAt;
       usage.usedMs = 0;
+      usage.refusedMs = 0;
     }
     if (this.#window !== usage.startedAt) {
       this.#window = usage.startedAt;
@@ -107,12 +150,7 @@ export class WorkMeter {
     }
     usage.usedMs += ms;
     this.#usedMs += ms;
-    if (usage.turnMs === 0) {
-      setImmediate(() => {
-        usage.turnMs = 0;
-      });
-    }
-    usage.turnMs += ms;
+    this.turns.use(ms);
   }
 }
 

@@ -12,6 +12,7 @@ function budgetOf() {
   const work = async (application: string, ms: number) => {
     const meter = budget.meter(application);
     await meter.run(() => wait(ms));
+    meter.end();
     return meter;
   };
   return { budget, wait, work };
@@ -54,7 +55,28 @@ describe('WorkBudget', () => {
     const meter = budget.meter('app_1');
     for (let i = 0; i < 5; i++) await meter.run(() => wait(50));
     expect(meter.retryAfter).toBeUndefined();
+    meter.end();
     expect(budget.meter('app_1').retryAfter).toBe(60);
+  });
+
+  it('does not refuse a request for work that is not decided yet: the first goes on, the others wait for it', async () => {
+    const { budget, wait } = budgetOf();
+    const [first, second] = [budget.meter('app_1'), budget.meter('app_1')];
+    const done: string[] = [];
+    await second.run(() => wait(10));
+    await first.run(() => wait(120));
+    const late = first.run(() => done.push('late'));
+    await second.run(() => done.push('second'));
+    await late;
+    await second.run(() => wait(110));
+    const waits = Promise.resolve(first.run(() => done.push('waited')));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(done).toEqual(['late', 'second']);
+    second.giveBack();
+    await waits;
+    first.giveBack();
+    expect(done).toEqual(['late', 'second', 'waited']);
+    expect(budget.meter('app_1').retryAfter).toBeUndefined();
   });
 
   it('counts work that fails', async () => {
@@ -63,8 +85,34 @@ describe('WorkBudget', () => {
       wait(100);
       throw new Error('malformed');
     };
-    expect(() => budget.meter('app_1').run(failing)).toThrow('malformed');
+    const meter = budget.meter('app_1');
+    expect(() => meter.run(failing)).toThrow('malformed');
+    meter.end();
     expect(budget.meter('app_1').retryAfter).toBe(60);
+  });
+
+  it('works no longer per turn of the event loop if many applications send bodies, and lets them take turns', async () => {
+    const { budget, wait } = budgetOf();
+    const done: string[] = [];
+    const run = (application: string) =>
+      budget.meter(application).run(() => {
+        done.push(application);
+        wait(6);
+      });
+    const noisy = Array.from({ length: 5 }, (_, i) => `noisy_${i}`);
+    // The first work of each does not wait.
+    for (const application of noisy) expect(run(application)).toBeUndefined();
+    const later = [...noisy, ...noisy].sort().map(run);
+    expect(done).toEqual(noisy);
+    const perTurn: number[] = [];
+    while (done.length < 15) {
+      const before = done.length;
+      await new Promise((resolve) => setImmediate(resolve));
+      perTurn.push(done.length - before);
+    }
+    await Promise.all(later);
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(2);
+    expect(done).toEqual([...noisy, ...noisy, ...noisy]);
   });
 
   it('lets other applications work first if one has used its part of a turn of the event loop', async () => {

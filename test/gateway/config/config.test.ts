@@ -144,7 +144,7 @@ describe('errors', () => {
       ],
     ],
     [{ strictSiblings: 'yes' }, ['strictSiblings: must be true or false, got "yes"']],
-    [{ upstream: 'ftp://x' }, ['upstream: must be a URL with http:// or https://, got "ftp://x"']],
+    [{ upstream: 'ftp://x' }, ['upstream: must be a URL with http:// or https://, got "ftp://…"']],
     [{ upstream: 'http://x/?a=1' }, ['upstream: must have neither a query nor a fragment']],
     [{ upstream: 'http://u:p@x' }, ['upstream: must not have a user name or password in it']],
     [
