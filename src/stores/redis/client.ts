@@ -25,7 +25,7 @@ interface NodeRedisArguments {
 /** The methods of node-redis 5 or 6 that the stores use. */
 export interface NodeRedisClient {
   /** Returns the same client with another mapping of reply types. */
-  withTypeMapping(mapping: Record<number, unknown>): Pick<NodeRedisClient, 'evalSha' | 'eval'>;
+  withTypeMapping(mapping: Record<number, unknown>): Pick<NodeRedisClient, 'evalSha' | 'eval' | 'scan'>;
   evalSha(sha1: string, options: NodeRedisArguments): Promise<unknown>;
   eval(source: string, options: NodeRedisArguments): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
@@ -122,13 +122,18 @@ function fromNodeRedis(client: NodeRedisClient): Commands {
       for (const node of nodes) {
         let cursor = '0';
         do {
-          const page = await (node as Required<NodeRedisClient>).scan(cursor, { MATCH: pattern, COUNT: KEYS_PER_PAGE });
+          const page = await inText(node).scan(cursor, { MATCH: pattern, COUNT: KEYS_PER_PAGE });
           cursor = String(page.cursor);
           yield page.keys;
         } while (cursor !== '0');
       }
     },
   };
+}
+
+/** The client with its usual reply types: its own mapping can turn keys into bytes. */
+function inText(client: NodeRedisClient): Required<Pick<NodeRedisClient, 'scan'>> {
+  return client.withTypeMapping({}) as Required<Pick<NodeRedisClient, 'scan'>>;
 }
 
 function hasMethod(value: unknown, name: string): boolean {

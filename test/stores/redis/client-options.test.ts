@@ -1,6 +1,6 @@
 /** Clients with options that users may have set for the rest of their program. The store decides the same. */
 import { Redis } from 'ioredis';
-import { createClient } from 'redis';
+import { createClient, RESP_TYPES } from 'redis';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
@@ -23,6 +23,10 @@ const CONFIGURED: Record<string, () => Promise<ConnectedClient>> = {
   'ioredis in another database': () => ofIoredis(new Redis({ port, db: 5 })),
   'node-redis with RESP 2': () => ofNodeRedis(createClient({ url, RESP: 2 })),
   'node-redis with RESP 3': () => ofNodeRedis(createClient({ url, RESP: 3 })),
+  'node-redis with replies as bytes': () => {
+    const client = createClient({ url, commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } });
+    return ofNodeRedis(client as unknown as Parameters<typeof ofNodeRedis>[0]);
+  },
   'node-redis in another database': () => ofNodeRedis(createClient({ url, database: 5 })),
 };
 
