@@ -1,4 +1,5 @@
 import { fieldValues } from '../http/raw-fields.ts';
+import { PieceList } from './piece-list.ts';
 import type { CapturedHead, CapturedResponse, Recording } from './recording.ts';
 
 /** Status of a response that broke off before its head was written. */
@@ -32,9 +33,11 @@ export class AnswerTape {
   /** What `content-length` says, if the head has that field. */
   #statedLength: number | undefined;
   /** Undefined if the body will not be stored, or was handed over already. */
-  #recorded: Uint8Array[] | undefined = [];
+  #recorded: PieceList | undefined = new PieceList();
   #length = 0;
-  #unsent: Uint8Array[] = [];
+  /** Not sent yet, without the newest piece. */
+  readonly #unsent = new PieceList();
+  #newest: Uint8Array | undefined;
   #isHandedOver = false;
   #isStored = false;
   #isDiscarded = false;
@@ -89,14 +92,19 @@ export class AnswerTape {
     if (piece.length === 0 || !this.hasBody) return;
     this.#length += piece.length;
     if (this.#length > this.#recording.maxBytes) this.#recorded = undefined;
-    this.#recorded?.push(this.#copy ? new Uint8Array(piece) : piece);
-    if (!this.#isDiscarded) this.#unsent.push(piece);
+    this.#recorded?.add(this.#copy ? new Uint8Array(piece) : piece);
+    if (this.#isDiscarded) return;
+    if (this.#newest !== undefined) this.#unsent.add(this.#newest);
+    this.#newest = piece;
   }
 
   /** Removes and returns the pieces that may be sent now, in order. */
   sendable(): Uint8Array[] {
-    if (this.#isStored) return this.#unsent.splice(0);
-    return this.#recording.storeBeforeSending ? [] : this.#unsent.splice(0, this.#unsent.length - 1);
+    if (!this.#isStored) return this.#recording.storeBeforeSending ? [] : this.#unsent.take();
+    const pieces = this.#unsent.take();
+    if (this.#newest !== undefined) pieces.push(this.#newest);
+    this.#newest = undefined;
+    return pieces;
   }
 
   /**
@@ -104,7 +112,7 @@ export class AnswerTape {
    * @returns what to store; undefined if it was returned before
    */
   end(): CapturedResponse | undefined {
-    const pieces = this.#recorded;
+    const pieces = this.#recorded?.take();
     this.#recorded = undefined;
     if (this.#isHandedOver) return undefined;
     this.#isHandedOver = true;
@@ -135,7 +143,8 @@ export class AnswerTape {
   /** The rest reaches no client. Recording continues (I11). */
   discard(): void {
     this.#isDiscarded = true;
-    this.#unsent = [];
+    this.#unsent.take();
+    this.#newest = undefined;
   }
 }
 

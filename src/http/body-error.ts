@@ -2,6 +2,7 @@
 export type BodyErrorReason =
   // 400
   | 'aborted'
+  | 'too_fragmented'
   // 408
   | 'stalled'
   // 413

@@ -13,9 +13,15 @@ export const BODY_ERROR_TYPES = {
   503: 'errors/service_unavailable',
 } as const satisfies { [Status in Exclude<BodyErrorStatus, 500>]: ErrorType<Status> };
 
-/** Counts the bytes of one body, and refuses the body if it is too long. */
+/** A body may have this many pieces of any length. */
+const MAX_SMALL_PIECES = 8_192;
+/** Past that, its pieces have at least this many bytes on average. Each one costs some hundred bytes while it waits. */
+const MIN_AVERAGE_BYTES = 8;
+
+/** Counts the bytes of one body, and refuses the body if it is too long, or comes in too many tiny pieces. */
 export class BodySize {
   #bytes = 0;
+  #pieces = 0;
 
   constructor(readonly maxBytes: number) {}
 
@@ -31,10 +37,15 @@ export class BodySize {
     if (Number(contentLength ?? 0) > this.maxBytes) throw tooLarge(this.maxBytes);
   }
 
-  /** @throws BodyError `too_large` (413) */
+  /**
+   * Counts one piece.
+   * @throws BodyError `too_large` (413), `too_fragmented` (400)
+   */
   add(bytes: number): void {
     this.#bytes += bytes;
+    this.#pieces++;
     if (this.#bytes > this.maxBytes) throw tooLarge(this.maxBytes);
+    if (this.#pieces > MAX_SMALL_PIECES && this.#bytes < this.#pieces * MIN_AVERAGE_BYTES) throw tooFragmented();
   }
 }
 
@@ -74,6 +85,11 @@ export function alreadyRead(remedy = 'mount the gate before anything that reads 
 /** The body is longer than `maxBytes`. */
 export function tooLarge(maxBytes: number): BodyError {
   return new BodyError(413, 'too_large', `The body has more than ${maxBytes} bytes.`);
+}
+
+function tooFragmented(): BodyError {
+  const limit = `more than ${MAX_SMALL_PIECES} pieces of fewer than ${MIN_AVERAGE_BYTES} bytes on average`;
+  return new BodyError(400, 'too_fragmented', `The body comes in ${limit}: send larger pieces.`);
 }
 
 function stalled(idleMs: number): BodyError {

@@ -34,8 +34,10 @@ export function readAccount(
 /** Uses the rules of a form body: a name that some server would take for the account's is refused. */
 function readQuery({ name }: AccountSource, query: string): string | Refusal {
   const field = new FormField(new FieldValue(name, query.length, 'query'));
+  // Given only the query, `URLSearchParams` and others drop a question mark at its beginning.
+  const pairs = query.startsWith('?') ? query.slice(1) : query;
   try {
-    field.write(Buffer.from(query, 'latin1'));
+    field.write(Buffer.from(pairs, 'latin1'));
     return field.end();
   } catch (error) {
     if (isBodyError(error)) return unprocessable(error.message);

@@ -3,7 +3,7 @@ import { BodySize } from '../../http/body-limits.ts';
 
 /**
  * Passes a streamed body through and counts it, because a chunked body does not state its length. Past the bound it
- * fails with a BodyError `too_large` (413).
+ * fails with a BodyError `too_large` (413), and if it comes in too many tiny pieces with `too_fragmented` (400).
  */
 export class BodyMeter extends Transform {
   readonly #size: BodySize;

@@ -273,7 +273,7 @@ export class Forwarding {
   }
 
   #refusalFor(error: Error & { code?: string }): Refusal {
-    if (isBodyError(error, 'too_large')) return refuseBody(error);
+    if (isBodyError(error)) return refuseBody(error);
     if (error instanceof PoolFullError) return UPSTREAM_BUSY;
     if (!this.#isSent) return UNREACHABLE;
     return error.code?.startsWith('HPE_') ? UNREADABLE : BROKEN;

@@ -24,7 +24,11 @@ export class StoredAnswer implements AnswerSink {
     this.#exchange = exchange;
     this.#recording = recording;
     this.#tape = new AnswerTape(recording, { method: exchange.request.method });
-    for (const event of ['drain', 'close']) exchange.response.on(event, () => this.onReady?.());
+    exchange.response.on('drain', () => {
+      this.#sendData();
+      this.onReady?.();
+    });
+    exchange.response.on('close', () => this.onReady?.());
   }
 
   /** No longer if the body is too long to store, and the client has gone or was answered before. */
@@ -43,8 +47,9 @@ export class StoredAnswer implements AnswerSink {
   data(chunk: Buffer): boolean {
     this.#tape.write(chunk);
     if (!this.#tape.isRecording || !this.#count(chunk.length)) this.#stopRecording();
-    const hasRoom = this.#tape.maySendHead && this.#sendData();
-    // What is recorded is in memory anyway, so a client that does not read must not delay the outcome.
+    const hasRoom = this.#tape.maySendHead && !this.#exchange.response.writableNeedDrain && this.#sendData();
+    // What is recorded is in memory anyway, so a client that does not read must not delay the outcome. What it has not
+    // read waits on the tape, which merges small pieces.
     return hasRoom || this.#tape.isRecording;
   }
 

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
+import { keyedConfig } from '../../support/keyed.ts';
 import { eventually, openRaw, rawRequest } from '../../support/raw-http.ts';
 import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
 
@@ -164,5 +165,31 @@ describe('up', () => {
     expectProblem(reply as never, 413, 'errors/payload_too_large');
     for (const seen of upstream.seen) expect(await seen.whole).toBe(false);
     expect((await gateway.ask('GET', '/healthz')).status).toBe(200);
+  });
+
+  it.each(['streamed', 'buffered'])('many pieces of one byte get 400 if the body is %s', async (how) => {
+    const buffering = how === 'buffered' ? await startGateway(keyedConfig(upstream.url)) : undefined;
+    const path = buffering ? '/api/v1/emails' : OPEN;
+    const chunked = { ...headers, 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
+    const connection = await openRaw((buffering ?? gateway).port);
+    connection.write(rawRequest('POST', path, { ...chunked, 'idempotency-key': 'tiny-pieces' }));
+    connection.write('1\r\n \r\n'.repeat(20_000));
+    const [reply] = await connection.waitFor(1);
+    connection.destroy();
+    await buffering?.stop();
+    expect(expectProblem(reply as never, 400, 'errors/malformed_request').detail).toContain('send larger pieces');
+    for (const seen of upstream.seen) expect(await seen.whole).toBe(false);
+  });
+
+  it('8,192 pieces of one byte, and more pieces of ten, arrive', async () => {
+    upstream.behave(answer({ body: 'ok' }));
+    for (const body of ['1\r\nx\r\n'.repeat(8_192), 'a\r\n1234567890\r\n'.repeat(20_000)]) {
+      const connection = await openRaw(gateway.port);
+      connection.write(rawRequest('POST', OPEN, { ...headers, 'transfer-encoding': 'chunked' }));
+      connection.write(`${body}0\r\n\r\n`);
+      const [reply] = await connection.waitFor(1);
+      connection.destroy();
+      expect(reply?.status).toBe(200);
+    }
   });
 });
