@@ -13,3 +13,4 @@ const gate = createGate<NestRequest>({
   route: routeOf,
 });
 export const module = HeadgateModule.forRoot(gate);
+export const address = (of: NestRequest): string => (of as FastifyRequest).ip;

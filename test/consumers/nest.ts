@@ -45,3 +45,4 @@ export const wrong = Headgate({ price: 2 });
 // @ts-expect-error a request is checked as well: it is not `any`
 createGate<NestRequest>({ account: (request) => request.nothing });
 export const request = (of: Request): NestRequest => of;
+export const address = (of: NestRequest): string | undefined => (of as Request).ip;
