@@ -165,7 +165,7 @@ describe('src', () => {
       // A body that sends nothing for `idleMs` is given up.
       'http/body-limits.ts',
       // A pause in the work on a long body, where there is no setImmediate.
-      'http/in-slices.ts',
+      'http/platform-web.ts',
       // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
       // Large values wait for their turn, up to a bound.

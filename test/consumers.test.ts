@@ -33,23 +33,28 @@ interface Consumer {
   readonly heavy?: boolean;
 }
 
-/** Each file of test/consumers. */
+const WEB = { lib: ['ES2022', 'DOM', 'DOM.Iterable'], types: [] };
+const NODE = { types: ['node'] };
+const DECORATED = { ...NODE, experimentalDecorators: true, emitDecoratorMetadata: true };
+const NEST = ['@nestjs/common', '@types/node', 'reflect-metadata', 'rxjs'];
+
+/**
+ * Each file of test/consumers. A framework's program has no other framework, so that no adapter's types can need a
+ * package that its users do not have.
+ */
 const CONSUMERS: Readonly<Record<string, Consumer>> = {
   portable: { beside: [], options: { lib: ['ES2022', 'WebWorker'], types: [] } },
-  hono: { beside: ['hono'], options: { lib: ['ES2022', 'DOM', 'DOM.Iterable'], types: [] } },
-  frameworks: {
-    beside: [
-      ...['@types/node', '@types/express', '@types/koa', 'express', 'fastify', 'koa', 'h3', 'elysia'],
-      ...['ioredis', 'redis', 'fast-check'],
-    ],
-    options: { types: ['node'] },
-    heavy: true,
-  },
-  nest: {
-    beside: ['@nestjs/common', '@types/node', 'fastify', 'reflect-metadata', 'rxjs'],
-    options: { types: ['node'], experimentalDecorators: true, emitDecoratorMetadata: true },
-    heavy: true,
-  },
+  hono: { beside: ['hono'], options: WEB },
+  h3: { beside: ['h3'], options: WEB },
+  elysia: { beside: ['elysia'], options: WEB, heavy: true },
+  node: { beside: ['@types/node'], options: NODE },
+  express: { beside: ['@types/express', '@types/node', 'express'], options: NODE, heavy: true },
+  fastify: { beside: ['@types/node', 'fastify'], options: NODE, heavy: true },
+  koa: { beside: ['@types/koa', '@types/node', 'koa'], options: NODE, heavy: true },
+  nest: { beside: [...NEST, '@types/express', 'express'], options: DECORATED, heavy: true },
+  'nest-fastify': { beside: [...NEST, 'fastify'], options: DECORATED, heavy: true },
+  redis: { beside: ['@types/node', 'ioredis', 'redis'], options: NODE, heavy: true },
+  testing: { beside: ['@types/node', 'fast-check'], options: NODE, heavy: true },
 };
 
 let packed: Packed;

@@ -3,7 +3,7 @@
  * @module headgate/nest
  */
 
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type {
   CallHandler,
   CanActivate,
@@ -20,6 +20,7 @@ import type { RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
 import { enterGate } from './node/bridge.ts';
+import type { NodeRequest } from './node/http.ts';
 import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
 import { sendFastifyReply, sendReply } from './node/send.ts';
 import { forContext, gateForRoute } from './shared/mount.ts';
@@ -28,8 +29,22 @@ export { passageOf, servedFromCache } from './node/bridge.ts';
 export { readAhead } from './node/read-ahead.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** A request of Nest, on Express or on Fastify. */
-export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | FastifyRequest;
+/** The part of a Fastify request that the adapter uses; `FastifyRequest` has it, also over HTTP/2. */
+export interface NestFastifyRequest {
+  readonly raw: NodeRequest;
+  readonly method: string;
+  readonly url: string;
+  readonly originalUrl: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+  readonly routeOptions: { readonly url?: string | undefined };
+}
+
+/**
+ * A request of Nest, on Express or on Fastify. Only the parts that the adapter uses, because no user has the types of
+ * both platforms.
+ */
+export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | NestFastifyRequest;
 type NestResponse = ServerResponse | FastifyReply;
 
 /** The property in which the decorator stores a route's options; every copy of this package finds it. */

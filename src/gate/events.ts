@@ -1,3 +1,4 @@
+import { builtinModule } from '../core/builtin-module.ts';
 import type { Decision } from '../core/decision.ts';
 import { Emitter } from '../core/emitter.ts';
 import type { Refusal } from '../idempotency/refusal.ts';
@@ -107,8 +108,6 @@ function printable(requestId: string): string {
   return requestId.slice(0, MAX_SHOWN_ID).replace(/[^!-~]|%/g, '?');
 }
 
-/** Works without an import of `node:`, so that the gate also runs on other platforms. */
 function diagnosticsChannel(): Channel | undefined {
-  const module = globalThis.process?.getBuiltinModule?.('node:diagnostics_channel');
-  return module?.channel(GATE_CHANNEL);
+  return builtinModule<{ channel(name: string): Channel }>('node:diagnostics_channel')?.channel(GATE_CHANNEL);
 }

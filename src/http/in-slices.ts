@@ -1,3 +1,5 @@
+import { nextTurn } from './platform.ts';
+
 /** Bytes that are worked on in one turn of the event loop: a few milliseconds for the worst body. */
 const SLICE_BYTES = 65_536;
 
@@ -21,12 +23,4 @@ export async function inSlices(
       take(slice);
     }
   }
-}
-
-/** Not every runtime has `setImmediate`. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    if (typeof setImmediate === 'function') setImmediate(resolve);
-    else setTimeout(resolve, 0);
-  });
 }

@@ -66,6 +66,11 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return bytesOfLatin1(atob(text));
 }
 
+/** Not by `setImmediate`: some runtimes do not have it, and that of the Edge runtime of Next.js throws. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
 function encoded(data: string | Uint8Array): Uint8Array {
   return typeof data === 'string' ? encoder.encode(data) : data;
 }

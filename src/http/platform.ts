@@ -67,6 +67,11 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
+/** Lets other work of the process go on. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 function view(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

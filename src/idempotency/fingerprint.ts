@@ -1,3 +1,4 @@
+import { builtinModule } from '../core/builtin-module.ts';
 import { OptionError } from '../core/errors.ts';
 import { after } from '../core/maybe-promise.ts';
 import { isPlainObject } from '../core/options.ts';
@@ -27,12 +28,8 @@ interface NodeCrypto {
   hash?(algorithm: string, data: string | Uint8Array, encoding: 'hex'): string;
 }
 
-/** Hashes synchronously, without the thread pool. Not imported, so that this file also runs on other platforms. */
-const node = /* @__PURE__ */ nodeCrypto();
-
-function nodeCrypto(): NodeCrypto | undefined {
-  return globalThis.process?.getBuiltinModule?.('node:crypto');
-}
+/** Hashes synchronously, without the thread pool. */
+const node = /* @__PURE__ */ builtinModule<NodeCrypto>('node:crypto');
 
 function sha256(content: string | Uint8Array): MaybePromise<string> {
   if (node?.hash !== undefined) return node.hash('sha256', content, 'hex');

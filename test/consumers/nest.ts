@@ -1,5 +1,6 @@
-// Nest needs its own kind of decorators, and so its own compiler options.
+// Nest on Express: Fastify is not installed. Nest needs its own kind of decorators, and so its own compiler options.
 import { Controller, Get, Module, UseInterceptors } from '@nestjs/common';
+import type { Request } from 'express';
 import { createGate, createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import {
@@ -41,3 +42,7 @@ export class App {}
 export const before = readAhead({ maxBytes: 1_000 });
 // @ts-expect-error options of a route are checked
 export const wrong = Headgate({ price: 2 });
+// @ts-expect-error a request is checked as well: it is not `any`
+createGate<NestRequest>({ account: (request) => request.nothing });
+export const request = (of: Request): NestRequest => of;
+export const address = (of: NestRequest): string | undefined => (of as Request).ip;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import * as node from '../../src/http/platform.ts';
 import * as web from '../../src/http/platform-web.ts';
 
@@ -90,5 +90,17 @@ describe('platform.ts and platform-web.ts', () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  describe('nextTurn', () => {
+    afterEach(() => vi.restoreAllMocks());
+
+    it('of the web works if setImmediate throws, as in the Edge runtime of Next.js', async () => {
+      vi.spyOn(globalThis, 'setImmediate').mockImplementation(() => {
+        throw new Error('A Node.js API is used (setImmediate) which is not supported');
+      });
+      await web.nextTurn();
+      await expect(node.nextTurn()).rejects.toThrow('setImmediate');
+    });
   });
 });

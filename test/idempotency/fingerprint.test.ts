@@ -81,8 +81,16 @@ describe('I3: the fingerprint of a request to run()', () => {
       vi.resetModules();
     });
 
-    it('is the same, computed with Web Crypto', async () => {
-      vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never);
+    it.each([
+      ['the platform does not have it', () => undefined],
+      [
+        'the platform throws, as the Edge runtime of Next.js does',
+        () => {
+          throw new Error('A Node.js API is used (process.getBuiltinModule) which is not supported');
+        },
+      ],
+    ])('is the same, computed with Web Crypto: %s', async (_, getBuiltinModule) => {
+      vi.spyOn(process, 'getBuiltinModule').mockImplementation(getBuiltinModule as never);
       vi.resetModules();
       const elsewhere = await import('../../src/idempotency/fingerprint.ts');
       for (const request of ['grüße', new Uint8Array([1, 2]), { a: 1 }]) {

@@ -7,8 +7,8 @@ const SHOWN = 2_000;
  * Starts a program, which is killed when the signal is aborted.
  * @returns its output so far, a promise of its exit code, and a function that waits for some output
  */
-export function start(command, args, { cwd, signal }) {
-  const env = { ...process.env, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' };
+export function start(command, args, { cwd, signal, env: more }) {
+  const env = { ...process.env, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1', ...more };
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' });
   let text = '';
   const waiting = new Set();

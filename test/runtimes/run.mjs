@@ -1,11 +1,12 @@
 /**
  * Tests the packed package in every runtime: `npm run test:runtimes`. To run some of them:
- * `node test/runtimes/run.mjs bun workerd -- fetch`. It prints a table of cases passed, failed and left out, and exits
+ * `node test/runtimes/run.mjs bun workerd -- fetch`; `next` is the applications of Next.js. It prints a table of cases passed, failed and left out, and exits
  * with 1 if a case failed. It needs Linux on x64, and installs the runtimes.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { bundleSuite } from './bundle.mjs';
+import { NEXT_APPS } from './next.mjs';
 import { run } from './process.mjs';
 import { RUNTIMES } from './runtimes.mjs';
 import { GAPS, SUITES } from './suites.mjs';
@@ -23,7 +24,7 @@ const PLACE = join(HERE, '.run');
 
 if (process.platform !== 'linux' || process.arch !== 'x64')
   throw new Error('the runtimes can be installed only on Linux on x64');
-const [runtimes, suiteWords] = choices(process.argv.slice(2));
+const [runtimes, nextApps, suiteWords] = choices(process.argv.slice(2));
 await install();
 await pack();
 const rows = [];
@@ -37,20 +38,31 @@ for (const suite of SUITES.filter(
   for (const runtime of runtimes) cells.push(await runCell(suite, runtime));
   rows.push([suite.name, ...cells]);
 }
-print();
+if (runtimes.length > 0) print();
+for (const app of nextApps) {
+  const { passed, failed } = await app.run(PLACE);
+  report(failed, app.name);
+  console.log(`${app.name}: ${passed.length}/${failed.length}`);
+}
 process.exitCode = failures > 0 ? 1 : 0;
 
 /** Chooses runtimes and suites by words of their names; without words, all of them. */
 function choices(words) {
   const end = words.indexOf('--');
   const [before, after] = end < 0 ? [words, undefined] : [words.slice(0, end), words.slice(end + 1)];
-  return [RUNTIMES.filter(({ name }) => before.length === 0 || before.some((word) => name.includes(word))), after];
+  const isChosen = ({ name }) => before.length === 0 || before.some((word) => name.includes(word));
+  return [RUNTIMES.filter(isChosen), after === undefined ? NEXT_APPS.filter(isChosen) : [], after];
 }
 
 async function install() {
-  if (existsSync(join(HERE, 'node_modules'))) return;
-  console.log('installing the runtimes, about 1 GB …');
-  await run('npm', ['ci', '--ignore-scripts'], { cwd: HERE, signal: AbortSignal.timeout(INSTALL_MS) });
+  const folders = new Set([...(runtimes.length > 0 ? [HERE] : []), ...nextApps.map(({ packages }) => packages)]);
+  for (const cwd of folders) {
+    if (existsSync(join(cwd, 'node_modules'))) continue;
+    console.log(`installing ${relative(ROOT, cwd)}, up to 1 GB …`);
+    // For Next.js, npm 11 writes lock files that its own `npm ci` rejects: they miss optional packages of other systems.
+    const how = cwd === HERE ? ['ci'] : ['install', '--omit=optional', '--no-package-lock'];
+    await run('npm', [...how, '--ignore-scripts'], { cwd, signal: AbortSignal.timeout(INSTALL_MS) });
+  }
 }
 
 async function pack() {
@@ -71,10 +83,14 @@ async function runCell(suite, { name, kind, run: runIn }) {
     return '–';
   }
   const { passed, failed, leftOut } = await reportOf(suite, kind, runIn);
-  failures += failed.length;
-  for (const { name: what, error } of failed) console.error(`\nFAILED in ${name}, ${suite.name}: ${what}\n  ${error}`);
+  report(failed, `${name}, ${suite.name}`);
   for (const { reason } of leftOut) note(reason, suite.name, name);
   return `${passed.length}/${failed.length}/${leftOut.length}`;
+}
+
+function report(failed, where) {
+  failures += failed.length;
+  for (const { name, error } of failed) console.error(`\nFAILED in ${where}: ${name}\n  ${error}`);
 }
 
 function note(reason, suite, runtime) {

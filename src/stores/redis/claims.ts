@@ -10,13 +10,7 @@ import type {
   HeldReply,
 } from '../../core/claim.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import {
-  isHeadgateError,
-  OptionError,
-  ResultUnavailableError,
-  ScopeFullError,
-  StoreUnavailableError,
-} from '../../core/errors.ts';
+import { isHeadgateError, ResultUnavailableError, ScopeFullError, StoreUnavailableError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
@@ -155,8 +149,8 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   const { largeValues = {} } = options;
   checkOptions(largeValues, ['client', 'maxBytesPerScope'], 'largeValues');
   const { client: largeClient = client, maxBytesPerScope = 8_388_608 } = largeValues;
-  const commands = commandsFor('client', client);
-  const largeCommands = commandsFor('largeValues.client', largeClient);
+  const commands = commandsOf('client', client);
+  const largeCommands = commandsOf('largeValues.client', largeClient);
   checkPrefix(prefix);
   checkInteger('deadlineMs', deadlineMs, 1);
   checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
@@ -177,12 +171,6 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
     clock,
     onError,
   });
-}
-
-function commandsFor(option: string, client: RedisClient): Commands {
-  const commands = commandsOf(client);
-  if (commands === undefined) throw new OptionError(option, client, 'must be a client of ioredis or node-redis');
-  return commands;
 }
 
 /** Reads the reply to one kind of command. */

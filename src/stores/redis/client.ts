@@ -1,3 +1,4 @@
+import { OptionError } from '../../core/errors.ts';
 import { glob } from './keys.ts';
 
 /** The methods of ioredis 5 or 6, and of its Cluster, that the stores use. The package itself is not imported. */
@@ -60,14 +61,29 @@ export interface Commands {
   scan(pattern: string): AsyncIterable<readonly string[]>;
 }
 
+const SUPPORTED = 'ioredis 5 or 6, or of node-redis 5 or 6';
 const KEYS_PER_PAGE = 1_000;
 /** node-redis identifies the types of the Redis protocol by their first byte. This is `$`, the type of strings. */
 const BLOB_STRING = 0x24;
 
-/** Detects the client by its methods, because the name of its class changes in a minified build and in a subclass. */
-export function commandsOf(client: RedisClient): Commands | undefined {
+/**
+ * Detects the client by its methods, because the name of its class changes in a minified build and in a subclass.
+ * @param option the name of the client in the error
+ * @throws OptionError
+ */
+export function commandsOf(option: string, client: RedisClient): Commands {
   if (hasMethod(client, 'evalshaBuffer')) return fromIoredis(client as IoredisClient);
-  if (hasMethod(client, 'evalSha')) return fromNodeRedis(client as NodeRedisClient);
+  // Before version 5, node-redis returns bytes in another way, and is not tested here.
+  if (hasMethod(client, 'evalSha') && hasMethod(client, 'withTypeMapping')) {
+    return fromNodeRedis(client as NodeRedisClient);
+  }
+  throw new OptionError(option, client, `must be a client of ${SUPPORTED}`, oldNodeRedis(client));
+}
+
+/** What an error says of a client of an old version; undefined for any other value. */
+function oldNodeRedis(client: unknown): string | undefined {
+  if (hasMethod(client, 'evalSha')) return 'one of node-redis 4';
+  if (hasMethod(client, 'internal_send_command')) return 'one of node-redis 3 or older';
   return undefined;
 }
 

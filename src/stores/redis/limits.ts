@@ -15,7 +15,7 @@
  */
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
+import { StoreUnavailableError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../core/ports.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
@@ -70,8 +70,7 @@ const refundScript = /* @__PURE__ */ createScript(refundSource);
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, denyCacheMaxMs, denyCacheMaxKeys, clock } =
     fillOptions(options);
-  const commands = commandsOf(client);
-  if (commands === undefined) throw new OptionError('client', client, 'must be a client of ioredis or node-redis');
+  const commands = commandsOf('client', client);
   return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),

@@ -33,9 +33,22 @@ it.each<[string, unknown]>([
       expect.unreachable();
     } catch (error) {
       expect(inspect(error, { showHidden: true, depth: 10 })).toMatch(
-        'client: must be a client of ioredis or node-redis',
+        'client: must be a client of ioredis 5 or 6, or of node-redis 5 or 6, got',
       );
       expect(inspect(error, { showHidden: true, depth: 10 })).not.toMatch('hunter2');
     }
+  }
+});
+
+// The methods by which the old clients are known. Their packages are not installed here.
+const run = async () => {};
+it.each([
+  ['4', 'one of node-redis 4', { evalSha: run, eval: run, scan: run, unlink: run, isReady: true }],
+  ['4, a cluster', 'one of node-redis 4', { evalSha: run, eval: run, nodeClient: run, masters: [] }],
+  ['3', 'one of node-redis 3 or older', { evalsha: run, eval: run, internal_send_command: run, ready: true }],
+])('an error for a client of node-redis %s names versions', (_, got, client) => {
+  const message = `client: must be a client of ioredis 5 or 6, or of node-redis 5 or 6, got ${got}`;
+  for (const create of [createRedisStore, createRedisClaimStore]) {
+    expect(() => create(client as never)).toThrow(expect.objectContaining({ code: 'invalid_option', message }));
   }
 });

@@ -1,0 +1,19 @@
+// The Redis stores, with both clients, and without a framework.
+import { createIdempotency, createLimiter } from 'headgate';
+import { createRedisClaimStore, createRedisStore } from 'headgate/redis';
+import { Cluster, Redis } from 'ioredis';
+import { createClient, createCluster } from 'redis';
+
+const client = new Redis({ lazyConnect: true });
+export const limiter = createLimiter({
+  store: createRedisStore(client, { prefix: 'p' }),
+  limits: { allMethods: ['60/1m'] },
+});
+export const idempotency = createIdempotency({ store: createRedisClaimStore(client) });
+export const others = [
+  createRedisStore(new Cluster([])),
+  createRedisStore(createClient()),
+  createRedisStore(createCluster({ rootNodes: [] })),
+];
+// @ts-expect-error a URL is not a client
+createRedisStore('redis://localhost');
