@@ -111,6 +111,22 @@ describe('a worker', () => {
     expect(log).toEqual(['0 a', '0 b', '1000 c never_fits']);
   });
 
+  it('jobs with other limits in one queue keep their order, and are asked for by themselves', async () => {
+    const limits = { providers: { small: { allMethods: ['1/1s'] }, large: { allMethods: ['5/1s'] } } };
+    const { timers, log, acquire } = workerOf(limits);
+    const abort = new AbortController();
+    for (const account of ['waits', 'leaves']) {
+      const signal = account === 'leaves' ? abort.signal : undefined;
+      void acquire(`${account} a`, { account, provider: 'small' });
+      void acquire(`${account} b`, { account, provider: 'small' }, { signal });
+      void acquire(`${account} c`, { account, provider: 'large' }, { maxWaitMs: 1_000 });
+    }
+    await settled();
+    abort.abort(new Error('gone'));
+    await timers.advance(1_000);
+    expect(log).toEqual(['0 waits a', '0 leaves a', '0 leaves b gone', '0 leaves c', '1000 waits b', '1000 waits c']);
+  });
+
   it('without limits, a job does not wait', async () => {
     const { log, acquire, timers } = workerOf({});
     for (let i = 0; i < 250; i++) void acquire(`${i}`);
