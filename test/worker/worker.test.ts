@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
 import {
@@ -136,7 +137,7 @@ describe('a worker', () => {
   });
 
   it('a window of more than 24.8 days, the longest timer, is waited for', async () => {
-    const { timers, limiter } = workerOf({ allMethods: ['1/40d'] });
+    const { timers, limiter, checks } = workerOf({ allMethods: ['1/40d'] });
     const delays: number[] = [];
     // As the platform's timers: never longer than 2^31 - 1 ms.
     const bounded: Timers = {
@@ -152,15 +153,18 @@ describe('a worker', () => {
     await timers.advance(40 * DAY_MS);
     await second;
     expect(delays).toEqual([2 ** 31 - 1, 40 * DAY_MS - (2 ** 31 - 1)]);
+    // One per job: none when the first of the two timers is due.
+    expect(checks()).toBe(2);
   });
 
   it('a timer that is early is set again', async () => {
-    const { timers, limiter } = workerOf({ allMethods: ['1/1s'] });
+    const { timers, limiter, checks } = workerOf({ allMethods: ['1/1s'] });
     const early: Timers = { now: timers.now, after: (ms, call, b) => timers.after(Math.max(1, ms - 1), call, b) };
     const worker = createWorker(limiter, { timers: early });
     const decisions = [worker.acquire(SUBJECT), worker.acquire(SUBJECT)];
     await timers.advance(1_000);
     expect((await Promise.all(decisions)).map(({ decidedAt }) => decidedAt)).toEqual([0, 1_000]);
+    expect(checks()).toBe(2);
   });
 
   it('checks what it is given', async () => {
@@ -291,6 +295,16 @@ describe('an abort', () => {
     expect(log).toEqual(['0 a', '0 b gone', '0 d gone', '1000 c']);
     await acquire('e', {}, { signal: abort.signal });
     expect(log.at(-1)).toBe('1000 e gone');
+  });
+
+  it('is not listened to any more after the job was served', async () => {
+    const { timers, acquire } = workerOf({ allMethods: ['1/1s'] });
+    const { signal } = new AbortController();
+    for (const name of ['a', 'b']) void acquire(name, {}, { signal });
+    await settled();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    await timers.advance(1_000);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   it('of every job leaves no timer', async () => {
