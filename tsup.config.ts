@@ -27,8 +27,6 @@ export default defineConfig([
     entry: Object.fromEntries(Object.entries(SUBPATHS).map(([subpath, source]) => [builtName(subpath), source])),
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
     esbuildPlugins: [platform],
-    // The Redis store's circuit breaker; it is bundled, so users do not install it.
-    noExternal: ['cockatiel'],
     loader: { '.lua': 'text' },
   },
   { ...library, entry: { 'platform-node': 'src/http/platform.ts', 'platform-web': 'src/http/platform-web.ts' } },

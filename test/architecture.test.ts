@@ -40,7 +40,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
 
 /** Packages that a folder may use at run time. All others, frameworks included, may only be imported as types. Node's own modules: see below. */
 const PACKAGES: Record<string, readonly string[]> = {
-  stores: ['lru-cache', 'cockatiel'],
+  stores: ['lru-cache'],
   // Bundled into the platform of the web.
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
   // Only h3 itself makes a response of what its handlers return.

@@ -1,7 +1,7 @@
 // The attacks of the topic fairness. Each is bounded in its rate, so that it is not merely a contest for the processor.
 // `prepare` runs once per gateway and is not measured; `start` returns a function that ends the attack. `onRedis`: the
-// store is Redis behind a slow link, otherwise memory. `keyCount`: unused API keys of the config. `leadMs`: how long before
-// the polite tenant the attack begins.
+// store is Redis behind a slow link, otherwise memory. `keyCount`: unused API keys of the config. `leadMs`: how long
+// before the polite tenant the attack begins.
 import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { refusedBodies } from './fairness-bodies.mjs';

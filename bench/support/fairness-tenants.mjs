@@ -1,7 +1,9 @@
 // The tenants, routes and limits of the topic fairness. Every bound of the gateway has its default.
 import { createHash } from 'node:crypto';
 
-/** The tenant whose requests are measured, and the tenant that attacks. Each is an application with a key of its own. */
+/**
+ * The tenant whose requests are measured, and the tenant that attacks. Each is an application with a key of its own.
+ */
 export const [POLITE, NOISY] = ['polite', 'noisy'];
 /** More noisy tenants, for an attack whose tenant is refused for a minute: each phase has a new one. */
 export const freshTenant = (i) => `${NOISY}_${i}`;

@@ -1,5 +1,5 @@
-// What one tenant's attack costs another tenant of the same gateway. The polite tenant is measured alone, while the same
-// attack goes to a server that does nothing with it, and beside the attack on its own gateway.
+// What one tenant's attack costs another tenant of the same gateway. The polite tenant is measured alone, while the
+// same attack goes to a server that does nothing with it, and beside the attack on its own gateway.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -58,8 +58,8 @@ export async function measure(options) {
 }
 
 /**
- * Two gateways of equal config. Attacks go to `attacked`, or to the `sink`, so `spared` is never changed by one. The two
- * gateways share one upstream process; each has its own Redis and its own link, if the attack needs Redis.
+ * Two gateways of equal config. Attacks go to `attacked`, or to the `sink`, so `spared` is never changed by one. The
+ * two gateways share one upstream process; each has its own Redis and its own link, if the attack needs Redis.
  */
 async function openWorld(name, { dist, profile }) {
   const { onRedis, freshTenants, keyCount } = ATTACKS[name];

@@ -103,7 +103,7 @@ export class StoreFullError extends HeadgateError {
 }
 
 /**
- * A scope has as many claims as one scope may have, and none of them can be forgotten (I13). Nothing was claimed. Other
+ * A scope has as many claims as one scope may have now, and none of them can be forgotten (I13). Nothing was claimed. Other
  * scopes are not affected.
  */
 export class ScopeFullError extends HeadgateError {
@@ -112,7 +112,8 @@ export class ScopeFullError extends HeadgateError {
     /** About how long until one of the claims expires, in milliseconds. */
     readonly retryAfterMs: number,
   ) {
-    const reason = 'all of them in progress or completed: raise maxClaimsPerScope (such claims are never evicted)';
+    const reason =
+      'all of them in progress or completed: raise maxClaimsPerScope or maxKeys (such claims are never evicted)';
     super('scope_full', `the scope is full with ${maxClaimsPerScope} idempotency keys, ${reason}`);
   }
 }

@@ -105,17 +105,17 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   ]);
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
-    maxApplicationBytes: config.perApplication.maxBufferedBytes,
+    maxApplicationBytes: perApplication.maxBufferedBytes,
   });
   const main = createGatewayServer({
     admit: createAdmission({
       routes: createRoutes(config),
       keys: createKeys(config.keys),
       accounts: createAccounts(config.accounts),
-      shares: createShares({ maxRequests: config.perApplication.maxRequests, buffers }),
+      shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
       maxBodyBytes: config.maxBodyBytes,
       clientTimeoutMs: config.clientTimeoutMs,
-      workBudget: new WorkBudget(config.perApplication.refusedWorkMs),
+      workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,

@@ -27,7 +27,9 @@ export function digestText(text: string, secret?: string | Uint8Array): string {
   return digest.update(text).digest('base64url');
 }
 
-/** SHA-256 of a few bytes. It uses the one-call function if Node has it: an incremental digest costs more than they do. */
+/**
+ * SHA-256 of a few bytes. It uses the one-call function if Node has it: an incremental digest costs more than they do.
+ */
 export function digestBytes(bytes: Uint8Array): Uint8Array {
   if (crypto.hash !== undefined) return crypto.hash('sha256', bytes, 'buffer');
   return crypto.createHash('sha256').update(bytes).digest();

@@ -1,6 +1,7 @@
 import type { Emitter } from '../core/emitter.ts';
 import { isHeadgateError } from '../core/errors.ts';
 import type { ClaimId } from '../core/ports.ts';
+import { Tally } from '../core/tally.ts';
 import type { ClaimCommandName, IdempotencyEvent } from './events.ts';
 import type { Timers } from './timers.ts';
 
@@ -42,10 +43,9 @@ export class RetryQueue {
   /** Scopes of which a large value is ready or on its way, with the large values that wait for it. */
   readonly #largeValues = new Map<string, Try[]>();
   /** Length of the waiting values per scope, in UTF-16 units. */
-  readonly #scopeLengths = new Map<string, number>();
+  readonly #lengths = new Tally();
   readonly #emptyListeners: (() => void)[] = [];
   #running = 0;
-  #totalLength = 0;
   #stopped = false;
 
   constructor(
@@ -61,9 +61,9 @@ export class RetryQueue {
   /** Whether the value may wait in memory until the store recovers. */
   hasRoomFor(scope: string, value: string | undefined): boolean {
     if (value === undefined) return true;
-    const scopeLength = this.#scopeLengths.get(scope) ?? 0;
+    const scopeLength = this.#lengths.of(scope);
     return (
-      this.#totalLength + value.length <= MAX_TOTAL_LENGTH &&
+      this.#lengths.total + value.length <= MAX_TOTAL_LENGTH &&
       (scopeLength === 0 || scopeLength + value.length <= MAX_SCOPE_LENGTH)
     );
   }
@@ -71,7 +71,7 @@ export class RetryQueue {
   add(task: RetryTask): void {
     if (this.#stopped) return;
     this.#tasks.set(task, undefined);
-    this.#countLength(task, task.valueLength);
+    this.#lengths.add(task.id.scope, task.valueLength);
     this.#enqueue({ task, failures: 0 });
   }
 
@@ -155,16 +155,8 @@ export class RetryQueue {
 
   #remove(task: RetryTask): void {
     if (!this.#tasks.delete(task)) return;
-    this.#countLength(task, -task.valueLength);
+    this.#lengths.add(task.id.scope, -task.valueLength);
     if (this.#tasks.size > 0) return;
     for (const resolve of this.#emptyListeners.splice(0)) resolve();
-  }
-
-  #countLength({ id }: RetryTask, change: number): void {
-    if (change === 0) return;
-    this.#totalLength += change;
-    const length = (this.#scopeLengths.get(id.scope) ?? 0) + change;
-    if (length === 0) this.#scopeLengths.delete(id.scope);
-    else this.#scopeLengths.set(id.scope, length);
   }
 }

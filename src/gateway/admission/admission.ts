@@ -20,8 +20,8 @@ export interface AdmissionOptions extends BodyStageOptions {
 
 /**
  * The stages in front of the gate, in this order: path (400), route (404), key (401), account and access (404, 403),
- * length (413), share of the application (503), validation (422). Stores what it finds on the exchange, and returns the first refusal. Reads a body only if it
- * must: see {@link createBodyStage}.
+ * length (413), shares of the application (503, 429), validation (422). Stores what it finds on the exchange, and
+ * returns the first refusal. Reads a body only if it must: see {@link createBodyStage}.
  */
 export function createAdmission(options: AdmissionOptions) {
   const { routes, keys, accounts, shares, maxBodyBytes } = options;

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { isBodyError } from '../../http/body-error.ts';
-import type { Fingerprint } from '../../http/fingerprint/fingerprint.ts';
 import { readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues, forEachField } from '../../http/raw-fields.ts';
 import { readBody } from '../body/read-body.ts';
@@ -93,11 +92,8 @@ export function createBodyStage(options: BodyStageOptions) {
       run: (piece) => work.run(piece),
     });
     attachBody(exchange, body);
-    let print: Fingerprint | undefined;
-    await work.run(() => {
-      // On a route without an account, keys of different scopes are different callers.
-      print = fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined);
-    });
+    // On a route without an account, keys of different scopes are different callers.
+    const print = await work.run(() => fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined));
     if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;

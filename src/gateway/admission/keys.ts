@@ -23,8 +23,8 @@ export interface Keys {
 }
 
 /**
- * A key is looked up by the SHA-256 of its token, in constant time for any number of keys. The time of the look-up shows
- * nothing of a token, because no client can choose the digest of what it sends.
+ * A key is looked up by the SHA-256 of its token, in constant time for any number of keys. The time of the look-up
+ * shows nothing of a token, because no client can choose the digest of what it sends.
  * @param now wall clock in milliseconds since 1970, because expiry is a date
  */
 export function createKeys(config: Config['keys'], now: () => number = Date.now): Keys {

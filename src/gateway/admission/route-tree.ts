@@ -40,7 +40,9 @@ export function createRouteTree<Value>(): RouteTree<Value> {
   };
 }
 
-/** A literal wins over a parameter, unless the rest of the path does not match behind it. Visits a node once at most. */
+/**
+ * A literal wins over a parameter, unless the rest of the path does not match behind it. Visits a node once at most.
+ */
 function found<Value>(node: Node<Value>, segments: readonly string[], at: number, lookUp: LookUp): Value | undefined {
   const segment = segments[at];
   if (segment === undefined) return node.value;

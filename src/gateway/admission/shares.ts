@@ -1,3 +1,4 @@
+import { Tally } from '../../core/tally.ts';
 import type { BufferBudget } from '../body/buffer-budget.ts';
 import { type Exchange, freeIfDone } from '../exchange/exchange.ts';
 import { type Refusal, refuseForNow } from '../exchange/refusal.ts';
@@ -22,20 +23,13 @@ const TOO_MANY = refuseForNow('Too many requests of this application are running
 
 /** Without a bound, the slow requests of one application could take all connections and memory. */
 export function createShares({ maxRequests, buffers }: SharesOptions): Shares {
-  /** Only applications that have a running request. */
-  const running = new Map<string, number>();
-  const leave = (application: string): void => {
-    const others = (running.get(application) ?? 1) - 1;
-    if (others === 0) running.delete(application);
-    else running.set(application, others);
-  };
+  const running = new Tally();
   return {
     enter(exchange, application) {
-      const others = running.get(application) ?? 0;
-      if (others >= maxRequests) return TOO_MANY;
-      running.set(application, others + 1);
+      if (running.of(application) >= maxRequests) return TOO_MANY;
+      running.add(application, 1);
       exchange.buffer = buffers.open(application);
-      exchange.leave = () => leave(application);
+      exchange.leave = () => running.add(application, -1);
       // The client may have gone already.
       freeIfDone(exchange);
       return undefined;

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { MaybePromise } from '../../core/ports.ts';
 
 /** How long a spent budget lasts, in milliseconds. */
 const WINDOW_MS = 60_000;
@@ -8,10 +9,10 @@ const TURN_MS = 5;
 /**
  * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
  * off. Per application, because nothing else charges it for them. The work is counted while it is done, and given back
- * when the request is forwarded.
+ * when the request has a connection to the upstream.
  */
 export class WorkBudget {
-  readonly #accounts = new Map<string, WorkAccount>();
+  readonly #usages = new Map<string, WorkUsage>();
 
   /**
    * @param maxMs longest work per application in a window of a minute, in milliseconds; the window starts with the
@@ -25,17 +26,17 @@ export class WorkBudget {
 
   /** For the body of one request. Only applications of the config may be given, so that their number is bounded. */
   meter(application: string): WorkMeter {
-    let account = this.#accounts.get(application);
-    if (account === undefined) {
-      account = { startedAt: Number.NEGATIVE_INFINITY, usedMs: 0, turnMs: 0 };
-      this.#accounts.set(application, account);
+    let usage = this.#usages.get(application);
+    if (usage === undefined) {
+      usage = { startedAt: Number.NEGATIVE_INFINITY, usedMs: 0, turnMs: 0 };
+      this.#usages.set(application, usage);
     }
-    return new WorkMeter(account, this.maxMs, this.now);
+    return new WorkMeter(usage, this.maxMs, this.now);
   }
 }
 
 /** What an application has used. */
-interface WorkAccount {
+interface WorkUsage {
   startedAt: number;
   usedMs: number;
   /** The same in this turn of the event loop. */
@@ -49,14 +50,14 @@ export class WorkMeter {
   #window = Number.NEGATIVE_INFINITY;
 
   constructor(
-    private readonly account: WorkAccount,
+    private readonly usage: WorkUsage,
     private readonly maxMs: number,
     private readonly now: () => number,
   ) {}
 
   /** If other requests have spent the budget: whole seconds until there is a new one. */
   get retryAfter(): number | undefined {
-    const { startedAt, usedMs } = this.account;
+    const { startedAt, usedMs } = this.usage;
     const leftMs = startedAt + WINDOW_MS - this.now();
     const othersMs = usedMs - (this.#window === startedAt ? this.#usedMs : 0);
     return leftMs > 0 && othersMs >= this.maxMs ? Math.ceil(leftMs / 1_000) : undefined;
@@ -67,55 +68,51 @@ export class WorkMeter {
    * applications go first.
    * @throws BudgetSpent if the budget is spent by now; also whatever `work` throws
    */
-  run(work: () => void): Promise<void> | undefined {
-    if (this.account.turnMs < TURN_MS) {
-      this.#measure(work);
-      return undefined;
-    }
-    return this.#runLater(work);
+  run<Result>(work: () => Result): MaybePromise<Result> {
+    return this.usage.turnMs < TURN_MS ? this.#measure(work) : this.#runLater(work);
   }
 
-  /** The request is forwarded: its work counts no longer. */
+  /** The request is sent, and charged: its work counts no longer. */
   giveBack(): void {
-    if (this.#window === this.account.startedAt) this.account.usedMs -= this.#usedMs;
+    if (this.#window === this.usage.startedAt) this.usage.usedMs -= this.#usedMs;
     this.#usedMs = 0;
   }
 
-  async #runLater(work: () => void): Promise<void> {
+  async #runLater<Result>(work: () => Result): Promise<Result> {
     do await nextTurn();
-    while (this.account.turnMs >= TURN_MS);
-    this.#measure(work);
+    while (this.usage.turnMs >= TURN_MS);
+    return this.#measure(work);
   }
 
-  #measure(work: () => void): void {
+  #measure<Result>(work: () => Result): Result {
     const { retryAfter } = this;
     if (retryAfter !== undefined) throw new BudgetSpent(retryAfter);
     const beganAt = this.now();
     try {
-      work();
+      return work();
     } finally {
       this.#charge(beganAt, this.now() - beganAt);
     }
   }
 
   #charge(beganAt: number, ms: number): void {
-    const { account } = this;
-    if (beganAt >= account.startedAt + WINDOW_MS) {
-      account.startedAt = beganAt;
-      account.usedMs = 0;
+    const { usage } = this;
+    if (beganAt >= usage.startedAt + WINDOW_MS) {
+      usage.startedAt = beganAt;
+      usage.usedMs = 0;
     }
-    if (this.#window !== account.startedAt) {
-      this.#window = account.startedAt;
+    if (this.#window !== usage.startedAt) {
+      this.#window = usage.startedAt;
       this.#usedMs = 0;
     }
-    account.usedMs += ms;
+    usage.usedMs += ms;
     this.#usedMs += ms;
-    if (account.turnMs === 0) {
+    if (usage.turnMs === 0) {
       setImmediate(() => {
-        account.turnMs = 0;
+        usage.turnMs = 0;
       });
     }
-    account.turnMs += ms;
+    usage.turnMs += ms;
   }
 }
 

@@ -1,3 +1,5 @@
+import { Tally } from '../../core/tally.ts';
+
 /** Most bytes that may be buffered at a time. */
 export interface BufferLimits {
   /** By all requests together. */
@@ -22,9 +24,7 @@ export interface BufferShare {
  */
 export class BufferBudget {
   readonly #limits: BufferLimits;
-  /** Only applications that buffer something now. */
-  readonly #byApplication = new Map<string, number>();
-  #bytes = 0;
+  readonly #bytes = new Tally();
 
   constructor(limits: BufferLimits) {
     this.#limits = limits;
@@ -32,7 +32,7 @@ export class BufferBudget {
 
   /** Bytes that are buffered now. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#bytes.total;
   }
 
   open(application: string): BufferShare {
@@ -41,13 +41,13 @@ export class BufferBudget {
     const remove = (bytes: number): void => {
       const given = Math.min(bytes, own);
       own -= given;
-      this.#change(application, -given);
+      this.#bytes.add(application, -given);
     };
     return {
       add: (bytes) => {
         if (isReleased || !this.#hasRoom(application, bytes)) return false;
         own += bytes;
-        this.#change(application, bytes);
+        this.#bytes.add(application, bytes);
         return true;
       },
       remove,
@@ -60,15 +60,6 @@ export class BufferBudget {
 
   #hasRoom(application: string, bytes: number): boolean {
     const { maxBytes, maxApplicationBytes } = this.#limits;
-    const used = this.#byApplication.get(application) ?? 0;
-    return this.#bytes + bytes <= maxBytes && used + bytes <= maxApplicationBytes;
-  }
-
-  #change(application: string, bytes: number): void {
-    if (bytes === 0) return;
-    this.#bytes += bytes;
-    const used = (this.#byApplication.get(application) ?? 0) + bytes;
-    if (used === 0) this.#byApplication.delete(application);
-    else this.#byApplication.set(application, used);
+    return this.bytes + bytes <= maxBytes && this.#bytes.of(application) + bytes <= maxApplicationBytes;
   }
 }

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { MaybePromise } from '../../core/ports.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
 import {
   createFingerprinter,
@@ -18,7 +19,7 @@ export interface ReadBodyOptions extends Omit<SpoolOptions, 'observe'> {
   /** How to make the fingerprint; none is made by default. */
   readonly fingerprint?: FingerprintOptions | undefined;
   /** Runs each piece of work on the body, at once or later; at once by default. */
-  readonly run?: ((work: () => void) => Promise<void> | undefined) | undefined;
+  readonly run?: (<Result>(work: () => Result) => MaybePromise<Result>) | undefined;
 }
 
 /** A body that was read. The caller must dispose of `body` in the end. */
@@ -50,16 +51,16 @@ export async function readBody(source: Readable, options: ReadBodyOptions): Prom
   const body = await spoolBody(source, {
     ...spooling,
     observe: (chunk) =>
-      run(() => {
+      run((): undefined => {
         field?.write(chunk);
         fingerprinter?.write(chunk);
       }),
   });
   try {
-    let value: string | undefined;
-    await run(() => {
-      value = field?.end();
+    const value = await run(() => {
+      const found = field?.end();
       fingerprinter?.end();
+      return found;
     });
     return { body, field: value, fingerprint: (account) => fingerprinter?.fingerprint(account) };
   } catch (error) {
@@ -68,6 +69,6 @@ export async function readBody(source: Readable, options: ReadBodyOptions): Prom
   }
 }
 
-function runAtOnce(work: () => void): undefined {
-  work();
+function runAtOnce<Result>(work: () => Result): Result {
+  return work();
 }

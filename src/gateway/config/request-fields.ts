@@ -3,13 +3,13 @@ import { isHopByHop } from '../../http/hop-by-hop.ts';
 /** The gateway appends what it knows to these fields. */
 export const FORWARDED_FIELDS = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
+/** The gateway removes these fields, or sets them itself. */
+export const NOT_FORWARDED: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
+
 /** The gateway reads, sets or replaces these fields itself. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...FORWARDED_FIELDS,
-  'x-api-key',
-  'host',
-  'expect',
-  'x-request-id',
+  ...NOT_FORWARDED,
   'idempotency-key',
   'content-length',
 ]);

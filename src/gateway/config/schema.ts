@@ -126,12 +126,12 @@ const perApplication = z.strictObject({
     .describe(
       'Most idempotency keys. Default: in memory an equal share of 100,000, but at least 10,000; in Redis 1,000,000 per process',
     ),
-  largeBytes: z
+  maxLargeBytes: z
     .int()
     .min(0)
     .default(8_388_608)
     .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
-  refusedWorkMs: z
+  maxRefusedWorkMs: z
     .int()
     .min(1)
     .max(60_000)

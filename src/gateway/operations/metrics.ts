@@ -21,8 +21,8 @@ export interface Metrics {
   measured(store: LimitStore): LimitStore;
 }
 
-/** The client left before its answer. */
-const CLIENT_GONE = 499;
+/** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
+export const CLIENT_GONE = 499;
 const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
 const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 

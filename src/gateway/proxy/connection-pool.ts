@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net';
+import { FairQueue } from '../../core/fair-queue.ts';
+import { Tally } from '../../core/tally.ts';
 import type { Connect } from './connect.ts';
-import { FairQueue } from './fair-queue.ts';
 
 /**
  * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the
- * upstream closes a connection while a request is on its way, no one can tell whether the request was received, and
- * the failure is stored under the key.
+ * upstream closes a connection while a request is on its way, it is unknown whether the request was received, and the
+ * failure is stored under the key.
  */
 const FRESH_MS = 20;
 /** A connection is closed this long before the upstream would close it, in milliseconds. */
@@ -33,10 +34,10 @@ export interface Applicant {
   readonly needsFresh: boolean;
 }
 
-/** Takes the connection, or the reason why there is none. Nothing was written to it. */
+/** Takes the connection, to which nothing was written, or the error because of which the request gets no connection. */
 export type Give = (error: Error | null, socket?: Socket) => void;
 
-/** There is no connection for the request, and too many requests of its application wait for one already. */
+/** No connection is free for the request, and too many requests of its application wait for one already. */
 export class PoolFullError extends Error {}
 
 interface Connection {
@@ -49,8 +50,8 @@ interface Connection {
 }
 
 /**
- * Connections to the upstream, one request at a time on each. Their number is bounded, also per application. If there
- * is none, requests wait, and applications take turns.
+ * Connections to the upstream, one request at a time on each. Their number is bounded, also per application. If none
+ * is free, requests wait, and applications take turns.
  */
 export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;
@@ -58,8 +59,7 @@ export class ConnectionPool {
   /** The one that was used last is the last one. */
   readonly #idle: Connection[] = [];
   /** Leases per application. */
-  readonly #inUse = new Map<string, number>();
-  #leases = 0;
+  readonly #leases = new Tally();
   readonly #waiting = new FairQueue<Lease>();
   #sweeper: NodeJS.Timeout | undefined;
   #closed: (() => void) | undefined;
@@ -70,7 +70,7 @@ export class ConnectionPool {
 
   /** Connections that a request uses or will use. */
   get inUse(): number {
-    return this.#leases;
+    return this.#leases.total;
   }
 
   /** Requests that wait for a connection. */
@@ -127,15 +127,11 @@ export class ConnectionPool {
   }
 
   #mayServe(application: string): boolean {
-    return (
-      this.#leases < this.#options.maxConnections &&
-      (this.#inUse.get(application) ?? 0) < this.#options.maxPerApplication
-    );
+    return this.inUse < this.#options.maxConnections && this.#leases.of(application) < this.#options.maxPerApplication;
   }
 
   #serve(lease: Lease): void {
-    this.#leases++;
-    this.#inUse.set(lease.application, (this.#inUse.get(lease.application) ?? 0) + 1);
+    this.#leases.add(lease.application, 1);
     const connection = this.#takeIdle(lease);
     if (connection === undefined) this.#connect(lease);
     else if (!lease.needsFresh) this.#give(connection, lease);
@@ -210,15 +206,12 @@ export class ConnectionPool {
     if (lease === undefined) return;
     connection.lease = undefined;
     lease.connection = undefined;
-    this.#leases--;
-    const count = (this.#inUse.get(lease.application) ?? 0) - 1;
-    if (count > 0) this.#inUse.set(lease.application, count);
-    else this.#inUse.delete(lease.application);
+    this.#leases.add(lease.application, -1);
     this.#serveNext();
   }
 
   #serveNext(): void {
-    if (this.#closed !== undefined || this.#leases >= this.#options.maxConnections) return;
+    if (this.#closed !== undefined || this.inUse >= this.#options.maxConnections) return;
     const lease = this.#waiting.next((application) => this.#mayServe(application));
     if (lease !== undefined) this.#serve(lease);
   }

@@ -130,6 +130,8 @@ export class Forwarding {
     request.maxHeadersCount = 0;
     request.once('socket', (socket) => {
       this.#isSent = true;
+      // Not before: a request that never gets a connection is refunded, so nothing else charges for its body.
+      this.#exchange.bodyWork?.giveBack();
       // All of it is written at once, directly after this event. If the system refused that, nothing was sent.
       if (request.writableEnded) {
         process.nextTick(() => {
@@ -325,10 +327,10 @@ function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
   return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
 }
 
-/** Whether Node can read this response to its end. */
-function isReadable({ statusCode, rawHeaders }: IncomingMessage): boolean {
-  // The gateway never asks for another protocol.
-  if (statusCode === 101) return false;
+/** Whether Node can read this response to its end, and write its head. */
+function isReadable({ statusCode = 0, rawHeaders }: IncomingMessage): boolean {
+  // Node's parser reads any three digits. The gateway never asks for another protocol.
+  if (statusCode < 100 || statusCode === 101) return false;
   return fieldValues(rawHeaders, 'transfer-encoding').every((coding) => coding.toLowerCase() === 'chunked');
 }
 

@@ -2,11 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { isHopByHop, namedByConnection } from '../../http/hop-by-hop.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import { forEachField, type RawFields } from '../../http/raw-fields.ts';
-import { FORWARDED_FIELDS, isObeyed } from '../config/request-fields.ts';
+import { FORWARDED_FIELDS, isObeyed, NOT_FORWARDED } from '../config/request-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
-/** Request fields that the gateway removes or sets itself. */
-const NOT_FORWARDED: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
 /** Only the gateway may send these, on every route: a client takes a response with one of them as final. */
 const MARKS: ReadonlySet<string> = new Set(['idempotency-replayed', 'idempotency-status']);
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -15,8 +13,8 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request.
- * Hop-by-hop fields and `X-API-KEY` are removed, and so are fields by which an upstream could take the request for another
- * one. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
+ * Hop-by-hop fields and `X-API-KEY` are removed, and so are fields by which an upstream could take the request for
+ * another one. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
  * @param listed names in lower case that are forwarded although an upstream may obey them
  */
 export function requestFields({ request, id, idempotent, route }: Exchange, listed: ReadonlySet<string>): string[] {

@@ -5,14 +5,31 @@ import { type Exchange, isOpen } from '../exchange/exchange.ts';
 const MAX_RUNNING = 4;
 /**
  * Most requests that wait behind them, on one connection and on all together. No client needs as many, and each costs
- * about 4 KB of memory, so the connection of one more is cut.
+ * about 4 KB of memory, so a connection is cut.
  */
 const MAX_WAITING = 256;
 const MAX_WAITING_TOGETHER = 16_384;
 
-/** How many requests wait on all connections. Shared by the connections of one server. */
-export interface WaitingCount {
-  waiting: number;
+/** The requests that wait on the connections of one server. */
+export class WaitingRequests {
+  readonly #connections = new Set<Connection>();
+  #count = 0;
+
+  /** One more waits. If there are too many, the connection with the most is cut, so that a few pay for what they do. */
+  add(connection: Connection): void {
+    this.#connections.add(connection);
+    this.#count++;
+    if (this.#count <= MAX_WAITING_TOGETHER) return;
+    let longest = connection;
+    for (const each of this.#connections) if (each.waiting > longest.waiting) longest = each;
+    longest.cut();
+  }
+
+  /** So many wait no longer. */
+  remove(connection: Connection, count: number): void {
+    this.#count -= count;
+    if (connection.waiting === 0) this.#connections.delete(connection);
+  }
 }
 
 /**
@@ -21,12 +38,12 @@ export interface WaitingCount {
  */
 export class Connection {
   readonly #socket: Duplex;
-  readonly #all: WaitingCount;
+  readonly #all: WaitingRequests;
   readonly #exchanges = new Set<Exchange>();
   readonly #running = new Set<Exchange>();
   readonly #waiting = new Map<Exchange, () => void>();
 
-  constructor(socket: Duplex, all: WaitingCount) {
+  constructor(socket: Duplex, all: WaitingRequests) {
     this.#socket = socket;
     this.#all = all;
     // Node reads on when a body is consumed or an answer was written, whether or not requests wait.
@@ -38,6 +55,11 @@ export class Connection {
   /** In the order of their requests. */
   get exchanges(): readonly Exchange[] {
     return [...this.#exchanges];
+  }
+
+  /** Requests that wait for their turn. */
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   get isQuiet(): boolean {
@@ -60,11 +82,20 @@ export class Connection {
     if (this.#running.size < MAX_RUNNING) {
       this.#running.add(exchange);
       start();
-    } else if (this.#waiting.size < MAX_WAITING && this.#all.waiting < MAX_WAITING_TOGETHER) {
+    } else if (this.#waiting.size === MAX_WAITING) this.cut();
+    else {
       this.#waiting.set(exchange, start);
-      this.#all.waiting++;
       this.#socket.pause();
-    } else this.#socket.destroy();
+      this.#all.add(this);
+    }
+  }
+
+  /** Closes the connection at once. What waits on it is not started. */
+  cut(): void {
+    const { size } = this.#waiting;
+    this.#waiting.clear();
+    this.#all.remove(this, size);
+    this.#socket.destroy();
   }
 
   /** Call it when the response has closed. */
@@ -77,7 +108,7 @@ export class Connection {
   }
 
   #stopWaiting(exchange: Exchange): void {
-    if (this.#waiting.delete(exchange)) this.#all.waiting--;
+    if (this.#waiting.delete(exchange)) this.#all.remove(this, 1);
   }
 
   #startWaiting(): void {

@@ -4,7 +4,7 @@ import { problemReply } from '../../http/problem.ts';
 import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
-import { Connection, type WaitingCount } from './connection.ts';
+import { Connection, WaitingRequests } from './connection.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
@@ -48,7 +48,7 @@ export function watchConnections(
   const bySocket = new WeakMap<Duplex, Connection>();
   /** Connections without a request, in the order in which they became idle. */
   const idle = new Set<Duplex>();
-  const all: WaitingCount = { waiting: 0 };
+  const all = new WaitingRequests();
   let open = 0;
   const broken = new WeakSet<Duplex>();
   let running = 0;
@@ -73,6 +73,16 @@ export function watchConnections(
     const last = exchangesOn(socket).at(-1);
     if (last === undefined) answerRaw(socket, refusal, reason);
     else last.response.once('close', () => answerRaw(socket, refusal, reason));
+  };
+
+  /** After a CONNECT Node ignores the events of the connection, but earlier requests can still run on it. */
+  const watchDetached = (socket: Duplex): void => {
+    // A slow answer goes on when the client has read a part of it.
+    socket.on('drain', () => {
+      for (const { response } of exchangesOn(socket)) response.emit('drain');
+    });
+    // The end of a connection is noticed only if the connection is read.
+    socket.once('end', () => socket.destroy()).resume();
   };
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -108,6 +118,7 @@ export function watchConnections(
   });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
+    watchDetached(socket);
     answerInTurn(socket, refuse(400, 'errors/malformed_request', 'CONNECT is not supported.'), 'CONNECT');
   });
 

@@ -7,7 +7,7 @@ import { refuseExchange, sendReply } from '../exchange/answers.ts';
 import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuse, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
 import type { Log } from '../operations/log.ts';
-import type { Metrics } from '../operations/metrics.ts';
+import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
 import type { UpstreamProxy } from '../proxy/proxy.ts';
 import { type Connections, watchConnections } from './connections.ts';
 import { closeSilentConnections } from './silence.ts';
@@ -40,8 +40,6 @@ export interface GatewayServer {
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000;
 const KEEP_ALIVE_MS = 65_000;
-/** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
-const CLIENT_GONE = 499;
 
 /** Takes requests through the stages. An unexpected error is answered with 500, and the process goes on. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
@@ -88,10 +86,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const proceed = (exchange: Exchange, entry: Entry): void => {
     exchange.decision = labelOf(entry);
     if (entry.kind === 'answer') sendAnswer(exchange, entry);
-    else if (isOpen(exchange)) {
-      exchange.bodyWork?.giveBack();
-      proxy.forward(exchange, entry);
-    } else void entry.abandon();
+    else if (isOpen(exchange)) proxy.forward(exchange, entry);
+    else void entry.abandon();
   };
   const sendAnswer = (exchange: Exchange, { reply, replayed }: Answer): void => {
     // A replay can be large, and takes up memory until the client has read it.

@@ -1,10 +1,11 @@
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
 import type { ClaimStore, LimitStore } from '../../core/ports.ts';
-import { createMemoryClaimStore } from '../../stores/memory/claims.ts';
+import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
+import { routesOf } from '../config/routes.ts';
 import type { Config } from '../config/schema.ts';
 import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
@@ -34,11 +35,17 @@ const START_MS = 2_000;
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
-/** Most idempotency keys in memory, and the least that one application may have of them. */
+/** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
 /** Most idempotency keys of one application that one process begins. About 1 GB in Redis. */
 const MAX_CLAIMS_IN_REDIS = 1_000_000;
+/** Longest silence of Redis while a command waits. On the connection for large answers also the time for the largest. */
+const SILENCE_MS = 5_000;
+/** Slowest connection for large answers that is not taken for broken: 1 MiB per second, and base64 takes a third more. */
+const BYTES_PER_MS = 700;
+/** Longest time that a timer of the system measures. */
+const MAX_TIMER_MS = 2_147_483_647;
 /** At most one line per second reports Redis errors. */
 const LOG_EVERY_MS = 1_000;
 
@@ -57,11 +64,14 @@ function openMemory(config: Config): GatewayStore {
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
   const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
-  const client = createRedisClient(url, onError);
+  const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * config.storeDeadlineMs));
+  const client = createRedisClient(url, onError, { silenceMs });
   // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
-  const largeClient = createRedisClient(url, onError);
+  const largeClient = createRedisClient(url, onError, {
+    silenceMs: Math.min(MAX_TIMER_MS, silenceMs + Math.ceil(largestAnswer(config) / BYTES_PER_MS)),
+  });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
-  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, largeBytes: maxBytesPerScope } = perApplication;
+  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, maxLargeBytes: maxBytesPerScope } = perApplication;
   const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
   const claims = createRedisClaimStore(client, {
     deadlineMs,
@@ -92,6 +102,11 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   };
 }
 
+/** Bytes of the largest answer that is stored. */
+function largestAnswer(config: Config): number {
+  return routesOf(config).reduce((most, { idempotent }) => Math.max(most, idempotent?.settings.maxKeptBytes ?? 0), 0);
+}
+
 /** Logs the doctor's warnings and faults. Serving does not wait for it. */
 async function logFindings(config: Config, log: Log): Promise<void> {
   for (const { verdict, subject, text } of await examineStore(config)) {
@@ -109,11 +124,15 @@ function oncePerInterval(report: (error: unknown) => void): (error: unknown) => 
 }
 
 /** Applications share the room for claims, so that one of them cannot take that of the others (I13). */
-function claimBounds({ keys, perApplication }: Config): { maxKeys: number; maxClaimsPerScope: number } {
-  const applications = new Set(keys.map(({ application }) => application)).size;
-  const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / Math.max(1, applications)));
+function claimBounds({ keys, perApplication }: Config): MemoryClaimStoreOptions {
+  const applications = Math.max(1, new Set(keys.map(({ application }) => application)).size);
+  const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / applications));
   const { maxClaims = share } = perApplication;
-  return { maxKeys: Math.max(MAX_CLAIMS, maxClaims), maxClaimsPerScope: maxClaims };
+  const maxKeys = Math.max(MAX_CLAIMS, maxClaims);
+  // If all of them together may have more than there is room for, each has a part that the others cannot take.
+  const isScarce = applications * maxClaims > maxKeys;
+  const guaranteed = Math.max(1, Math.floor(maxKeys / 2 / applications));
+  return { maxKeys, maxClaimsPerScope: maxClaims, minClaimsPerScope: isScarce ? guaranteed : undefined };
 }
 
 /**

@@ -13,8 +13,8 @@ interface Tags {
 
 /**
  * How the current request differs from the stored one, for the detail of a 409: `attachments[1] differs`. It names only
- * what the current client sent itself, so it reveals nothing of the stored request. If the account differs, it names only
- * that.
+ * what the current client sent itself, so it reveals nothing of the stored request. If the account differs, it names
+ * only that.
  *
  * @param stored `value` of the fingerprint that the key belongs to
  * @returns undefined if the requests are the same
@@ -40,7 +40,7 @@ export function describeDifference(stored: string, current: Fingerprint): string
 /** Labels of the pieces that differ; undefined if the two bodies do not have the same names. */
 function differingPieces(before: Tags, now: Tags, labels: readonly string[]): readonly string[] | undefined {
   const names = ({ entries }: Tags): string => entries.map(({ name }) => name).join();
-  // There are too many pieces to have tags, or there are none.
+  // The body has no pieces, or too many to have tags.
   if (before.entries.length === 0 || now.entries.length === 0) return [];
   if (names(before) !== names(now)) return undefined;
   return labels.filter((_, i) => before.entries[i]?.content !== now.entries[i]?.content);

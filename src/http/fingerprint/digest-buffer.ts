@@ -133,6 +133,8 @@ export class DigestBuffer {
 
   endGroup(): void {
     this.#end();
+    // Content that consists of groups grows only inside of them, where nothing can be digested.
+    this.#spillIfLong();
   }
 
   /** Returns at most 1,025 bytes, equal if and only if the contents are equal, and empties the buffer. */
@@ -178,13 +180,17 @@ export class DigestBuffer {
 
   #reserve(length: number): void {
     if (this.#length + length <= this.#buffer.length) return;
-    // Content this long becomes a digest, so its bytes need no memory.
-    if (this.#length - this.#start > MAX_PLAIN && !this.#isGroup) this.#spill();
+    this.#spillIfLong();
     const needed = this.#length + length;
     if (needed <= this.#buffer.length) return;
     const larger = new Uint8Array(Math.max(needed, this.#buffer.length * 2));
     larger.set(this.#buffer.subarray(0, this.#length));
     this.#buffer = larger;
+  }
+
+  /** Content this long becomes a digest, so its bytes need no memory. */
+  #spillIfLong(): void {
+    if (this.#length - this.#start > MAX_PLAIN && !this.#isGroup) this.#spill();
   }
 
   #spill(): void {

@@ -16,6 +16,11 @@ export class ClaimTable {
     return this.#size;
   }
 
+  /** Number of scopes that have claims. */
+  get scopes(): number {
+    return this.#scopes.size;
+  }
+
   get(name: string): ClaimEntry | undefined {
     return this.#byName.get(name);
   }

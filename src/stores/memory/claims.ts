@@ -25,7 +25,7 @@ import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import { ClaimTable } from './claim-table.ts';
 import { checkClock, checkMaxKeys, readClock } from './options.ts';
 import { bytesOf, KeptResults } from './results.ts';
-import type { ClaimEntry } from './scope-claims.ts';
+import type { ClaimEntry, ScopeClaims } from './scope-claims.ts';
 
 /** Options of {@link createMemoryClaimStore}. */
 export interface MemoryClaimStoreOptions {
@@ -45,8 +45,15 @@ export interface MemoryClaimStoreOptions {
    */
   readonly maxClaimsPerScope?: number;
   /**
+   * Idempotency keys that each scope can have, however many the other scopes have. A scope that has as many gets more
+   * only while the store is less than half full. So the guarantee is kept for `maxKeys / 2 / minClaimsPerScope` scopes.
+   * @default no guarantee
+   */
+  readonly minClaimsPerScope?: number | undefined;
+  /**
    * Most bytes of stored result values, counted as two per character. Past it, the values of the oldest results are
-   * dropped and counted in `stats().dropped`. Their claims stay: a retry gets the reply that the original has completed
+   * dropped and counted in `stats().dropped`: those of the same scope if it has more than an equal share. Their claims
+   * stay: a retry gets the reply that the original has completed
    * (I7).
    * @default 67_108_864 (64 MiB)
    */
@@ -76,7 +83,9 @@ export interface MemoryClaimStoreStats {
   readonly refused: number;
   /** New keys refused since the start because their scope was full. */
   readonly refusedInScope: number;
-  /** Released keys forgotten since the start, before their retention was over, because there was no room for a new key. */
+  /**
+   * Released keys forgotten since the start, before their retention was over, because there was no room for a new key.
+   */
   readonly forgotten: number;
   /** Results whose value was dropped since the start, before their retention was over. */
   readonly dropped: number;
@@ -116,16 +125,18 @@ const KEYS_WHEN_FULL = 256;
  * @throws OptionError
  */
 export function createMemoryClaimStore(options: MemoryClaimStoreOptions = {}): MemoryClaimStore {
-  checkOptions(options, ['maxKeys', 'maxClaimsPerScope', 'maxBytes', 'maxBytesPerScope', 'clock'], 'options');
+  const names = ['maxKeys', 'maxClaimsPerScope', 'minClaimsPerScope', 'maxBytes', 'maxBytesPerScope', 'clock'];
+  checkOptions(options, names, 'options');
   const { maxKeys = DEFAULT_MAX_KEYS, maxBytes = DEFAULT_MAX_BYTES, clock = monotonicClock } = options;
   checkMaxKeys(maxKeys);
-  const { maxClaimsPerScope = Math.ceil(maxKeys / 2) } = options;
+  const { maxClaimsPerScope = Math.ceil(maxKeys / 2), minClaimsPerScope } = options;
   checkBetween('maxClaimsPerScope', maxClaimsPerScope, 1, maxKeys);
+  if (minClaimsPerScope !== undefined) checkBetween('minClaimsPerScope', minClaimsPerScope, 1, maxClaimsPerScope);
   checkBetween('maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER);
   const { maxBytesPerScope = Math.ceil(maxBytes / 2) } = options;
   checkBetween('maxBytesPerScope', maxBytesPerScope, 0, maxBytes);
   checkClock(clock);
-  return new MemoryClaims({ maxKeys, maxClaimsPerScope, maxBytes, maxBytesPerScope, clock });
+  return new MemoryClaims({ maxKeys, maxClaimsPerScope, minClaimsPerScope, maxBytes, maxBytesPerScope, clock });
 }
 
 function checkBetween(option: string, value: number, min: number, max: number): void {
@@ -135,9 +146,11 @@ function checkBetween(option: string, value: number, min: number, max: number): 
 
 type Apply<Command, Reply> = (record: ClaimRecord | undefined, command: Command, now: number) => ClaimStep<Reply>;
 
+type Options = Required<MemoryClaimStoreOptions>;
+
 class MemoryClaims implements MemoryClaimStore {
   readonly synchronous = true;
-  readonly #options: Required<MemoryClaimStoreOptions>;
+  readonly #options: Options;
   readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
   #commands = 0;
@@ -147,7 +160,7 @@ class MemoryClaims implements MemoryClaimStore {
   #dropped = 0;
   #swept = 0;
 
-  constructor(options: Required<MemoryClaimStoreOptions>) {
+  constructor(options: Options) {
     this.#options = options;
     this.#claims = new ClaimTable(options.maxKeys);
   }
@@ -238,22 +251,34 @@ class MemoryClaims implements MemoryClaimStore {
     // Keys with a shorter retention can have expired behind one with a longer.
     this.#sweep(KEYS_WHEN_FULL, now);
     if (scope.size < maxClaimsPerScope) return;
-    this.#refusedInScope++;
-    const { keptUntil } = (scope.oldest as ClaimEntry).record;
-    throw new ScopeFullError(maxClaimsPerScope, Math.max(1, keptUntil - now));
+    this.#refuseInScope(scope, now);
   }
 
-  #makeRoom(scope: string, now: number): void {
-    const { maxKeys } = this.#options;
-    if (this.#claims.size < maxKeys) return;
+  #makeRoom(name: string, now: number): void {
+    const { maxKeys, minClaimsPerScope = Number.POSITIVE_INFINITY } = this.#options;
+    const scope = this.#claims.scope(name);
+    const isGuaranteed = scope === undefined || scope.size < minClaimsPerScope;
+    // The other half has room for what is guaranteed to each scope.
+    const max = isGuaranteed ? maxKeys : Math.floor(maxKeys / 2);
+    if (this.#claims.size < max) return;
     const released = this.#sweep(KEYS_WHEN_FULL, now);
-    if (this.#claims.size < maxKeys) return;
-    const forgettable = this.#claims.scope(scope)?.oldestReleased ?? released;
-    if (forgettable === undefined) {
-      this.#refused++;
-      throw new StoreFullError(maxKeys);
+    if (this.#claims.size < max) return;
+    // In the place of another scope's claim, this scope could take the other half too.
+    const forgettable = scope?.oldestReleased ?? (isGuaranteed ? released : undefined);
+    if (forgettable !== undefined) {
+      this.#forget(forgettable, now);
+      return;
     }
-    this.#forget(forgettable, now);
+    if (!isGuaranteed) this.#refuseInScope(scope, now);
+    this.#refused++;
+    throw new StoreFullError(maxKeys);
+  }
+
+  /** The scope has a claim, and none that is released. */
+  #refuseInScope({ size, oldest }: ScopeClaims, now: number): never {
+    this.#refusedInScope++;
+    const { keptUntil } = (oldest as ClaimEntry).record;
+    throw new ScopeFullError(size, Math.max(1, keptUntil - now));
   }
 
   /** Deletes a released claim. Nothing happened under it, so no request can be executed twice because of that. */
@@ -283,7 +308,11 @@ class MemoryClaims implements MemoryClaimStore {
       return;
     }
     while (scope.bytes + bytes > maxBytesPerScope) this.#dropOldValue(scope.values.first as ClaimEntry, now);
-    while (this.#results.bytes + bytes > maxBytes) this.#dropOldValue(this.#results.oldest as ClaimEntry, now);
+    while (this.#results.bytes + bytes > maxBytes) {
+      // Otherwise a few scopes with many values could drop those of every other.
+      const own = (scope.bytes + bytes) * this.#claims.scopes > maxBytes ? scope.values.first : undefined;
+      this.#dropOldValue(own ?? (this.#results.oldest as ClaimEntry), now);
+    }
     this.#results.add(claim);
   }
 

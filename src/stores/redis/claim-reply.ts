@@ -98,6 +98,11 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
   });
 }
 
+/** Reads only the time from a reply to `inspect`. So a long value is not asked for. */
+export function readTime(reply: unknown): Timed<undefined> {
+  return { now: readInspectReply(reply).now, reply: undefined, omittedBytes: undefined };
+}
+
 const DECODER = /* @__PURE__ */ new TextDecoder();
 
 /** Reads the parts of one reply from left to right. */

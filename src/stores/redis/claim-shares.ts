@@ -59,17 +59,20 @@ interface Share {
  */
 export class ClaimShares {
   readonly #maxPerScope: number;
+  readonly #maxReleased: number;
   readonly #scopes = new LRUCache<string, Share>({ max: MAX_SCOPES });
 
   constructor(maxPerScope: number) {
     this.#maxPerScope = maxPerScope;
+    this.#maxReleased = Math.floor(maxPerScope / 2);
   }
 
   /** About how long until the scope may have a new claim, in milliseconds; 0 if it may have one now. */
   fullForMs(scope: string, now: number): number {
     const share = this.#scopes.get(scope);
     if (share === undefined) return 0;
-    const total = share.stored.total(now) + share.released.total(now);
+    // Claims that are released at the same time can exceed their half: none of them is counted before its reply.
+    const total = share.stored.total(now) + Math.min(share.released.total(now), this.#maxReleased);
     return total < this.#maxPerScope ? 0 : share.stored.nextEndMs(now);
   }
 
@@ -79,7 +82,7 @@ export class ClaimShares {
    */
   mayStoreReleased(scope: string, now: number): boolean {
     const share = this.#scopes.get(scope);
-    return share === undefined || share.released.total(now) < Math.floor(this.#maxPerScope / 2);
+    return share === undefined || share.released.total(now) < this.#maxReleased;
   }
 
   /** @param again whether the key had a claim before, so that it may be counted as released */

@@ -28,6 +28,7 @@ import {
   readCompleteReply,
   readHeldReply,
   readInspectReply,
+  readTime,
   type Timed,
 } from './claim-reply.ts';
 import { ClaimShares } from './claim-shares.ts';
@@ -119,8 +120,8 @@ export interface RedisClaimStoreStats {
 /**
  * A {@link ClaimStore} in Redis or Redis Cluster, which any number of processes can share. Its methods throw
  * `StoreTimeoutError`, or `StoreUnavailableError` with the reason as its cause. The command may have been executed
- * anyway, unless `sent` of the error is false. If the claim is completed, but its large result cannot be read, they throw
- * `ResultUnavailableError`.
+ * anyway, unless `sent` of the error is false. If the claim is completed, but its large result cannot be read, they
+ * throw `ResultUnavailableError`.
  */
 export interface RedisClaimStore extends ClaimStore {
   begin(id: ClaimId, command: BeginCommand): Promise<BeginReply>;
@@ -214,6 +215,8 @@ class RedisClaims implements RedisClaimStore {
   #lateBegins = 0;
   #refusedInScope = 0;
   #dropped = 0;
+  /** When a call over the connection for small values last failed. */
+  #failedAt = Number.NEGATIVE_INFINITY;
   /** Since when only the connection for large values is down. */
   #onlyLargeDownSince: number | undefined;
 
@@ -237,7 +240,8 @@ class RedisClaims implements RedisClaimStore {
     const full = fullForMs > 0 ? '1' : '0';
     const start = [...argsOf('begin', command), String(command.leaseMs), command.onOrphan, full];
     const args = [...start, dispatches ? '1' : '0', deadline === undefined ? '' : String(deadline)];
-    // It asks for the value of a completed claim later, when the deadline can be over. Without the dispatch it needs none.
+    // It asks for the value of a completed claim later, when the deadline can be over. Without the dispatch it needs
+    // none.
     const argsForValue = [...start, '0', command.deadline === undefined ? '' : String(command.deadline)];
     const reply = await this.#run(id, args, readBeginReply, argsForValue);
     if (reply.kind === 'full') {
@@ -271,7 +275,10 @@ class RedisClaims implements RedisClaimStore {
       return await this.#runLarge(id, withValue, readCompleteReply, Buffer.byteLength(value));
     } catch (error) {
       // The sender tries again in the background, with the value.
-      if (this.#isReconnecting()) throw error;
+      if (this.#mayBeStoredSoon(error)) throw error;
+      // If the server does not answer at all, this throws. Sent to a frozen server, the outcome without its value could
+      // overtake the value.
+      await this.#run(id, ['inspect'], readTime);
       // The claim must not wait for the value. If the value arrives first after all, it stays: the first outcome wins.
       const reply = await this.#run(id, [...args, ''], readCompleteReply);
       if (reply.kind !== 'ok') return reply;
@@ -341,8 +348,8 @@ class RedisClaims implements RedisClaimStore {
   }
 
   /**
-   * Sends a command again whose reply left out a large value. A repeated command does no harm. If the record has expired
-   * meanwhile, the command does what it does for a key without a record.
+   * Sends a command again whose reply left out a large value. A repeated command does no harm. If the record has
+   * expired meanwhile, the command does what it does for a key without a record.
    */
   async #askForValue<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, bytes: number): Promise<Reply> {
     try {
@@ -369,6 +376,16 @@ class RedisClaims implements RedisClaimStore {
     // Counted here, because the senders of most late commands do not wait any more.
     if ((timed.reply as { readonly kind?: unknown } | undefined)?.kind === 'late') this.#lateBegins++;
     return timed;
+  }
+
+  /** Whether a large value that could not be stored was held up by an outage of the whole server, which is now over. */
+  #mayBeStoredSoon(error: unknown): boolean {
+    if (this.#isReconnecting()) return true;
+    const { largeBreaker } = this.#parts;
+    const wasSent = !isHeadgateError(error, 'store_unavailable') || (error as StoreUnavailableError).sent !== false;
+    if (wasSent || largeBreaker.state === 'closed') return false;
+    // The call that tests the connection decides. The next test is at most half a second away, and is sent.
+    return largeBreaker.state === 'half-open' || monotonicClock.now() - this.#failedAt < RECONNECT_MS;
   }
 
   /** Whether the connection for large values is down together with the other one, or has been for a moment only. */
@@ -400,6 +417,7 @@ class RedisClaims implements RedisClaimStore {
         else only?.settle(answer);
       });
     } catch (error) {
+      if (!isHarmless((error as Error).cause)) this.#failedAt = monotonicClock.now();
       if (isHeadgateError(error, 'store_timeout')) {
         givenUp = true;
         this.#timeouts += pending.length;

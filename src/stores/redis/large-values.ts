@@ -1,7 +1,11 @@
 import { StoreUnavailableError } from '../../core/errors.ts';
+import { FairQueue } from '../../core/fair-queue.ts';
+import { Tally } from '../../core/tally.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 
-/** Most bytes that are under way at once, unless a single value has more. Further values would only wait in a socket. */
+/**
+ * Most bytes that are under way at once, unless a single value has more. Further values would only wait in a socket.
+ */
 const MAX_BYTES_UNDER_WAY = 262_144;
 /** Slowest connection that is not taken for broken, in bytes per millisecond: 1 MiB per second. */
 const MIN_BYTES_PER_MS = 1_048_576 / 1_000;
@@ -27,15 +31,15 @@ interface WaitingCall {
 }
 
 /**
- * Calls that carry a large value, over a connection that they share. A few are under way at once, the scopes take turns,
- * and each scope has a budget. So one application can neither fill the connection nor block the values of another.
+ * Calls that carry a large value, over a connection that they share. A few are under way at once, the scopes take
+ * turns, and each scope has a budget. So one application can neither fill the connection nor block the values of
+ * another.
  */
 export class LargeValues {
   readonly #options: LargeValuesOptions;
-  /** The waiting calls per scope. The scope that is first in the map is next. */
-  readonly #waiting = new Map<string, Set<WaitingCall>>();
-  readonly #bytesPerScope = new Map<string, number>();
-  #bytes = 0;
+  readonly #waiting = new FairQueue<WaitingCall>();
+  /** Bytes that wait or are under way, per scope. */
+  readonly #bytes = new Tally();
   #bytesUnderWay = 0;
   #refused = 0;
 
@@ -45,7 +49,7 @@ export class LargeValues {
 
   /** Bytes that wait or are under way now. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#bytes.total;
   }
 
   /** Calls that were not sent, because the budget of their scope was used up or their turn did not come in time. */
@@ -60,21 +64,21 @@ export class LargeValues {
    */
   async run<T>(scope: string, bytes: number, send: () => Promise<T>): Promise<T> {
     const { breaker, deadlineMs, maxBytesPerScope } = this.#options;
-    const ofScope = this.#bytesPerScope.get(scope) ?? 0;
+    const ofScope = this.#bytes.of(scope);
     if (ofScope > 0 && ofScope + bytes > maxBytesPerScope) {
       throw this.#refuse(`${ofScope} bytes of large values of this scope are waiting`);
     }
-    this.#count(scope, bytes);
+    this.#bytes.add(scope, bytes);
     try {
       await this.#turn(scope, bytes);
     } catch (error) {
-      this.#count(scope, -bytes);
+      this.#bytes.add(scope, -bytes);
       throw error;
     }
     let isSent = false;
     const end = (): void => {
       this.#bytesUnderWay -= bytes;
-      this.#count(scope, -bytes);
+      this.#bytes.add(scope, -bytes);
       this.#startNext();
     };
     // A call that is given up is under way until its answer comes or the connection ends. So a server that is frozen
@@ -100,11 +104,8 @@ export class LargeValues {
     }
     if (this.#options.breaker.state === 'open') throw this.#refuse('the circuit breaker of large values is open');
     return new Promise((resolve, reject) => {
-      const ofScope = this.#waiting.get(scope) ?? new Set();
-      this.#waiting.set(scope, ofScope);
       const timer = setTimeout(() => {
-        ofScope.delete(call);
-        if (ofScope.size === 0) this.#waiting.delete(scope);
+        this.#waiting.delete(scope, call);
         reject(this.#refuse(`the turn of a large value did not come within ${MAX_WAIT_MS} ms`));
         // The calls behind it can be smaller.
         this.#startNext();
@@ -117,32 +118,22 @@ export class LargeValues {
           resolve();
         },
       };
-      ofScope.add(call);
+      this.#waiting.push(scope, call);
     });
   }
 
   /** Starts the calls that are next, as long as there is room. */
   #startNext(): void {
-    for (const [scope, calls] of this.#waiting) {
-      const [call] = calls;
+    for (;;) {
+      const call = this.#waiting.first;
       if (call === undefined || !this.#hasRoomFor(call.bytes)) return;
-      calls.delete(call);
-      // Deleted and added again, the scope is the last one in the map, and this loop comes to it again.
-      this.#waiting.delete(scope);
-      if (calls.size > 0) this.#waiting.set(scope, calls);
+      this.#waiting.next();
       call.start();
     }
   }
 
   #hasRoomFor(bytes: number): boolean {
     return this.#bytesUnderWay === 0 || this.#bytesUnderWay + bytes <= MAX_BYTES_UNDER_WAY;
-  }
-
-  #count(scope: string, bytes: number): void {
-    this.#bytes += bytes;
-    const ofScope = (this.#bytesPerScope.get(scope) ?? 0) + bytes;
-    if (ofScope === 0) this.#bytesPerScope.delete(scope);
-    else this.#bytesPerScope.set(scope, ofScope);
   }
 
   #refuse(reason: string): StoreUnavailableError {

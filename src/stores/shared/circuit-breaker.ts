@@ -1,4 +1,4 @@
-import { type CircuitBreakerPolicy, CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
+import { monotonicClock } from '../../core/clock.ts';
 import { StoreTimeoutError, StoreUnavailableError } from '../../core/errors.ts';
 
 /** Options of {@link CircuitBreaker}. */
@@ -24,16 +24,16 @@ const RETRY_MS = 500;
  */
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions;
-  readonly #policy: CircuitBreakerPolicy;
+  /** Consecutive failures while it is closed. */
+  #failures = 0;
+  /** When it opened, or when the last test failed. By the monotonic clock: the wall clock can be set back. */
+  #openedAt: number | undefined;
+  #isTesting = false;
   #timeouts = 0;
   #late = 0;
 
   constructor(options: CircuitBreakerOptions) {
     this.#options = options;
-    this.#policy = circuitBreaker(
-      handleWhen((error) => !options.isHarmless(error)),
-      { breaker: new ConsecutiveBreaker(MAX_FAILURES), halfOpenAfter: RETRY_MS },
-    );
   }
 
   /** Calls that were given up at the deadline. */
@@ -48,8 +48,8 @@ export class CircuitBreaker {
 
   /** `open`: calls fail at once. `half-open`: one call tests the server. */
   get state(): 'closed' | 'open' | 'half-open' {
-    const { state } = this.#policy;
-    return state === CircuitState.Closed ? 'closed' : state === CircuitState.HalfOpen ? 'half-open' : 'open';
+    if (this.#openedAt === undefined) return 'closed';
+    return this.#isTesting ? 'half-open' : 'open';
   }
 
   /**
@@ -63,15 +63,39 @@ export class CircuitBreaker {
       return send();
     };
     try {
-      // Otherwise this call would wait for the one that tests the server.
-      if (this.state === 'half-open')
-        throw new Error('the circuit breaker is half-open: another call tests the server');
-      return await this.#policy.execute(() => this.#runWithDeadline(sending, deadlineMs));
+      return await this.#runIfClosed(() => this.#runWithDeadline(sending, deadlineMs));
     } catch (error) {
       forgetCommand(error);
       this.#options.onError?.(error);
       throw error instanceof StoreTimeoutError ? error : new StoreUnavailableError(error, { sent });
     }
+  }
+
+  /** Runs a call if the circuit breaker is closed, or if it is this call's turn to test the server. */
+  async #runIfClosed<T>(call: () => Promise<T>): Promise<T> {
+    if (this.#isTesting) throw new Error('the circuit breaker is half-open: another call tests the server');
+    const isTest = this.#openedAt !== undefined;
+    if (isTest && monotonicClock.now() - (this.#openedAt as number) < RETRY_MS)
+      throw new Error('the circuit breaker is open');
+    this.#isTesting = isTest;
+    let isWell = true;
+    try {
+      return await call();
+    } catch (error) {
+      isWell = this.#options.isHarmless(error);
+      throw error;
+    } finally {
+      this.#settle(isTest, isWell);
+    }
+  }
+
+  /** Counts the result of a call. Calls that were sent before it opened say nothing about the server now. */
+  #settle(isTest: boolean, isWell: boolean): void {
+    if (isTest) this.#isTesting = false;
+    else if (this.#openedAt !== undefined) return;
+    this.#failures = isWell ? 0 : this.#failures + 1;
+    if (isWell) this.#openedAt = undefined;
+    else if (isTest || this.#failures >= MAX_FAILURES) this.#openedAt = monotonicClock.now();
   }
 
   /** Waits until the deadline. A call that is given up may still be executed; a late answer is counted. */

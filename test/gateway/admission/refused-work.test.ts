@@ -11,11 +11,11 @@ const LIST = JSON.stringify(Array.from({ length: 20_000 }, () => ({ a: 1 })));
 const GOOD = `{"list":${LIST},"account_id":"acc_1"}`;
 const BAD = `{"list":${LIST}}`;
 
-async function start(perApplication: object): Promise<InProcess> {
+async function start(perApplication: object, upstreamUrl?: string): Promise<InProcess> {
   const upstream = await startUpstream();
   upstream.behave(answer());
   return startInProcess({
-    upstream: upstream.url,
+    upstream: upstreamUrl ?? upstream.url,
     keys: [
       { token: TOKEN, application: 'app_1' },
       { token: 'another', application: 'app_2' },
@@ -31,7 +31,7 @@ async function start(perApplication: object): Promise<InProcess> {
 }
 
 it('an application whose refused bodies cost too much gets 429 before its next body is read', async () => {
-  const { ask } = await start({ refusedWorkMs: 1 });
+  const { ask } = await start({ maxRefusedWorkMs: 1 });
   expect((await ask('POST', PATH, JSON_TYPE, { body: BAD })).status).toBe(422);
   const refused = await ask('POST', PATH, JSON_TYPE, { body: GOOD });
   expect(refused.status).toBe(429);
@@ -46,7 +46,7 @@ it('an application whose refused bodies cost too much gets 429 before its next b
 });
 
 it('requests that are forwarded cost nothing, however long their bodies are', async () => {
-  const { ask } = await start({ refusedWorkMs: 1 });
+  const { ask } = await start({ maxRefusedWorkMs: 1 });
   for (let i = 0; i < 5; i++) {
     const key = { 'idempotency-key': `key-${i}` };
     expect((await ask('POST', PATH, { ...JSON_TYPE, ...key }, { body: GOOD })).status).toBe(200);
@@ -57,9 +57,17 @@ it.each([
   ['a replay', GOOD, 200],
   ['another request with the key of the first', GOOD.replace('[', '[0,'), 409],
 ])('%s is not charged, so its body counts', async (_, body, status) => {
-  const { ask } = await start({ refusedWorkMs: 1 });
+  const { ask } = await start({ maxRefusedWorkMs: 1 });
   const headers = { ...JSON_TYPE, 'idempotency-key': 'key-1' };
   expect((await ask('POST', PATH, headers, { body: GOOD })).status).toBe(200);
   expect((await ask('POST', PATH, headers, { body })).status).toBe(status);
   expect((await ask('POST', PATH, headers, { body })).status).toBe(429);
+});
+
+it('a request that the upstream cannot receive is refunded, so its body counts', async () => {
+  const upstream = await startUpstream();
+  await upstream.close();
+  const { ask } = await start({ maxRefusedWorkMs: 1 }, upstream.url);
+  expect((await ask('POST', PATH, JSON_TYPE, { body: GOOD })).status).toBe(503);
+  expect((await ask('POST', PATH, JSON_TYPE, { body: GOOD })).status).toBe(429);
 });

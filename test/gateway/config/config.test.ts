@@ -59,8 +59,8 @@ describe('defaults', () => {
       perApplication: {
         maxRequests: 1_000,
         maxBufferedBytes: 268_435_456,
-        largeBytes: 8_388_608,
-        refusedWorkMs: 2_000,
+        maxLargeBytes: 8_388_608,
+        maxRefusedWorkMs: 2_000,
       },
       keys: [],
       accounts: [],
@@ -127,7 +127,7 @@ describe('errors', () => {
     [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
     [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
     [{ admin: { port: 8080 } }, ['admin.port: 8080 is also the port of listen']],
-    [{ perApplication: { largeBytes: -1 } }, ['perApplication.largeBytes: must be at least 0, got -1']],
+    [{ perApplication: { maxLargeBytes: -1 } }, ['perApplication.maxLargeBytes: must be at least 0, got -1']],
     [{ headers: 'x' }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "x"']],
     [{ headers: 'both' }, ['headers: write ["x-ratelimit", "ietf"] instead, got "both"']],
     [{ headers: 'none' }, ['headers: write [] instead, got "none"']],
@@ -151,7 +151,7 @@ describe('errors', () => {
       { upstreamTimeoutMs: 0, drainMs: -1 },
       ['upstreamTimeoutMs: must be at least 1, got 0', 'drainMs: must be at least 0, got -1'],
     ],
-    [{ perApplication: { refusedWorkMs: 0 } }, ['perApplication.refusedWorkMs: must be at least 1, got 0']],
+    [{ perApplication: { maxRefusedWorkMs: 0 } }, ['perApplication.maxRefusedWorkMs: must be at least 1, got 0']],
     [{ perApplication: { maxClaims: 0 } }, ['perApplication.maxClaims: must be at least 1, got 0']],
     [
       {

@@ -36,7 +36,7 @@ beforeAll(async () => {
     keyedConfig(upstream.url, {
       store: `redis://127.0.0.1:${wire.port}/0`,
       storeDeadlineMs: 1_000,
-      perApplication: { largeBytes: 3 * LARGE.length },
+      perApplication: { maxLargeBytes: 3 * LARGE.length },
       limits: { default: { allMethods: ['1000000/1h'] } },
     }),
   );

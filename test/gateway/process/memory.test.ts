@@ -1,4 +1,7 @@
-/** What clients that stop cost in memory. The bounds are generous: without the bounds, each case needs hundreds of megabytes. */
+/**
+ * What clients that stop cost in memory. The bounds are generous: without the bounds, each case needs hundreds of
+ * megabytes.
+ */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Gateway, startGateway } from '../../support/gateway.ts';

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { createServer } from 'node:tls';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { connectorTo } from '../../../src/gateway/proxy/connect.ts';
@@ -51,6 +51,23 @@ describe('a connection to the upstream', () => {
     vi.advanceTimersByTime(1);
     await end;
     expect(ready).not.toHaveBeenCalled();
+  });
+
+  it('shares the look-up of the name with all connections that begin meanwhile', async () => {
+    const upstream = await startRawUpstream();
+    const lookups: Parameters<LookupFunction>[2][] = [];
+    const connect = connectorTo(new URL(`http://name.test:${new URL(upstream.url).port}`), (_name, _options, done) => {
+      lookups.push(done);
+    });
+    const failing = [connect(() => {}), connect(() => {})].map(closed);
+    expect(lookups).toHaveLength(1);
+    lookups[0]?.(Object.assign(new Error('no answer'), { code: 'EAI_AGAIN' }), []);
+    for (const reason of await Promise.all(failing)) expect(reason).toMatchObject({ code: 'EAI_AGAIN' });
+    const ready = [1, 2].map(() => new Promise<void>((resolve) => void connect(resolve)));
+    connect(() => {}).destroy();
+    expect(lookups).toHaveLength(2);
+    lookups[1]?.(null, [{ address: '127.0.0.1', family: 4 }]);
+    await Promise.all(ready);
   });
 
   it('may have an IPv6 address', async () => {

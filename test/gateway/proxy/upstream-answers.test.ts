@@ -71,6 +71,19 @@ describe('informational responses that no one asked for', () => {
   });
 });
 
+it.each(['000', '099'])(
+  'a status of %s is an error, stored under a key, and its connection is closed',
+  async (status) => {
+    answerWith(`HTTP/1.1 ${status} Whatever\r\nContent-Length: 2\r\n\r\nok`, 'stay');
+    expectProblem(await gateway.ask('POST', PLAIN), 503, 'errors/network_down');
+    const key = freshKey();
+    const original = await post(gateway, key);
+    expectProblem(original, 503, 'errors/network_down');
+    expectReplay(await post(gateway, key), original);
+    await eventually(async () => /connections_in_use 0$/m.test(await gateway.metrics()), 'the end of the connections');
+  },
+);
+
 describe("a response that only the connection's end delimits", () => {
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n';
 

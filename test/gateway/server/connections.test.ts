@@ -127,6 +127,29 @@ describe('on a connection with requests', () => {
     expect(connection.replies().map(({ status }) => status)).toEqual([200, 400]);
   });
 
+  it('after CONNECT a client that leaves is noticed, while an earlier request runs', async () => {
+    const connection = await openRaw(portOf());
+    connection.write(`${rawRequest('GET', '/held')}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`);
+    await eventually(() => held.length === 1, 'the request');
+    connection.destroy();
+    await eventually(() => connections.running === 0 && connections.open === 0, 'the end of the request');
+  });
+
+  it('after CONNECT an answer that waits for its client goes on when the client reads', async () => {
+    const connection = await openRaw(portOf());
+    connection.socket.pause();
+    connection.write(`${rawRequest('GET', '/held')}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`);
+    await eventually(() => held.length === 1, 'the request');
+    const [response] = held as [ServerResponse];
+    while (response.write('x'.repeat(1_000_000)));
+    const drained = new Promise((resolve) => response.once('drain', resolve));
+    connection.socket.resume();
+    await drained;
+    response.end();
+    await connection.closed;
+    expect(connection.replies().map(({ status }) => status)).toEqual([200, 400]);
+  });
+
   it('a malformed body is answered as its own request', async () => {
     const connection = await openRaw(portOf());
     connection.write(`${rawRequest('POST', '/held', { 'transfer-encoding': 'chunked' })}zz\r\n`);

@@ -39,6 +39,36 @@ const statusesOf = async (gateways: readonly InProcess[], account: string, times
   return statuses;
 };
 
+describe('a store in memory', () => {
+  it('I13: with many applications, those that fill it together leave room for the claims of every other', async () => {
+    const applications = Array.from({ length: 50 }, (_, i) => `app_${i}`);
+    const keys = applications.map((application) => ({ token: `token-${application}`, application }));
+    const { claims } = await openStore(
+      checkConfig(configOf(upstream.url, { keys, accounts: [] }), 'test'),
+      openLog().log,
+    );
+    const settings = {
+      fingerprint: 'f',
+      retentionMs: 60_000,
+      leaseMs: 1_000,
+      onOrphan: 'reject',
+      dispatch: true,
+    } as const;
+    const claim = (scope: string, key: number) =>
+      claims.begin({ scope, key: `key-${key}` }, { ...settings, token: 'a' });
+    const claimed = (scope: string, most: number): number => {
+      let count = 0;
+      try {
+        while (count < most) claim(scope, count++);
+      } catch {}
+      return count;
+    };
+    const [polite = '', ...noisy] = applications;
+    for (const scope of noisy) claimed(scope, 20_000);
+    expect(claimed(polite, 900)).toBe(900);
+  });
+});
+
 describe('a store in Redis', () => {
   it.each([
     ['one server, with a user and a database', undefined],

@@ -150,6 +150,21 @@ describe('I3: JSON', () => {
   });
 });
 
+describe('I3: the memory for a body of a million pieces', () => {
+  it.each([
+    ['a form', FORM_TYPE, '&a='],
+    ['a JSON array', JSON_TYPE, ',{"b":1,"a":1}'],
+  ])('is constant: %s', (_, contentType, piece) => {
+    const fingerprinter = createFingerprinter({ method: 'POST', path: '/', query: '', contentType });
+    fingerprinter.write(bytesOf(contentType === JSON_TYPE ? '[0' : 'a'));
+    const chunk = bytesOf(piece.repeat(1_000));
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 1_000; i++) fingerprinter.write(chunk);
+    // All pieces together are 10 MB or more.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2_000_000);
+  });
+});
+
 describe('I3: a form', () => {
   it('is compared by its percent-decoded pairs', () => {
     const base = form('a=1+2&b=%2F%c3%a9&c');

@@ -213,6 +213,13 @@ class Scopes {
     this.store.complete({ scope, key: `key-${key}` }, command);
   }
 
+  /** Completes claims until the store refuses one. */
+  fill(scope: string, most: number): void {
+    full(() => {
+      for (const key of range(0, most)) this.run(scope, key);
+    });
+  }
+
   /** What another request with the same key gets. */
   other(scope: string, key: number): string {
     return this.begin(scope, key, { token: 'b', fingerprint: 'g' }).kind;
@@ -314,6 +321,30 @@ describe('maxClaimsPerScope', () => {
   });
 });
 
+describe('minClaimsPerScope', () => {
+  const error = (run: () => unknown): unknown => (full(run) as { code?: unknown }).code;
+
+  it('I13: scopes that fill the store together leave room for what is guaranteed to every other', () => {
+    const world = new Scopes({ maxKeys: 100, maxClaimsPerScope: 50, minClaimsPerScope: 5 });
+    for (const scope of ['A', 'B', 'C']) world.fill(scope, 60);
+    expect(world.store.stats()).toMatchObject({ keys: 60, refused: 0, refusedInScope: 3 });
+    for (const scope of ['D', 'E', 'F', 'G', 'H', 'I', 'J'])
+      for (const key of range(0, 5)) expect(world.begin(scope, key).kind).toBe('claimed');
+    expect(error(() => world.begin('D', 5))).toBe('scope_full');
+    // Known keys work as before.
+    for (const key of range(0, 50)) expect(world.begin('A', key, { token: 'retry' }).kind).toBe('settled');
+  });
+
+  it('I13: a scope past its guarantee does not take the place of a released key of another', () => {
+    const world = new Scopes({ maxKeys: 20, maxClaimsPerScope: 20, minClaimsPerScope: 5 });
+    for (const key of range(0, 5)) world.reject('B', key);
+    world.fill('A', 20);
+    expect(world.store.stats()).toMatchObject({ keys: 10, forgotten: 0, refusedInScope: 1 });
+    for (const scope of ['B', 'C']) for (const key of range(5, 10)) world.run(scope, key);
+    expect(world.store.stats()).toMatchObject({ keys: 15, forgotten: 5, refused: 0 });
+  });
+});
+
 describe('maxBytesPerScope', () => {
   it('I7: past its share, a scope drops its own oldest values, never those of another', () => {
     const world = new Scopes({ maxBytes: 80, maxBytesPerScope: 40 });
@@ -333,6 +364,15 @@ describe('maxBytesPerScope', () => {
 });
 
 describe('maxBytes', () => {
+  it('I7: scopes that fill it together drop their own oldest values, not those of a scope that has few', () => {
+    const world = new Scopes({ maxBytes: 90, maxBytesPerScope: 60 });
+    world.run('P', 0, '0123456789');
+    for (const key of range(0, 5)) for (const scope of ['A', 'B']) world.run(scope, key, '0123456789');
+    const reply = world.begin('P', 0, { token: 'retry' });
+    expect(reply).toMatchObject({ kind: 'settled', result: { value: '0123456789' } });
+    expect(world.store.stats().bytes).toBeLessThanOrEqual(90);
+  });
+
   it('I7: past the bound, the values of the oldest results are dropped; their claims stay', () => {
     const world = new World({ maxBytes: 60 });
     for (let key = 0; key < 5; key++) world.run(key, '0123456789');
@@ -407,6 +447,7 @@ describe('options', () => {
     [{ maxBytes: Number.NaN }, 'maxBytes'],
     [{ maxClaimsPerScope: 0 }, 'maxClaimsPerScope'],
     [{ maxKeys: 9, maxClaimsPerScope: 10 }, 'maxClaimsPerScope'],
+    [{ maxKeys: 9, maxClaimsPerScope: 5, minClaimsPerScope: 6 }, 'minClaimsPerScope'],
     [{ maxBytes: 9, maxBytesPerScope: 10 }, 'maxBytesPerScope'],
     [{ clock: {} as never }, 'clock'],
     [{ maxkeys: 1 } as never, 'maxkeys'],

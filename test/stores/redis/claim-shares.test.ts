@@ -86,6 +86,14 @@ describe('claims of a scope in Redis', () => {
     for (const key of keys(510, 520)) expect((await world.begin('A', key)).kind).toBe('claimed');
   });
 
+  it('I13: many claims that are released at once do not keep the scope from new keys either', async () => {
+    const world = new World(20);
+    for (const key of keys(0, 20)) await world.begin('A', key);
+    const abandoning = { ...common, generation: 1, releasedRetentionMs: 10_000 };
+    await Promise.all(keys(0, 20).map((key) => world.store.abandon({ scope: 'A', key: `${key}` }, abandoning)));
+    for (const key of keys(20, 30)) expect((await world.begin('A', key)).kind).toBe('claimed');
+  });
+
   it('I6: a key that is claimed again after its release is counted once', async () => {
     const world = new World(10);
     for (const key of keys(0, 4)) await world.reject('A', key);

@@ -193,6 +193,33 @@ describe('a large result', () => {
     expect(await idempotency.run('k', 'r', never)).toEqual({ kind: 'replayed', value: LARGE });
   });
 
+  it('I4: is stored after an outage, whatever the circuit breaker of large results says then', async () => {
+    const idempotency = createIdempotency({ store: newStore() });
+    const keys = Array.from({ length: 8 }, (_, i) => `k${i}`);
+    let effects = 0;
+    let goOn = (): void => {};
+    const outage = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const runs = keys.map((key) =>
+      idempotency.run(key, 'r', async () => {
+        effects++;
+        await outage;
+        return LARGE;
+      }),
+    );
+    await until(() => effects === keys.length, 'every operation has begun');
+    server.freeze();
+    goOn();
+    await Promise.all(runs);
+    await until(() => false, 'x', 1_500).catch(() => {});
+    server.thaw();
+    await idempotency.idle();
+    const never = () => expect.unreachable();
+    const replays = await Promise.all(keys.map((key) => idempotency.run(key, 'r', never)));
+    expect(replays.map(({ kind }) => kind)).toEqual(keys.map(() => 'replayed'));
+  });
+
   it('without a second client: the same, over the one connection', async () => {
     const store = newStore({ largeValues: undefined });
     await store.complete(idOf('k'), completing);

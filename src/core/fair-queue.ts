@@ -14,6 +14,12 @@ export class FairQueue<Item> {
     return this.#lines.get(owner)?.size ?? 0;
   }
 
+  /** The item that is next if every owner may go. */
+  get first(): Item | undefined {
+    for (const [item] of this.#lines.values()) return item;
+    return undefined;
+  }
+
   push(owner: string, item: Item): void {
     const line = this.#lines.get(owner);
     if (line === undefined) this.#lines.set(owner, new Set([item]));
@@ -31,9 +37,10 @@ export class FairQueue<Item> {
 
   /**
    * Removes and returns the next item: the oldest one of the first owner, in turn, that `mayGo` accepts.
+   * @param mayGo accepts every owner by default
    * @returns undefined if no owner is accepted
    */
-  next(mayGo: (owner: string) => boolean): Item | undefined {
+  next(mayGo: (owner: string) => boolean = () => true): Item | undefined {
     for (const [owner, line] of this.#lines) {
       if (!mayGo(owner)) continue;
       const [item] = line as Set<Item> & Iterable<Item>;
