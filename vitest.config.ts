@@ -26,6 +26,7 @@ const REDIS = [
   'test/gateway/store/*.test.ts',
   'test/idempotency/redis.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',
+  'test/worker/redis.test.ts',
 ];
 
 /** Random inputs, judged by a model: many runs per test. */

@@ -65,3 +65,5 @@ export type { Timers } from './idempotency/timers.ts';
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
 export type { AdjustTarget, Limits, Subject } from './limits/plans.ts';
+export { NeverFitsError, QueueFullError, WaitTooLongError } from './worker/errors.ts';
+export { type AcquireOptions, createWorker, type Worker, type WorkerOptions } from './worker/worker.ts';

@@ -13,12 +13,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   http: ['core'],
   limits: ['core'],
   idempotency: ['core'],
+  // Of idempotency, the port of timers.
+  worker: ['core', 'limits', 'idempotency'],
   gate: ['core', 'http', 'limits', 'idempotency'],
   adapters: ['core', 'http', 'gate'],
   'client-ip': ['core'],
   client: ['core'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
-  index: ['core', 'gate', 'idempotency', 'limits'],
+  index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
   gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate'],
 };
 

@@ -19,6 +19,9 @@ export type HeadgateErrorCode =
   | 'kept_failure'
   | 'body_not_replayable'
   | 'request_failed'
+  | 'wait_too_long'
+  | 'queue_full'
+  | 'never_fits'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');

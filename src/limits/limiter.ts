@@ -148,7 +148,7 @@ class StoreLimiter implements Limiter {
   #consume(request: LimitRequest): Decision | Promise<Decision> {
     const plan = this.plan(request);
     const { account, route, cost = 1 } = request;
-    if (!Number.isSafeInteger(cost) || cost < 1) throw new CostError(cost);
+    checkCost(cost);
     return this.#store.consume(account, route, plan, cost);
   }
 
@@ -159,6 +159,11 @@ class StoreLimiter implements Limiter {
 
 function isPending(decided: Decision | Promise<Decision>): decided is Promise<Decision> {
   return (decided as { readonly then?: unknown }).then !== undefined;
+}
+
+/** @throws CostError */
+export function checkCost(cost: unknown): asserts cost is number {
+  if (!Number.isSafeInteger(cost) || (cost as number) < 1) throw new CostError(cost);
 }
 
 function checkSubject(subject: unknown): void {

@@ -3,6 +3,7 @@ import {
   createGate,
   createIdempotency,
   createLimiter,
+  createWorker,
   type Decision,
   type GateEvent,
   isHeadgateError,
@@ -32,6 +33,11 @@ const limiter = createLimiter({
   },
 });
 const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 30_000 });
+
+export const waited: Promise<Decision> = createWorker(limiter, { maxQueue: 10 }).acquire(
+  { account: 'acc_1', route: 'POST /emails' },
+  { maxWaitMs: 1_000, signal: AbortSignal.timeout(1_000) },
+);
 
 const events: GateEvent[] = [];
 const clientIp = createClientIp({ trustedProxies: ['loopback', '10.0.0.0/8'] });

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import { idempotentRequest, withHeadgate } from '../../../src/adapters/fetch.ts';
 import { createClientIp } from '../../../src/client-ip.ts';
 import { fingerprint } from '../../../src/http/index.ts';
-import { createGate, createIdempotency, createLimiter } from '../../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, createWorker } from '../../../src/index.ts';
 import { createMemoryClaimStore, createMemoryStore } from '../../../src/stores/memory/index.ts';
 import type { SuiteServer } from '../../../src/testing/index.ts';
 import { listenWeb } from '../../support/listen-web.ts';
@@ -64,6 +64,16 @@ describe('called directly by a program', () => {
     const resetMs = second.shown?.resetMs ?? 0;
     same([resetMs > 0 && resetMs <= 60_000, Number.isInteger(resetMs)], [true, true]);
     same([await limiter.refund(first), (await limiter.peek(subject))[0]?.remaining], [true, 5]);
+  });
+
+  it('a worker waits until the window is over', async () => {
+    const windowMs = 200;
+    const limits = { allMethods: [{ max: 1, durationMs: windowMs }] };
+    const worker = createWorker(createLimiter({ store: createMemoryStore(), limits }));
+    const subject = { account: 'direct', route: 'GET /' };
+    const decisions = await Promise.all([worker.acquire(subject), worker.acquire(subject)]);
+    const [first, second] = decisions.map(({ decidedAt }) => decidedAt) as [number, number];
+    same([second - first >= windowMs, worker.waiting], [true, 0]);
   });
 
   it('I3: a request has the same fingerprint as in every other runtime', async () => {

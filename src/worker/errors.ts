@@ -1,0 +1,30 @@
+import { HeadgateError } from '../core/errors.ts';
+
+/** A job would wait longer than its `maxWaitMs`. It was not charged. */
+export class WaitTooLongError extends HeadgateError {
+  constructor(
+    /** The least that the job would have waited from now on, in milliseconds. */
+    readonly waitMs: number,
+    readonly maxWaitMs: number,
+  ) {
+    super('wait_too_long', `the job has to wait ${waitMs} ms more, and its maxWaitMs is ${maxWaitMs}`);
+  }
+}
+
+/** As many jobs wait as the worker accepts. The job was not charged. */
+export class QueueFullError extends HeadgateError {
+  constructor(readonly maxQueue: number) {
+    super('queue_full', `${maxQueue} jobs wait already: add jobs more slowly, or raise maxQueue`);
+  }
+}
+
+/** The cost is more than the max of a window (S9, S11), so waiting does not help. The job was not charged. */
+export class NeverFitsError extends HeadgateError {
+  constructor(
+    readonly cost: number,
+    /** The max of the window that the cost does not fit into. */
+    readonly max: number,
+  ) {
+    super('never_fits', `a cost of ${cost} never fits into a window of ${max}: waiting does not help`);
+  }
+}

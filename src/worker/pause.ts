@@ -1,0 +1,56 @@
+import type { Decision, WindowStatus } from '../core/decision.ts';
+import type { Plan } from '../core/plan.ts';
+
+/**
+ * While the failure policy decides, the store may be back long before the windows of this process are over. So the
+ * store is asked again after this time.
+ */
+const DEGRADED_PAUSE_MS = 1_000;
+
+/** How long the jobs of a queue wait before the first of them asks again. */
+export class Pause {
+  /**
+   * @param until on the worker's clock
+   * @param window the one that is over at `until`
+   */
+  private constructor(
+    readonly until: number,
+    private readonly plan: Plan,
+    private readonly window: WindowStatus | undefined,
+  ) {}
+
+  /**
+   * The pause after `decision`, or undefined if a job of `cost` may fit now. A window without room stays so until it is
+   * over, also after a decision that was accepted. So the job need not be rejected to know it.
+   * @param now when the decision arrived, on the worker's clock
+   * @param roundingMs how much later than the store's clock says a window may be over
+   */
+  static after(decision: Decision, cost: number, now: number, roundingMs: number): Pause | undefined {
+    const [first, ...others] = decision.trace.filter(({ remaining }) => remaining < cost);
+    if (first === undefined) return undefined;
+    const last = others.reduce((latest, window) => (window.resetMs > latest.resetMs ? window : latest), first);
+    if (decision.degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), decision.plan, undefined);
+    return new Pause(now + last.resetMs + roundingMs, decision.plan, last);
+  }
+
+  /**
+   * The earliest time, on the worker's clock, at which all of several jobs can have been accepted.
+   * @param cost the sum of their costs
+   * @param plan of these jobs; undefined if they have several
+   */
+  earliest(cost: number, plan: Plan | undefined): number {
+    const { window } = this;
+    if (window === undefined || plan !== this.plan) return this.until;
+    const waits = plan.windows.map(({ limit, max, durationMs }) => {
+      // The instance of another window may end just after it has accepted its max, and so may the one that follows.
+      const atOnce = limit === window.limit && durationMs === window.durationMs ? 1 : 2;
+      return Math.max(0, Math.ceil(cost / max) - atOnce) * durationMs;
+    });
+    return this.until + Math.max(...waits);
+  }
+}
+
+/** The cost that still fits into every window of an accepted decision. */
+export function roomAfter({ trace }: Decision): number {
+  return trace.reduce((room, { remaining }) => Math.min(room, remaining), Number.POSITIVE_INFINITY);
+}

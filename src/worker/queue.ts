@@ -1,0 +1,177 @@
+import type { Decision } from '../core/decision.ts';
+import type { Plan, PlanWindow } from '../core/plan.ts';
+import type { Timers } from '../idempotency/timers.ts';
+import type { Limiter } from '../limits/limiter.ts';
+import { NeverFitsError, WaitTooLongError } from './errors.ts';
+import { areAlike, type Job } from './job.ts';
+import { Pause, roomAfter } from './pause.ts';
+
+/** Most jobs that ask at once, so that a store gets no more checks at a time. */
+const MAX_ASKING = 100;
+
+/** What several jobs were answered, which asked at once. */
+interface Answers {
+  readonly accepted: readonly Decision[];
+  readonly rejected: readonly Decision[];
+  readonly failures: readonly unknown[];
+}
+
+/**
+ * The jobs of one account and route, first in, first out. Only the first job asks. If its decision shows room for more,
+ * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window has no room, no
+ * job asks until it is over.
+ */
+export class JobQueue {
+  readonly #jobs = new Set<Job>();
+  readonly #limiter: Limiter;
+  readonly #timers: Timers;
+  /** The sum of the costs of all jobs. */
+  #cost = 0;
+  /** The plan of all jobs; undefined if they have several. */
+  #plan: Plan | undefined;
+  #pause: Pause | undefined;
+  #endPause: (() => void) | undefined;
+
+  constructor(limiter: Limiter, timers: Timers) {
+    this.#limiter = limiter;
+    this.#timers = timers;
+  }
+
+  /** Adds a job as the last one. Rejects it at once if it is known to wait too long. */
+  add(job: Job): void {
+    this.#plan = this.#jobs.size === 0 || this.#plan === job.plan ? job.plan : undefined;
+    this.#jobs.add(job);
+    this.#cost += job.cost;
+    this.#rejectIfTooLate(job, this.#pause?.earliest(this.#cost, this.#plan));
+  }
+
+  /** Removes a job that gives up. Returns whether it was still waiting. */
+  remove(job: Job): boolean {
+    const wasFirst = this.#first === job;
+    if (!this.#jobs.delete(job)) return false;
+    this.#cost -= job.cost;
+    // A cheaper job, or one with other limits, may fit before the pause is over.
+    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) {
+      this.#pause = undefined;
+      this.#endPause?.();
+    }
+    return true;
+  }
+
+  /** Rejects every job. */
+  clear(reason: () => unknown): void {
+    for (const job of this.#jobs) if (this.remove(job)) job.reject(reason());
+  }
+
+  /**
+   * Serves the jobs until none is left.
+   * @param onEmpty called then, before another job can be added
+   */
+  async serve(onEmpty: () => void): Promise<void> {
+    let asking = 1;
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      const answers = await this.#ask(first, asking);
+      const receivedAt = this.#timers.now();
+      await this.#deliver(first, answers);
+      asking = 1;
+      const next = this.#first;
+      const known = answers.rejected.at(-1) ?? fullest(answers.accepted);
+      // Limits of another cost or plan have to be asked for.
+      if (next === undefined || known === undefined || !areAlike(next, first)) continue;
+      // The clock of a store on a server is another one. Both are rounded down.
+      this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1);
+      if (this.#pause === undefined) asking = Math.min(MAX_ASKING, Math.floor(roomAfter(known) / next.cost));
+      else await this.#wait(this.#pause);
+    }
+    onEmpty();
+  }
+
+  get #first(): Job | undefined {
+    for (const job of this.#jobs) return job;
+    return undefined;
+  }
+
+  /** Asks for the first job, and for up to `most` if the following ones are like it. */
+  async #ask(first: Job, most: number): Promise<Answers> {
+    const asked: Promise<Decision>[] = [];
+    for (const job of this.#jobs) {
+      if (asked.length >= most || !areAlike(job, first)) break;
+      asked.push(this.#limiter.consume(job.request));
+    }
+    const settled = await Promise.allSettled(asked);
+    const decisions = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    return {
+      accepted: decisions.filter(({ accepted }) => accepted),
+      rejected: decisions.filter(({ accepted }) => !accepted),
+      failures: settled.flatMap((each) => (each.status === 'rejected' ? [each.reason] : [])),
+    };
+  }
+
+  /**
+   * Gives the answers to the first jobs, in their order. A job can have given up while it asked: then the next one that
+   * is like it gets its decision. If there is none, the charge is refunded.
+   */
+  async #deliver(asked: Job, { accepted, rejected, failures }: Answers): Promise<void> {
+    const unused = accepted.filter((decision) => !this.#settleFirst(asked, (job) => job.resolve(decision)));
+    for (const failure of failures) this.#settleFirst(asked, (job) => job.reject(failure));
+    for (const { impossible, cost, shown } of rejected)
+      if (impossible) this.#settleFirst(asked, (job) => job.reject(new NeverFitsError(cost, shown?.max ?? 0)));
+    // A charge that cannot be refunded is over with its window.
+    await Promise.allSettled(unused.map((decision) => this.#limiter.refund(decision)));
+  }
+
+  /** Settles and removes the first job if it is like `asked`. */
+  #settleFirst(asked: Job, settle: (job: Job) => void): boolean {
+    const job = this.#first;
+    if (job === undefined || !areAlike(job, asked)) return false;
+    this.remove(job);
+    settle(job);
+    return true;
+  }
+
+  async #wait(pause: Pause): Promise<void> {
+    let cost = 0;
+    for (const job of this.#jobs) {
+      cost += job.cost;
+      if (this.#rejectIfTooLate(job, pause.earliest(cost, this.#plan))) cost -= job.cost;
+      // The first job was rejected, and the next one may fit now.
+      if (this.#pause !== pause) return;
+    }
+    // A timer may be early, and cannot be set for more than 24.8 days.
+    for (let ms = pause.until - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
+      await new Promise<void>((resolve) => {
+        // Callers wait for their jobs, so the process must not exit before.
+        const cancel = this.#timers.after(ms, resolve, false);
+        this.#endPause = () => {
+          cancel();
+          resolve();
+        };
+      });
+      ms = pause.until - this.#timers.now();
+    }
+    this.#pause = undefined;
+    this.#endPause = undefined;
+  }
+
+  /** @param earliest when the job can be accepted at the earliest; undefined if that is not known */
+  #rejectIfTooLate(job: Job, earliest: number | undefined): boolean {
+    if (earliest === undefined || earliest <= job.deadline) return false;
+    this.remove(job);
+    job.reject(new WaitTooLongError(earliest - this.#timers.now(), job.maxWaitMs));
+    return true;
+  }
+}
+
+/** The decision with the least room left: of those that were made at once, the last one. */
+function fullest(decisions: readonly Decision[]): Decision | undefined {
+  return decisions.reduce<Decision | undefined>(
+    (least, decision) => (least === undefined || roomAfter(decision) < roomAfter(least) ? decision : least),
+    undefined,
+  );
+}
+
+/** @throws NeverFitsError if a window of the plan can never have room for the cost */
+export function checkFits(plan: Plan, cost: number): void {
+  const tooSmall = plan.windows.find(({ max }: PlanWindow) => cost > max);
+  if (tooSmall !== undefined) throw new NeverFitsError(cost, tooSmall.max);
+}
