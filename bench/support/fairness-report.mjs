@@ -36,7 +36,7 @@ export function fairnessReport({ rounds, seconds, linkMbit, otherWork, figures }
   return {
     title: 'Fairness: one tenant attacks, another is measured',
     markdown: `
-Two tenants of one \`headgate serve\` with default bounds, except that answers of up to 1 MiB are stored. The polite
+Two tenants of one \`headgate serve\` with default bounds. The polite
 tenant sends 200 requests per second, half of them with an idempotency key, over its own 8 connections. A latency counts
 from the time at which a request was due. The noisy tenant attacks, in a process of its own:
 
