@@ -11,7 +11,7 @@ import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { limiterOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
-import type { Config } from './config/schema.ts';
+import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import type { Exchange } from './exchange/exchange.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
@@ -32,7 +32,6 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
-const MAX_TIMER_MS = 2_147_483_647;
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 

@@ -4,7 +4,8 @@ import { RATE_LIMIT_STYLES, type RateLimitFields, rateLimitStyles } from '../../
 import { type ClaimSettings, SETTING_NAMES, SETTINGS, type SettingRule } from '../../idempotency/settings.ts';
 import { digestOfToken } from './token-digest.ts';
 
-const MAX_TIMER_MS = 2_147_483_647;
+/** Longest time that a timer of Node can wait for, in milliseconds. */
+export const MAX_TIMER_MS = 2_147_483_647;
 
 /** A time that Node's timers can wait for. */
 const milliseconds = (min: number) => z.int().min(min).max(MAX_TIMER_MS);
@@ -124,7 +125,7 @@ const perApplication = z.strictObject({
     .max(16_000_000)
     .optional()
     .describe(
-      'Most idempotency keys. Default: in memory an equal share of 100,000, but at least 10,000; in Redis 1,000,000 per process',
+      'Most idempotency keys. Default: in memory an equal share of 100,000, or 10,000 if that is more; in Redis 1,000,000 per process',
     ),
   maxLargeBytes: z
     .int()

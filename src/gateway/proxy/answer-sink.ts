@@ -1,4 +1,5 @@
 import type { OutgoingMessage } from 'node:http';
+import { PieceList } from '../../gate/piece-list.ts';
 import type { CapturedHead } from '../../gate/recording.ts';
 import { discardBody } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -25,14 +26,41 @@ export interface AnswerSink {
   onReady: (() => void) | undefined;
 }
 
+/** A smaller piece of a response waits for those that arrive together with it. */
+const SMALL_BYTES = 4_096;
+
+/**
+ * Returns a function that sends a piece of this length at once, or, if it is small, together with those that arrive in
+ * the same turn: each write costs some hundred bytes while it waits for the client.
+ * @param send sends all that waits, and returns whether the response has room for more
+ */
+export function inBatches(send: () => boolean): (bytes: number) => boolean {
+  let isScheduled = false;
+  const sendScheduled = (): void => {
+    isScheduled = false;
+    send();
+  };
+  return (bytes) => {
+    if (bytes >= SMALL_BYTES) return send();
+    if (!isScheduled) process.nextTick(sendScheduled);
+    isScheduled = true;
+    return true;
+  };
+}
+
 /** Sends the response to the client as fast as the client reads it. */
 export class StreamedAnswer implements AnswerSink {
   /** If the client disconnects, the forwarding stops anyway. */
   readonly isNeeded = true;
   onReady: (() => void) | undefined;
+  readonly #unsent = new PieceList();
+  readonly #sendBatch = inBatches(() => this.#send());
 
   constructor(private readonly exchange: Exchange) {
-    exchange.response.on('drain', () => this.onReady?.());
+    exchange.response.on('drain', () => {
+      this.#send();
+      this.onReady?.();
+    });
   }
 
   head(head: UpstreamHead): void {
@@ -45,16 +73,29 @@ export class StreamedAnswer implements AnswerSink {
   }
 
   data(chunk: Buffer): boolean {
-    return this.exchange.response.write(chunk);
+    const { response } = this.exchange;
+    this.#unsent.add(chunk);
+    return !response.writableNeedDrain && this.#sendBatch(chunk.length);
   }
 
   end(): void {
+    this.#send();
     this.exchange.response.end();
     discardBody(this.exchange);
   }
 
   breakOff(): void {
+    this.#send();
     breakOff(this.exchange);
+  }
+
+  /** @returns whether the response has room for more */
+  #send(): boolean {
+    const { response } = this.exchange;
+    let hasRoom = true;
+    for (const piece of this.#unsent.take())
+      if (!response.writableEnded && !response.destroyed) hasRoom = response.write(piece);
+    return hasRoom;
   }
 }
 

@@ -3,7 +3,7 @@ import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { discardBody, sendReply } from '../exchange/answers.ts';
 import { type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type AnswerSink, breakOff, flushHead, type UpstreamHead, writeHead } from './answer-sink.ts';
+import { type AnswerSink, breakOff, flushHead, inBatches, type UpstreamHead, writeHead } from './answer-sink.ts';
 
 /**
  * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
@@ -14,6 +14,7 @@ export class StoredAnswer implements AnswerSink {
   readonly #exchange: Exchange;
   readonly #recording: Recording;
   readonly #tape: AnswerTape;
+  readonly #sendBatch = inBatches(() => this.#sendData());
   /** Bytes of the recording that are counted as buffered. */
   #counted = 0;
   #head: UpstreamHead | undefined;
@@ -47,7 +48,8 @@ export class StoredAnswer implements AnswerSink {
   data(chunk: Buffer): boolean {
     this.#tape.write(chunk);
     if (!this.#tape.isRecording || !this.#count(chunk.length)) this.#stopRecording();
-    const hasRoom = this.#tape.maySendHead && !this.#exchange.response.writableNeedDrain && this.#sendData();
+    const canSend = this.#tape.maySendHead && !this.#exchange.response.writableNeedDrain;
+    const hasRoom = canSend && this.#sendBatch(chunk.length);
     // What is recorded is in memory anyway, so a client that does not read must not delay the outcome. What it has not
     // read waits on the tape, which merges small pieces.
     return hasRoom || this.#tape.isRecording;

@@ -4,9 +4,10 @@ import type { ClaimStore, LimitStore } from '../../core/ports.ts';
 import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
+import { MIN_BYTES_PER_MS } from '../../stores/redis/large-values.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
 import { routesOf } from '../config/routes.ts';
-import type { Config } from '../config/schema.ts';
+import { type Config, MAX_TIMER_MS } from '../config/schema.ts';
 import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
 import {
@@ -38,14 +39,8 @@ const PROBE = createPlan([], parseLimit(['1/1s']));
 /** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
-/** Most idempotency keys of one application that one process begins. About 1 GB in Redis. */
-const MAX_CLAIMS_IN_REDIS = 1_000_000;
 /** Longest silence of Redis while a command waits. On the connection for large answers also the time for the largest. */
 const SILENCE_MS = 5_000;
-/** Slowest connection for large answers that is not taken for broken: 1 MiB per second, and base64 takes a third more. */
-const BYTES_PER_MS = 700;
-/** Longest time that a timer of the system measures. */
-const MAX_TIMER_MS = 2_147_483_647;
 /** At most one line per second reports Redis errors. */
 const LOG_EVERY_MS = 1_000;
 
@@ -68,10 +63,10 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   const client = createRedisClient(url, onError, { silenceMs });
   // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
   const largeClient = createRedisClient(url, onError, {
-    silenceMs: Math.min(MAX_TIMER_MS, silenceMs + Math.ceil(largestAnswer(config) / BYTES_PER_MS)),
+    silenceMs: Math.min(MAX_TIMER_MS, silenceMs + Math.ceil(largestAnswer(config) / MIN_BYTES_PER_MS)),
   });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
-  const { maxClaims: maxClaimsPerScope = MAX_CLAIMS_IN_REDIS, maxLargeBytes: maxBytesPerScope } = perApplication;
+  const { maxClaims: maxClaimsPerScope, maxLargeBytes: maxBytesPerScope } = perApplication;
   const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
   const claims = createRedisClaimStore(client, {
     deadlineMs,
@@ -102,9 +97,9 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   };
 }
 
-/** Bytes of the largest answer that is stored. */
+/** Bytes of the largest answer as it is stored: Base64 takes a third more. */
 function largestAnswer(config: Config): number {
-  return routesOf(config).reduce((most, { idempotent }) => Math.max(most, idempotent?.settings.maxKeptBytes ?? 0), 0);
+  return (4 / 3) * Math.max(0, ...routesOf(config).map(({ idempotent }) => idempotent?.settings.maxKeptBytes ?? 0));
 }
 
 /** Logs the doctor's warnings and faults. Serving does not wait for it. */

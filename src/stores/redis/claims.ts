@@ -9,12 +9,12 @@ import type {
   HeldCommand,
   HeldReply,
 } from '../../core/claim.ts';
-import { type Clock, monotonicClock } from '../../core/clock.ts';
+import { monotonicClock } from '../../core/clock.ts';
 import { isHeadgateError, ResultUnavailableError, ScopeFullError, StoreUnavailableError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { ClaimBatcher, type PendingCommand } from './claim-batcher.ts';
+import { type FilledClaimOptions, fillClaimOptions, type RedisClaimStoreOptions } from './claim-options.ts';
 import {
   packText,
   readAbandonReply,
@@ -29,59 +29,11 @@ import { ClaimShares } from './claim-shares.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { foreignRecord, isHarmless } from './errors.ts';
 import { claimKey } from './keys.ts';
+import { LargeValueOutage } from './large-value-outage.ts';
 import { LargeValues } from './large-values.ts';
 import claimSource from './lua/claim.lua';
-import { checkInteger, checkPrefix } from './options.ts';
 import { createScript } from './script.ts';
 import { ServerTime, serverOf } from './server-time.ts';
-
-/** Options of {@link createRedisClaimStore}. */
-export interface RedisClaimStoreOptions {
-  /**
-   * Start of every key, so that several gateways can share a server. A limiter's store can have the same prefix.
-   * @default 'headgate'
-   */
-  readonly prefix?: string;
-  /**
-   * Longest wait for an answer, in milliseconds. After it the call throws `StoreTimeoutError`. The command may still be
-   * executed, which is harmless: see docs/claims.md.
-   * @default 250
-   */
-  readonly deadlineMs?: number;
-  /**
-   * Most claims of one scope that this process began and that have not expired (I13). A scope that has as many gets
-   * `ScopeFullError` for its new keys, counted in `stats().refusedInScope`; its known keys and other scopes are not
-   * affected. The count is approximate, per process, and 0 after a restart. Released claims take at most half of it:
-   * past that, a claim is forgotten when it is released.
-   * @default 1_000_000
-   */
-  readonly maxClaimsPerScope?: number;
-  /** How results of more than 8 KiB travel. They never share a call with other commands. */
-  readonly largeValues?: LargeValueOptions | undefined;
-  /** Called with the error of every call that failed, for a log. */
-  readonly onError?: ((error: unknown) => void) | undefined;
-  /**
-   * For tests: a clock that returns integer milliseconds, instead of the server's clock.
-   * @default the server's clock
-   */
-  readonly clock?: Clock | undefined;
-}
-
-/** How large results travel. */
-export interface LargeValueOptions {
-  /**
-   * A second client of the same server or cluster, so that no other command waits behind a large result.
-   * @default the store's client
-   */
-  readonly client?: RedisClient | undefined;
-  /**
-   * Most bytes of large results per scope that wait or are under way in this process. Scopes take turns. Past it, or if
-   * the turn does not come within 2 seconds, an outcome is stored without its value (I7), and a read throws
-   * `ResultUnavailableError`. A single result always fits.
-   * @default 8_388_608
-   */
-  readonly maxBytesPerScope?: number | undefined;
-}
 
 /** Figures of a Redis claim store since its start, for operators. */
 export interface RedisClaimStoreStats {
@@ -134,8 +86,6 @@ const script = /* @__PURE__ */ createScript(claimSource);
 const MAX_SMALL_BYTES = 8_192;
 /** For replies that may have a value of any length. */
 const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
-/** How long outcomes wait for a lost connection for large values, in milliseconds. Then they are stored without it. */
-const RECONNECT_MS = 2_000;
 
 /**
  * Creates a claim store in Redis. It has one hash per idempotency key. A command is one atomic script and one round
@@ -144,51 +94,27 @@ const RECONNECT_MS = 2_000;
  * @throws OptionError
  */
 export function createRedisClaimStore(client: RedisClient, options: RedisClaimStoreOptions = {}): RedisClaimStore {
-  checkOptions(options, ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'largeValues', 'onError', 'clock'], 'options');
-  const { prefix = 'headgate', deadlineMs = 250, maxClaimsPerScope = 1_000_000, onError, clock } = options;
-  const { largeValues = {} } = options;
-  checkOptions(largeValues, ['client', 'maxBytesPerScope'], 'largeValues');
-  const { client: largeClient = client, maxBytesPerScope = 8_388_608 } = largeValues;
+  const filled = fillClaimOptions(client, options);
+  const { deadlineMs, maxLargeBytesPerScope: maxBytesPerScope, largeClient, onError } = filled;
   const commands = commandsOf('client', client);
   const largeCommands = commandsOf('largeValues.client', largeClient);
-  checkPrefix(prefix);
-  checkInteger('deadlineMs', deadlineMs, 1);
-  checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
-  checkInteger('largeValues.maxBytesPerScope', maxBytesPerScope, 0);
   const breaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError });
   const largeBreaker = new CircuitBreaker({ deadlineMs, isReady: largeCommands.isReady, isHarmless, onError });
   const large = new LargeValues({ breaker: largeBreaker, deadlineMs, maxBytesPerScope, onError });
-  return new RedisClaims({
-    client,
-    commands,
-    breaker,
-    largeCommands,
-    largeBreaker,
-    large,
-    prefix,
-    deadlineMs,
-    maxClaimsPerScope,
-    clock,
-    onError,
-  });
+  return new RedisClaims({ ...filled, client, commands, breaker, largeCommands, largeBreaker, large });
 }
 
 /** Reads the reply to one kind of command. */
 type Read<Reply> = (reply: unknown) => Timed<Reply>;
 
-/** The parts of a store. */
-interface Parts {
+/** The parts of a store, and its options. */
+interface Parts extends FilledClaimOptions {
   readonly client: RedisClient;
   readonly commands: Commands;
   readonly breaker: CircuitBreaker;
   readonly largeCommands: Commands;
   readonly largeBreaker: CircuitBreaker;
   readonly large: LargeValues;
-  readonly prefix: string;
-  readonly deadlineMs: number;
-  readonly maxClaimsPerScope: number;
-  readonly clock: Clock | undefined;
-  readonly onError: ((error: unknown) => void) | undefined;
 }
 
 class RedisClaims implements RedisClaimStore {
@@ -203,14 +129,12 @@ class RedisClaims implements RedisClaimStore {
   #lateBegins = 0;
   #refusedInScope = 0;
   #dropped = 0;
-  /** When a call over the connection for small values last failed. */
-  #failedAt = Number.NEGATIVE_INFINITY;
-  /** Since when only the connection for large values is down. */
-  #onlyLargeDownSince: number | undefined;
+  readonly #outage: LargeValueOutage;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#shares = new ClaimShares(parts.maxClaimsPerScope);
+    this.#outage = new LargeValueOutage(parts);
     this.#batcher = new ClaimBatcher({
       oneCommandPerCall: parts.commands.isCluster,
       send: (pending) => void this.#send(pending),
@@ -263,7 +187,7 @@ class RedisClaims implements RedisClaimStore {
       return await this.#runLarge(id, withValue, readCompleteReply, Buffer.byteLength(value));
     } catch (error) {
       // The sender tries again in the background, with the value.
-      if (this.#mayBeStoredSoon(error)) throw error;
+      if (this.#outage.mayEndSoon(error)) throw error;
       // If the server does not answer at all, this throws. Sent to a frozen server, the outcome without its value could
       // overtake the value.
       await this.#run(id, ['inspect'], readTime);
@@ -366,28 +290,6 @@ class RedisClaims implements RedisClaimStore {
     return timed;
   }
 
-  /** Whether a large value that could not be stored was held up by an outage of the whole server, which is now over. */
-  #mayBeStoredSoon(error: unknown): boolean {
-    if (this.#isReconnecting()) return true;
-    const { largeBreaker } = this.#parts;
-    const wasSent = !isHeadgateError(error, 'store_unavailable') || (error as StoreUnavailableError).sent !== false;
-    if (wasSent || largeBreaker.state === 'closed') return false;
-    // The call that tests the connection decides. The next test is at most half a second away, and is sent.
-    return largeBreaker.state === 'half-open' || monotonicClock.now() - this.#failedAt < RECONNECT_MS;
-  }
-
-  /** Whether the connection for large values is down together with the other one, or has been for a moment only. */
-  #isReconnecting(): boolean {
-    const { commands, largeCommands } = this.#parts;
-    const isDown = !largeCommands.isReady();
-    if (!(isDown && commands.isReady())) {
-      this.#onlyLargeDownSince = undefined;
-      return isDown;
-    }
-    this.#onlyLargeDownSince ??= monotonicClock.now();
-    return monotonicClock.now() - this.#onlyLargeDownSince < RECONNECT_MS;
-  }
-
   /** Sends commands in one call. If the call fails, all of them fail, because each of them may have been executed. */
   async #send(pending: readonly PendingCommand[]): Promise<void> {
     const { commands, breaker } = this.#parts;
@@ -405,7 +307,7 @@ class RedisClaims implements RedisClaimStore {
         else only?.settle(answer);
       });
     } catch (error) {
-      if (!isHarmless((error as Error).cause)) this.#failedAt = monotonicClock.now();
+      if (!isHarmless((error as Error).cause)) this.#outage.smallCallFailed();
       if (isHeadgateError(error, 'store_timeout')) {
         givenUp = true;
         this.#timeouts += pending.length;

@@ -4,12 +4,7 @@
  */
 
 export type { OnStoreFailure } from '../shared/failover.ts';
-export {
-  createRedisClaimStore,
-  type LargeValueOptions,
-  type RedisClaimStore,
-  type RedisClaimStoreOptions,
-  type RedisClaimStoreStats,
-} from './claims.ts';
+export type { LargeValueOptions, RedisClaimStoreOptions } from './claim-options.ts';
+export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './claims.ts';
 export type { RedisClient } from './client.ts';
 export { createRedisStore, type RedisStore, type RedisStoreOptions, type RedisStoreStats } from './limits.ts';

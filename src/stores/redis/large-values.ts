@@ -8,7 +8,7 @@ import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
  */
 const MAX_BYTES_UNDER_WAY = 262_144;
 /** Slowest connection that is not taken for broken, in bytes per millisecond: 1 MiB per second. */
-const MIN_BYTES_PER_MS = 1_048_576 / 1_000;
+export const MIN_BYTES_PER_MS = 1_048_576 / 1_000;
 /** Longest wait for the turn of a value, in milliseconds. */
 const MAX_WAIT_MS = 2_000;
 

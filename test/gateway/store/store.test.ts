@@ -1,5 +1,6 @@
 /** The config's `store`, and what happens while Redis is down: S17, S18 and /healthz. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { isHeadgateError } from '../../../src/core/errors.ts';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { parseStoreUrl, type RedisUrl } from '../../../src/gateway/config/store-url.ts';
 import { connected, createRedisClient } from '../../../src/gateway/store/redis-client.ts';
@@ -57,11 +58,15 @@ describe('a store in memory', () => {
     const claim = (scope: string, key: number) =>
       claims.begin({ scope, key: `key-${key}` }, { ...settings, token: 'a' });
     const claimed = (scope: string, most: number): number => {
-      let count = 0;
-      try {
-        while (count < most) claim(scope, count++);
-      } catch {}
-      return count;
+      for (let count = 0; count < most; count++) {
+        try {
+          claim(scope, count);
+        } catch (error) {
+          expect(isHeadgateError(error, 'scope_full') || isHeadgateError(error, 'store_full')).toBe(true);
+          return count;
+        }
+      }
+      return most;
     };
     const [polite = '', ...noisy] = applications;
     for (const scope of noisy) claimed(scope, 20_000);

@@ -5,11 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createIdempotency } from '../../../src/index.ts';
-import {
-  createRedisClaimStore,
-  type RedisClaimStore,
-  type RedisClaimStoreOptions,
-} from '../../../src/stores/redis/claims.ts';
+import type { RedisClaimStoreOptions } from '../../../src/stores/redis/claim-options.ts';
+import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { Caller } from '../../support/redis-load.ts';

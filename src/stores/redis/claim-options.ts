@@ -1,0 +1,88 @@
+import type { Clock } from '../../core/clock.ts';
+import { checkOptions } from '../../core/options.ts';
+import type { RedisClient } from './client.ts';
+import { checkInteger, checkPrefix } from './options.ts';
+
+/** Options of `createRedisClaimStore`. */
+export interface RedisClaimStoreOptions {
+  /**
+   * Start of every key, so that several gateways can share a server. A limiter's store can have the same prefix.
+   * @default 'headgate'
+   */
+  readonly prefix?: string;
+  /**
+   * Longest wait for an answer, in milliseconds. After it the call throws `StoreTimeoutError`. The command may still be
+   * executed, which is harmless: see docs/claims.md.
+   * @default 250
+   */
+  readonly deadlineMs?: number;
+  /**
+   * Most claims of one scope that this process began and that have not expired (I13). A scope that has as many gets
+   * `ScopeFullError` for its new keys, counted in `stats().refusedInScope`; its known keys and other scopes are not
+   * affected. The count is approximate, per process, and 0 after a restart. Released claims take at most half of it:
+   * past that, a claim is forgotten when it is released.
+   * @default 1_000_000 (about 1 GB in Redis)
+   */
+  readonly maxClaimsPerScope?: number | undefined;
+  /** How results of more than 8 KiB travel. They never share a call with other commands. */
+  readonly largeValues?: LargeValueOptions | undefined;
+  /** Called with the error of every call that failed, for a log. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+  /**
+   * For tests: a clock that returns integer milliseconds, instead of the server's clock.
+   * @default the server's clock
+   */
+  readonly clock?: Clock | undefined;
+}
+
+/** How large results travel. */
+export interface LargeValueOptions {
+  /**
+   * A second client of the same server or cluster, so that no other command waits behind a large result.
+   * @default the store's client
+   */
+  readonly client?: RedisClient | undefined;
+  /**
+   * Most bytes of large results per scope that wait or are under way in this process. Scopes take turns. Past it, or if
+   * the turn does not come within 2 seconds, an outcome is stored without its value (I7), and a read throws
+   * `ResultUnavailableError`. A single result always fits.
+   * @default 8_388_608
+   */
+  readonly maxBytesPerScope?: number | undefined;
+}
+
+/** Options with all defaults. */
+export interface FilledClaimOptions {
+  readonly prefix: string;
+  readonly deadlineMs: number;
+  readonly maxClaimsPerScope: number;
+  /** The store's own client if there is no other. */
+  readonly largeClient: RedisClient;
+  readonly maxLargeBytesPerScope: number;
+  readonly onError: ((error: unknown) => void) | undefined;
+  readonly clock: Clock | undefined;
+}
+
+const OPTIONS = ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'largeValues', 'onError', 'clock'];
+
+/** @throws OptionError */
+export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOptions): FilledClaimOptions {
+  checkOptions(options, OPTIONS, 'options');
+  const { prefix = 'headgate', deadlineMs = 250, maxClaimsPerScope = 1_000_000, onError, clock } = options;
+  const { largeValues = {} } = options;
+  checkOptions(largeValues, ['client', 'maxBytesPerScope'], 'largeValues');
+  const { client: largeClient = client, maxBytesPerScope = 8_388_608 } = largeValues;
+  checkPrefix(prefix);
+  checkInteger('deadlineMs', deadlineMs, 1);
+  checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
+  checkInteger('largeValues.maxBytesPerScope', maxBytesPerScope, 0);
+  return {
+    prefix,
+    deadlineMs,
+    maxClaimsPerScope,
+    largeClient,
+    maxLargeBytesPerScope: maxBytesPerScope,
+    onError,
+    clock,
+  };
+}
