@@ -4,6 +4,7 @@ import { createLogger } from '../core/logger.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
+import { MISSING_KEY_DETAIL } from '../http/idempotency-key.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';
@@ -95,11 +96,11 @@ class StagedGate<Request> implements Gate<Request> {
     if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
     try {
       const resolving = callResolver('idempotent', idempotent, request);
-      if (resolving === undefined) return this.#enterLimits(request, requestId);
+      if (resolving === undefined) return this.#enterWithoutKey(request, requestId);
       const id = this.#idFor(requestId, true);
       return Promise.resolve(resolving)
         .then(async (resolved) => {
-          if (resolved === undefined) return this.#enterLimits(request, id);
+          if (resolved === undefined) return this.#enterWithoutKey(request, id);
           if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
           const idempotentRequest = checkIdempotentRequest(resolved);
           // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
@@ -115,6 +116,12 @@ class StagedGate<Request> implements Gate<Request> {
 
   with(options: RouteOptions<Request>): Gate<Request> {
     return createGate(withRoute(this.#options, options));
+  }
+
+  #enterWithoutKey(request: Request, requestId: string | undefined): MaybePromise<Answer | GatePassage> {
+    if (this.#options.requireKey !== true) return this.#enterLimits(request, requestId);
+    const id = this.#idFor(requestId, true);
+    return this.#answer(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL, id);
   }
 
   /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */

@@ -47,6 +47,12 @@ export interface GateOptions<Request> {
    */
   readonly idempotent?: Resolver<Request, IdempotentRequest | KeyFault | undefined> | undefined;
   /**
+   * Whether a request without an idempotency key is refused with 400 (I1). Give it to the routes that send, since it
+   * applies to every request of its gate. Requires `idempotent`.
+   * @default false
+   */
+  readonly requireKey?: boolean | undefined;
+  /**
    * Whether a response with this status is stored as the outcome. If false, the provider did nothing, and the key is
    * released (I6).
    * @default every status but 429
@@ -94,6 +100,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'limiter',
     ...RESOLVERS,
     'idempotency',
+    'requireKey',
     'isOutcome',
     'keepsField',
     'headers',
@@ -119,6 +126,11 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   }
   if ((idempotency === undefined) !== (idempotent === undefined)) {
     throw new OptionError('idempotent', idempotent, 'must be given if idempotency is given, and only then');
+  }
+  const { requireKey = false } = options;
+  if (typeof requireKey !== 'boolean') throw new OptionError('requireKey', requireKey, 'must be true or false');
+  if (requireKey && idempotent === undefined) {
+    throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
   }
   for (const name of ['isOutcome', 'keepsField', 'onEvent'] as const) {
     const given = options[name];

@@ -12,9 +12,11 @@ export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>
   readonly idempotency?: GateOptions<Request>['idempotency'];
   /** Reads key, scope and fingerprint. False: this route ignores idempotency keys. */
   readonly idempotent?: false | GateOptions<Request>['idempotent'];
+  /** Whether a request of this route without an idempotency key is refused with 400 (I1). */
+  readonly requireKey?: boolean | undefined;
 }
 
-const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'idempotency', 'idempotent'];
+const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'idempotency', 'idempotent', 'requireKey'];
 
 /**
  * @returns the options of a gate for one route
@@ -28,6 +30,8 @@ export function withRoute<Request>(gate: GateOptions<Request>, given: RouteOptio
     route: typeof route === 'string' ? () => route : route,
     cost: typeof cost === 'number' ? () => cost : cost,
     idempotent: idempotent === false ? ignoreKey : idempotent,
+    // A gate that requires keys cannot require one that its route ignores.
+    requireKey: given.requireKey ?? (idempotent === false ? false : undefined),
   };
   const all = { ...gate };
   for (const [name, value] of Object.entries(replaced)) if (value !== undefined) Object.assign(all, { [name]: value });

@@ -4,8 +4,8 @@
  * {@link WithErrorTypes}.
  */
 export interface ErrorTypesByStatus {
-  /** HTTP, a path or a body that cannot be parsed. */
-  400: 'errors/malformed_request';
+  /** HTTP, a path or a body that cannot be parsed; a request without the idempotency key that its route requires. */
+  400: 'errors/malformed_request' | 'errors/missing_idempotency_key';
   /** The gateway's check of the API key. */
   401: 'errors/missing_credentials' | 'errors/invalid_credentials' | 'api/expired_authorization';
   /** A scoped API key was used for an account outside its scope. */

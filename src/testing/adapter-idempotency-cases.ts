@@ -60,6 +60,14 @@ export const IDEMPOTENCY_CASES: readonly AdapterCase[] = [
     },
   },
   {
+    name: 'I1: a key in quotes is the same key as without them',
+    async run(fixture) {
+      await fixture.send({ key: 'k' });
+      const again = await fixture.send({ key: '"k"' });
+      assertEqual([fixture.runs, again.headers.get('idempotency-replayed')], [1, 'true']);
+    },
+  },
+  {
     name: 'I1: a malformed key is refused with 422, and nothing is executed or charged',
     async run(fixture) {
       for (const key of ['', 'x'.repeat(256), 'é']) {

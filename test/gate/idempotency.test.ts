@@ -157,6 +157,33 @@ describe('the order of the stages', () => {
     }
   });
 
+  it('I1: a gate that requires a key refuses a request without one, and charges nothing', async () => {
+    const { gate, line, events, left } = gateOf({ gate: { requireKey: true } });
+    expect(problem(await gate.enter({}, 'req-1'))).toMatchObject({
+      status: 400,
+      type: 'errors/missing_idempotency_key',
+      detail: expect.stringContaining('Idempotency-Key'),
+      req_id: 'req-1',
+    });
+    expect([line.sent, events, await left()]).toEqual([[], [], 5]);
+    expect(await serve(gate)).toBeUndefined();
+  });
+
+  it('I1: one route requires a key, or ignores the key that its gate requires', async () => {
+    const optional = gateOf().gate;
+    expect(problem(await optional.with({ requireKey: true }).enter({})).status).toBe(400);
+    const required = gateOf({ gate: { requireKey: true } }).gate;
+    expect((await required.with({ requireKey: false }).enter({})).kind).toBe('proceed');
+    expect((await required.with({ idempotent: false }).enter({})).kind).toBe('proceed');
+  });
+
+  it('requireKey is a boolean, and needs a key that is read', () => {
+    expect(() => gateOf({ gate: { requireKey: 'yes' as never } })).toThrow('requireKey: must be true or false');
+    const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
+    const noKeys = { limiter, account: () => 'a', route: () => 'r', requireKey: true };
+    expect(() => createGate(noKeys)).toThrow('requireKey: needs idempotency and idempotent');
+  });
+
   it('a failing resolver is a fault of the program: 500, never 503', async () => {
     for (const error of [new Error('boom'), new BodyError(500, 'already_read', 'read')]) {
       for (const idempotent of [

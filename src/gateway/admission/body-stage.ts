@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { isBodyError } from '../../http/body-error.ts';
-import { readIdempotencyKey } from '../../http/idempotency-key.ts';
+import { type KeyFault, MISSING_KEY_DETAIL, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues, forEachField } from '../../http/raw-fields.ts';
 import { readBody } from '../body/read-body.ts';
 import type { Route } from '../config/routes.ts';
@@ -45,7 +45,7 @@ export function createBodyStage(options: BodyStageOptions) {
     const isInBody = route.source?.place === 'body';
     const key =
       route.idempotent === undefined ? undefined : readIdempotencyKey(fieldValues(rawHeaders, 'idempotency-key'));
-    const badKey = typeof key === 'object' ? refuse(422, 'errors/unprocessable_entity', key.detail) : undefined;
+    const badKey = key === undefined && route.idempotent?.required ? MISSING_KEY : refusalOfKey(key);
     if (!isInBody && (badKey !== undefined || key === undefined)) return badKey;
     return read(exchange, head, typeof key === 'string' ? key : undefined).then(
       (id) => {
@@ -106,6 +106,12 @@ export function createBodyStage(options: BodyStageOptions) {
     }
     return field;
   }
+}
+
+const MISSING_KEY = refuse(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL);
+
+function refusalOfKey(key: string | KeyFault | undefined): Refusal | undefined {
+  return typeof key === 'object' ? refuse(422, 'errors/unprocessable_entity', key.detail) : undefined;
 }
 
 function budgetSpent({ retryAfter }: BudgetSpent): Refusal {

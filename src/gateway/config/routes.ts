@@ -19,6 +19,8 @@ export interface RouteIdempotency {
   readonly settings: ClaimSettings;
   /** How long an upstream answer is still taken after the client got 504, in milliseconds. */
   readonly lateAnswerMs: number;
+  /** Whether a request without a key is refused. */
+  readonly required: boolean;
 }
 
 /** Method and path of a route, taken apart. */
@@ -37,12 +39,13 @@ const DOTS = /^\.\.?(;.*)?$/;
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
   return routes.map(({ route, account, idempotent = false }) => {
-    const { lateAnswerMs = idempotency.lateAnswerMs, ...settings } = typeof idempotent === 'boolean' ? {} : idempotent;
+    const own = typeof idempotent === 'boolean' ? {} : idempotent;
+    const { required = false, lateAnswerMs = idempotency.lateAnswerMs, ...given } = own;
+    const settings = settingsOf(given, settingsIn(idempotency));
     return {
       name: route,
       source: account === undefined ? undefined : parseAccountSource(account),
-      idempotent:
-        idempotent === false ? undefined : { settings: settingsOf(settings, settingsIn(idempotency)), lateAnswerMs },
+      idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
     };
   });
 }

@@ -173,6 +173,12 @@ const account = z.strictObject({
   scope: name.nullable().default(null),
 });
 
+const routeIdempotency = z.strictObject({
+  ...routeSettings,
+  lateAnswerMs: lateAnswerMs.optional(),
+  required: z.boolean().optional().describe('Whether a request without an idempotency key is refused with 400'),
+});
+
 const route = z.strictObject({
   route: z.string().describe('Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}"'),
   account: z
@@ -182,11 +188,7 @@ const route = z.strictObject({
     .describe(
       'Where requests give the account: path.NAME, query.NAME, header.NAME or body.NAME. Without it: not limited',
     ),
-  idempotent: z
-    .union([z.boolean(), z.strictObject({ ...routeSettings, lateAnswerMs: lateAnswerMs.optional() })], {
-      error: 'must be true, false or an object',
-    })
-    .optional(),
+  idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
 });
 
 /** The config file, section by section. */

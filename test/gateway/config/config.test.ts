@@ -450,6 +450,7 @@ describe('idempotency settings', () => {
     expect(routesOf(config)[0]?.idempotent).toEqual({
       settings: { ...DEFAULT_SETTINGS, maxRunMs: 5, waitMs: 7 },
       lateAnswerMs: 120_000,
+      required: false,
     });
   });
 

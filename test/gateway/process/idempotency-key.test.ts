@@ -78,6 +78,12 @@ describe('I1: the key', () => {
     expect(upstream.seen).toHaveLength(1);
   });
 
+  it('in the quoted form of the draft: the same key as without quotes', async () => {
+    const original = await post(gateway, 'raw-or-quoted');
+    expectReplay(await post(gateway, '"raw-or-quoted"'), original);
+    expect(upstream.seen).toHaveLength(1);
+  });
+
   it('a key is not case-folded, trimmed or decoded', async () => {
     for (const key of ['Key a', 'key a', 'key  a', 'key%20a']) expectOriginal(await post(gateway, key));
     expect(upstream.seen).toHaveLength(4);
@@ -105,6 +111,28 @@ describe('I1: the key', () => {
       404,
       'errors/resource_not_found',
     );
+  });
+});
+
+describe('a route that requires a key', () => {
+  it('answers 400 without one, after the earlier stages, and works with one', async () => {
+    const path = '/api/v1/required';
+    const routes = [{ route: `POST ${path}`, account: 'query.account_id', idempotent: { required: true } }];
+    const strict = await startGateway(keyedConfig(upstream.url, { routes }));
+    const send = (query: string, headers: Record<string, string>) =>
+      strict.ask(
+        'POST',
+        `${path}?account_id=${query}`,
+        { 'content-type': 'application/json', ...headers },
+        { body: BODY },
+      );
+    const missing = await send('acc_1', {});
+    expectProblem(missing, 400, 'errors/missing_idempotency_key');
+    expect(ratesOf(missing)).toEqual(NO_RATES);
+    expectProblem(await send('nobody', {}), 404, 'errors/invalid_resource_identifier');
+    expect(upstream.seen).toHaveLength(0);
+    expectOriginal(await send('acc_1', { 'idempotency-key': freshKey() }));
+    await strict.stop();
   });
 });
 

@@ -193,8 +193,11 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
     },
     async (request) => {
       const { applicationId, scopeId } = callerOf(request);
-      const { idempotency_key: idempotencyKey } = request.query;
-      return found(await sends.visible(applicationId, scopeId, { idempotencyKey }));
+      // As in the header: with and without quotes it is the same key.
+      const key = readIdempotencyKey([request.query.idempotency_key]);
+      return found(
+        typeof key === 'string' ? await sends.visible(applicationId, scopeId, { idempotencyKey: key }) : undefined,
+      );
     },
   );
 };

@@ -281,6 +281,7 @@ test('a sent email can be read by its id and by its key, by callers that may see
   };
   expect((await get(`/v2/emails/${id}`)).json).toEqual(expected);
   expect((await get('/v2/emails?idempotency_key=visible%20key')).json).toEqual(expected);
+  expect((await get('/v2/emails?idempotency_key=%22visible%20key%22')).json).toEqual(expected);
   const scope = newId('scp', Date.now());
   await service.db
     .insertInto('scopes')
