@@ -1,15 +1,20 @@
 /**
  * Tests the packed package in every runtime: `npm run test:runtimes`. To run some of them:
- * `node test/runtimes/run.mjs bun workerd -- fetch`; `next` is the applications of Next.js. It prints a table of cases passed, failed and left out, and exits
- * with 1 if a case failed. It needs Linux on x64, and installs the runtimes.
+ * `node test/runtimes/run.mjs bun workerd -- fetch`; `next`, `sveltekit` and `react-router` are applications of these
+ * frameworks. It prints a table of cases passed, failed and left out, and exits with 1 if a case failed. It needs Linux
+ * on x64, and installs the runtimes.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { bundleSuite } from './bundle.mjs';
 import { NEXT_APPS } from './next.mjs';
 import { run } from './process.mjs';
+import { REACT_ROUTER_APPS } from './react-router.mjs';
 import { RUNTIMES } from './runtimes.mjs';
 import { GAPS, SUITES } from './suites.mjs';
+import { SVELTEKIT_APPS } from './sveltekit.mjs';
+
+const APPS = [...NEXT_APPS, ...SVELTEKIT_APPS, ...REACT_ROUTER_APPS];
 
 /** Time limit of one suite in one runtime. Each takes a few seconds. */
 const DEADLINE_MS = 120_000;
@@ -24,7 +29,7 @@ const PLACE = join(HERE, '.run');
 
 if (process.platform !== 'linux' || process.arch !== 'x64')
   throw new Error('the runtimes can be installed only on Linux on x64');
-const [runtimes, nextApps, suiteWords] = choices(process.argv.slice(2));
+const [runtimes, apps, suiteWords] = choices(process.argv.slice(2));
 await install();
 await pack();
 const rows = [];
@@ -39,7 +44,7 @@ for (const suite of SUITES.filter(
   rows.push([suite.name, ...cells]);
 }
 if (runtimes.length > 0) print();
-for (const app of nextApps) {
+for (const app of apps) {
   const { passed, failed } = await app.run(PLACE);
   report(failed, app.name);
   console.log(`${app.name}: ${passed.length}/${failed.length}`);
@@ -51,16 +56,16 @@ function choices(words) {
   const end = words.indexOf('--');
   const [before, after] = end < 0 ? [words, undefined] : [words.slice(0, end), words.slice(end + 1)];
   const isChosen = ({ name }) => before.length === 0 || before.some((word) => name.includes(word));
-  return [RUNTIMES.filter(isChosen), after === undefined ? NEXT_APPS.filter(isChosen) : [], after];
+  return [RUNTIMES.filter(isChosen), after === undefined ? APPS.filter(isChosen) : [], after];
 }
 
 async function install() {
-  const folders = new Set([...(runtimes.length > 0 ? [HERE] : []), ...nextApps.map(({ packages }) => packages)]);
+  const folders = new Set([...(runtimes.length > 0 ? [HERE] : []), ...apps.map(({ packages }) => packages)]);
   for (const cwd of folders) {
     if (existsSync(join(cwd, 'node_modules'))) continue;
     console.log(`installing ${relative(ROOT, cwd)}, up to 1 GB …`);
-    // For Next.js, npm 11 writes lock files that its own `npm ci` rejects: they miss optional packages of other systems.
-    const how = cwd === HERE ? ['ci'] : ['install', '--omit=optional', '--no-package-lock'];
+    // For frameworks, npm 11 writes lock files that its own `npm ci` rejects: they miss optional packages of other systems.
+    const how = cwd === HERE ? ['ci'] : ['install', '--no-package-lock'];
     await run('npm', [...how, '--ignore-scripts'], { cwd, signal: AbortSignal.timeout(INSTALL_MS) });
   }
 }

@@ -8,7 +8,10 @@ import { createResponse } from './response.ts';
  * frameworks. A framework makes a response of them behind the gate, so the gate has to know what they stand for.
  */
 
-/** Field of a stored response that is not returned as a `Response`: `data` is its JSON, `thrown` is thrown again. */
+/**
+ * Field of a stored response that is not returned as a `Response`: `data` is its JSON, `thrown-data` too, but thrown, and
+ * `thrown` is a `Response` to throw.
+ */
 export const RESULT_FIELD = 'headgate-result';
 const NO_BODY = new Uint8Array(0);
 
@@ -26,6 +29,10 @@ export function returnedOutcome(value: unknown): CapturedResponse {
  * or else 500.
  */
 export function thrownOutcome(thrown: unknown): CapturedResponse {
+  if (isReactRouterData(thrown)) {
+    const { fields, ...outcome } = returnedOutcome(thrown);
+    return { ...outcome, fields: fields.length === 0 ? [] : [RESULT_FIELD, 'thrown-data'] };
+  }
   const { status, statusCode, location, body, digest } = Object(thrown) as Record<string, unknown>;
   const next = typeof digest === 'string' ? outcomeOfDigest(digest) : undefined;
   if (next !== undefined) return next;
@@ -41,14 +48,16 @@ export function thrownOutcome(thrown: unknown): CapturedResponse {
 
 /**
  * An answer of the gate's own, or what a handler once returned in place of a response.
- * @throws Response that a handler once threw
+ * @throws Response or data that a handler once threw
  */
 export function replayResult(reply: Reply, method: string): unknown {
   const { [RESULT_FIELD]: kind, ...headers } = reply.headers;
   if (kind === undefined) return createResponse(reply, method);
   if (kind === 'thrown') throw createResponse({ ...reply, headers }, method);
   const text = new TextDecoder().decode(reply.body as Uint8Array);
-  return text === '' ? undefined : JSON.parse(text);
+  const data = text === '' ? undefined : JSON.parse(text);
+  if (kind === 'thrown-data') throw data;
+  return data;
 }
 
 /** Next.js writes what an error stands for into its digest: `NEXT_REDIRECT;replace;/login;307;`. */
@@ -64,10 +73,15 @@ function outcomeOfDigest(digest: string): CapturedResponse | undefined {
   return undefined;
 }
 
-/** Data with a status: `data()` of React Router, which recognises it by its properties, and `fail()` of SvelteKit. */
+/** Whether a value is `data()` of React Router, which recognises it by its properties. */
+function isReactRouterData(value: unknown): boolean {
+  return (Object(value) as Record<string, unknown>).type === 'DataWithResponseInit';
+}
+
+/** Data with a status: `data()` of React Router, or an instance of a class. */
 function withStatus(value: unknown): { readonly status?: number | undefined; readonly data: unknown } {
   const { type, data, init, status } = Object(value) as Record<string, unknown>;
-  if (type === 'DataWithResponseInit') {
+  if (isReactRouterData(value)) {
     const { status: given, headers } = Object(init) as ResponseInit;
     const fields = [...new Headers(headers)];
     return { status: given, data: { type, data, init: { ...Object(init), headers: fields } } };

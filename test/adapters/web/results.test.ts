@@ -74,6 +74,23 @@ const responseOf = (result: Result): Response => {
   return result.returned;
 };
 
+describe('I6: data() of React Router', () => {
+  it('is thrown again with its status and fields, if a handler threw it', async () => {
+    const given = new DataWithResponseInit({ to: 'missing' }, { status: 422, headers: { 'x-own': 'a' } });
+    const { call, runs } = action(rethrow(given));
+    expect(await call()).toEqual({ thrown: given });
+    const init = { status: 422, headers: [['x-own', 'a']] };
+    expect(await call()).toEqual({ thrown: { type: 'DataWithResponseInit', data: { to: 'missing' }, init } });
+    expect(runs()).toBe(1);
+  });
+
+  it('has its own status in the refusal, if JSON cannot express it', async () => {
+    const { call } = action(rethrow(new DataWithResponseInit(new Date(), { status: 422 })));
+    await call();
+    expect(await responseOf(await call()).json()).toMatchObject({ detail: expect.stringContaining('status 422') });
+  });
+});
+
 describe('I6: a thrown value that carries a status is stored as the response that the framework makes of it', () => {
   it.each<[string, unknown, number, string | null, string]>([
     ['error() of SvelteKit', new HttpError(422, { message: 'no' }), 422, null, '{"message":"no"}'],
