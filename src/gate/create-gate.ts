@@ -20,7 +20,7 @@ import {
 import { checkGateOptions, type GateOptions } from './options.ts';
 import { GatePassage } from './passage.ts';
 import { callResolver, StageError } from './resolver.ts';
-import { type RouteOptions, withRoute } from './route-options.ts';
+import { type RouteGateOptions, type RouteOptions, withRoute } from './route-options.ts';
 
 /** Errors which mean that the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = [
@@ -64,12 +64,12 @@ export function createGate<Request>(options: GateOptions<Request>): Gate<Request
 
 /** Runs its stages in order: idempotency, cache, limits. */
 class StagedGate<Request> implements Gate<Request> {
-  readonly #options: GateOptions<Request>;
+  readonly #options: RouteGateOptions<Request>;
   readonly #headerStyle: RateLimitFields;
   readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
 
-  constructor(options: GateOptions<Request>) {
+  constructor(options: RouteGateOptions<Request>) {
     this.#options = options;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
@@ -114,7 +114,9 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   with(options: RouteOptions<Request>): Gate<Request> {
-    return createGate(withRoute(this.#options, options));
+    const { limits, ...others } = withRoute(this.#options, options);
+    checkGateOptions(others);
+    return new StagedGate({ ...others, limits });
   }
 
   /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */
@@ -226,8 +228,8 @@ class StagedGate<Request> implements Gate<Request> {
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
       return this.#fail(requestId, new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)));
-    const { limiter } = this.#options;
-    const request = { account, route, provider, cost };
+    const { limiter, limits } = this.#options;
+    const request = { account, route, provider, cost, limits };
     try {
       if (limiter.synchronous) return this.#enterDecided(requestId, limiter.consumeSync(request));
     } catch (error) {

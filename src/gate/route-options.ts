@@ -1,4 +1,6 @@
+import type { Limit, LimitInput } from '../core/limit.ts';
 import { checkOptions } from '../core/options.ts';
+import { parseRouteLimits } from '../limits/layers.ts';
 import type { GateOptions } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
@@ -8,25 +10,41 @@ export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
   readonly cost?: number | Resolver<Request, number> | undefined;
+  /**
+   * The route's own limit, such as `['5/1m', '100/1d']`. A limit for the name of this route in the limiter's `limits`,
+   * or by `adjust()`, replaces it. All methods applies as well.
+   * @default the limit that the limiter has for the route
+   */
+  readonly limits?: LimitInput | undefined;
   /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
   readonly idempotency?: GateOptions<Request>['idempotency'];
   /** Reads key, scope and fingerprint. False: this route ignores idempotency keys. */
   readonly idempotent?: false | GateOptions<Request>['idempotent'];
 }
 
-const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'idempotency', 'idempotent'];
+/** The options of a gate for one route. */
+export interface RouteGateOptions<Request> extends GateOptions<Request> {
+  /** The route's own limit, checked. */
+  readonly limits?: Limit | undefined;
+}
+
+const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'limits', 'idempotency', 'idempotent'];
 
 /**
  * @returns the options of a gate for one route
- * @throws OptionError
+ * @throws OptionError, LimitError
  */
-export function withRoute<Request>(gate: GateOptions<Request>, given: RouteOptions<Request>): GateOptions<Request> {
+export function withRoute<Request>(
+  gate: RouteGateOptions<Request>,
+  given: RouteOptions<Request>,
+): RouteGateOptions<Request> {
   checkOptions(given, KNOWN, 'route options');
-  const { route, cost, idempotent, ...others } = given;
+  const { route, cost, limits, idempotent, ...others } = given;
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
     cost: typeof cost === 'number' ? () => cost : cost,
+    limits: limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits'),
     idempotent: idempotent === false ? ignoreKey : idempotent,
   };
   const all = { ...gate };

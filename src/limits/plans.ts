@@ -3,7 +3,14 @@ import { type LimitInput, parseLimit } from '../core/limit.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
-import { createLayeredPlan, Layer, type LayeredLimits, type LimitSet } from './layers.ts';
+import {
+  createLayeredPlan,
+  Layer,
+  type LayeredLimits,
+  type LimitLayer,
+  type LimitSet,
+  layerOfRoute,
+} from './layers.ts';
 
 /** The account and operation that a request is limited by. */
 export interface Subject {
@@ -13,6 +20,13 @@ export interface Subject {
   readonly route: string;
   /** Selects the limits of a provider. By default, no provider's limits apply. */
   readonly provider?: string | undefined;
+  /**
+   * The route's own limit, such as `['5/1m']`, if it is declared with the route. A limit for this route in the limiter's
+   * `limits`, or by `adjust()`, replaces it. All methods applies as well. Pass the same array each time: it is checked
+   * once.
+   * @throws LimitError, also if the list is empty
+   */
+  readonly limits?: LimitInput | undefined;
 }
 
 /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
@@ -40,6 +54,8 @@ export class Plans {
   #defaultPlans: PlanCache | undefined;
   /** The plans of each layer that the function has returned. Replaced at every adjustment. */
   #plansByLayer = new WeakMap<Layer, PlanCache>();
+  /** The plans of each limit that a request has brought along. Replaced at every adjustment. */
+  #plansByRouteLimits = new WeakMap<LimitInput, PlanCache>();
 
   /** @throws LimitError, OptionError with the place of the fault */
   constructor(limits: Limits, place = 'limits') {
@@ -59,8 +75,8 @@ export class Plans {
   }
 
   planFor(subject: Subject): Plan {
-    const { account, route, provider } = subject;
-    let plans = this.#defaultPlans ?? this.#plansOfFunction(subject);
+    const { account, route, provider, limits } = subject;
+    let plans = limits === undefined ? this.#plansOfDefault(subject) : this.#plansOfRouteLimits(limits, subject);
     if (provider !== undefined) plans = plans.withLayer(this.#providers.get(provider));
     if (this.#accounts !== undefined) plans = plans.withLayer(this.#accounts.get(account));
     return plans.planFor(route);
@@ -73,6 +89,7 @@ export class Plans {
     const layer = this.#layerFor(target);
     if (target.route === undefined) layer.adjustAllMethods(limit);
     else layer.adjustRoute(target.route, limit);
+    this.#plansByRouteLimits = new WeakMap();
     if (typeof this.#default === 'function') this.#plansByLayer = new WeakMap();
     else this.#defaultPlans = new PlanCache([this.#default]);
   }
@@ -93,9 +110,19 @@ export class Plans {
     return this.#default;
   }
 
-  #plansOfFunction(subject: Subject): PlanCache {
-    const layer = (this.#default as (subject: Subject) => Layer)(subject);
+  #plansOfDefault(subject: Subject): PlanCache {
+    if (this.#defaultPlans !== undefined) return this.#defaultPlans;
+    const layer = this.#defaultLayer(subject);
     return getOrCreate(this.#plansByLayer, layer, () => new PlanCache([layer]));
+  }
+
+  #plansOfRouteLimits(limits: LimitInput, subject: Subject): PlanCache {
+    const plans = getOrCreate(this.#plansByRouteLimits, limits, () => new PlanCache([layerOfRoute(limits)]));
+    return plans.withLayer(this.#defaultLayer(subject));
+  }
+
+  #defaultLayer(subject: Subject): Layer {
+    return typeof this.#default === 'function' ? this.#default(subject) : this.#default;
   }
 }
 
@@ -106,7 +133,7 @@ class PlanCache {
   #planOfOtherRoutes: Plan | undefined;
 
   /** @param layers the most specific first */
-  constructor(private readonly layers: readonly Layer[]) {}
+  constructor(private readonly layers: readonly LimitLayer[]) {}
 
   /** The plans of these layers and one more specific layer, if it is given. */
   withLayer(layer: Layer | undefined): PlanCache {
@@ -122,7 +149,7 @@ class PlanCache {
   #fill(route: string): Plan {
     const { layers } = this;
     for (const layer of layers) for (const own of layer.routes) this.#byRoute.set(own, createLayeredPlan(layers, own));
-    // No layer has a limit for a symbol, so this is the plan of every route that no layer names.
+    // No layer names a symbol, so this is the plan of every route that no layer names.
     this.#planOfOtherRoutes = createLayeredPlan(layers, OTHER_ROUTE);
     return this.planFor(route);
   }
