@@ -187,12 +187,13 @@ class StagedGate<Request> implements Gate<Request> {
     requestId: string | undefined,
     known?: KnownAccount,
   ): MaybePromise<Answer | GatePassage> {
-    const { account, route, provider, cost, cached } = this.#options;
+    const { account, route, provider, plan, cost, cached } = this.#options;
     try {
       const accountId = known === undefined ? callResolver('account', account, request) : known.account;
       const routeName = callResolver('route', route, request);
       const isCached = cached === undefined ? false : callResolver('cached', cached, request);
       const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
+      const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
       const units = cost === undefined ? 1 : callResolver('cost', cost, request);
       // Most resolvers only read a header. Without a promise, the request need not wait for a turn of the event loop.
       if (
@@ -201,12 +202,13 @@ class StagedGate<Request> implements Gate<Request> {
           isPromise(routeName) ||
           isPromise(isCached) ||
           isPromise(providerName) ||
+          isPromise(planName) ||
           isPromise(units)
         )
       ) {
-        return this.#consume(requestId, isCached, accountId, routeName, providerName, units);
+        return this.#consume(requestId, isCached, accountId, routeName, providerName, planName, units);
       }
-      return Promise.all([isCached, accountId, routeName, providerName, units]).then(
+      return Promise.all([isCached, accountId, routeName, providerName, planName, units]).then(
         (values) => this.#consume(requestId, ...values),
         (error: unknown) => this.#fail(requestId, error),
       );
@@ -221,6 +223,7 @@ class StagedGate<Request> implements Gate<Request> {
     account: string | undefined,
     route: string | undefined,
     provider: string | undefined,
+    plan: string | undefined,
     cost: number,
   ): MaybePromise<Answer | GatePassage> {
     if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
@@ -229,7 +232,7 @@ class StagedGate<Request> implements Gate<Request> {
     if (isCached)
       return this.#fail(requestId, new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)));
     const { limiter, limits } = this.#options;
-    const request = { account, route, provider, cost, limits };
+    const request = { account, route, provider, plan, cost, limits };
     try {
       if (limiter.synchronous) return this.#enterDecided(requestId, limiter.consumeSync(request));
     } catch (error) {

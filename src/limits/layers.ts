@@ -22,13 +22,18 @@ export interface LimitSet {
   readonly routes?: Readonly<Record<string, LimitInput>> | undefined;
 }
 
-/** Each limit comes from the most specific layer that has it: account, then provider, then default. */
+/** Each limit comes from the most specific layer that has it: account, then provider, then plan, then default. */
 export interface LayeredLimits {
-  /** Limits of every account. */
+  /** Limits of every account. With `plans` it is required: it has the limits of requests without a plan. */
   readonly default?: LimitSet | undefined;
-  /** Limits per provider. They replace those of `default`. */
+  /**
+   * Limits per plan of a customer, such as `free` and `pro`. They replace those of `default`. A request whose plan is not
+   * listed is an `UnknownPlanError`, so that a misspelt plan cannot lift a limit.
+   */
+  readonly plans?: Readonly<Record<string, LimitSet>> | undefined;
+  /** Limits per provider. They replace those of `plans` and `default`, because they protect the account. */
   readonly providers?: Readonly<Record<string, LimitSet>> | undefined;
-  /** Limits per account. They replace those of `providers` and `default`. */
+  /** Limits per account. They replace all others. */
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 
