@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { createGate, createLimiter, type Entry, type GateEvent, type GateOptions } from '../../src/index.ts';
+import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
+import {
+  createGate,
+  createIdempotency,
+  createLimiter,
+  type Entry,
+  type GateEvent,
+  type GateOptions,
+} from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 interface Request {
@@ -24,6 +33,8 @@ function gateOf(options: Partial<GateOptions<Request>> = {}) {
   });
   return { gate, limiter, events, logged };
 }
+
+const SAME_REQUEST = { method: 'GET', path: '/', contentType: undefined, body: (async function* () {})() };
 
 const limitOf = (entry: Entry) => (entry.kind === 'proceed' ? entry.headers['x-ratelimit-limit'] : entry.reply.status);
 
@@ -68,6 +79,17 @@ it.each<[string, GateOptions<Request>['plan']]>([
   expect(limitOf(await gate.enter({}))).toBe(500);
   expect(events).toEqual([expect.objectContaining({ type: 'failure', stage: 'plan' })]);
   expect((await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining).toBe(1);
+});
+
+it('I4: a retry after a change of plan is the same request, and gets the stored answer', async () => {
+  const idempotency = createIdempotency({ store: createMemoryClaimStore() });
+  const idempotent = async () => ({ scope: 'app_1', key: 'key_1', fingerprint: await fingerprint(SAME_REQUEST) });
+  const { gate } = gateOf({ idempotency, idempotent });
+  const first = await gate.enter({ plan: 'pro' });
+  if (first.kind !== 'proceed') throw new Error('the request was answered');
+  await first.recording?.store({ status: 201, fields: [], body: new Uint8Array() });
+  expect(await gate.enter({})).toMatchObject({ kind: 'answer', replayed: true });
+  await idempotency.close();
 });
 
 it('a plan that is not a function throws when the gate is created', () => {
