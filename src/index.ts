@@ -23,6 +23,7 @@ export {
   StoreTimeoutError,
   StoreUnavailableError,
   SubjectError,
+  UnknownPlanError,
 } from './core/errors.ts';
 export {
   formatWindow,

@@ -5,6 +5,7 @@ export type HeadgateErrorCode =
   | 'invalid_limit'
   | 'invalid_option'
   | 'invalid_subject'
+  | 'unknown_plan'
   | 'invalid_cost'
   | 'invalid_clock'
   | 'store_full'
@@ -70,13 +71,31 @@ export class OptionError extends HeadgateError {
   }
 }
 
-/** An account, route or provider that is not a string. Nothing was charged. */
+/** An account, route, provider or customer's plan that is not a string. Nothing was charged. */
 export class SubjectError extends HeadgateError {
   constructor(
     readonly field: string,
     value: unknown,
   ) {
     super('invalid_subject', `${field} must be a string, got ${describe(value)}`);
+  }
+}
+
+/** Longest list of names in a message. */
+const MAX_NAMES = 10;
+
+/**
+ * A customer's plan that `limits.plans` does not have. Nothing was charged. The default limits do not apply instead:
+ * they may allow more than the plan that was meant.
+ */
+export class UnknownPlanError extends HeadgateError {
+  constructor(plan: string, known: readonly string[]) {
+    const names = known.slice(0, MAX_NAMES).map(describe).join(', ');
+    const others = known.length > MAX_NAMES ? ', …' : '';
+    super(
+      'unknown_plan',
+      `plan: limits.plans must have it (it has ${names || 'none'}${others}), got ${describe(plan)}`,
+    );
   }
 }
 

@@ -21,7 +21,7 @@ import {
 import { checkGateOptions, type GateOptions } from './options.ts';
 import { GatePassage } from './passage.ts';
 import { callResolver, StageError } from './resolver.ts';
-import { type RouteOptions, withRoute } from './route-options.ts';
+import { type RouteGateOptions, type RouteOptions, withRoute } from './route-options.ts';
 
 /** Errors which mean that the store could not decide. */
 const STORE_CODES: readonly HeadgateErrorCode[] = [
@@ -65,12 +65,12 @@ export function createGate<Request>(options: GateOptions<Request>): Gate<Request
 
 /** Runs its stages in order: idempotency, cache, limits. */
 class StagedGate<Request> implements Gate<Request> {
-  readonly #options: GateOptions<Request>;
+  readonly #options: RouteGateOptions<Request>;
   readonly #headerStyle: RateLimitFields;
   readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
 
-  constructor(options: GateOptions<Request>) {
+  constructor(options: RouteGateOptions<Request>) {
     this.#options = options;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
@@ -115,7 +115,9 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   with(options: RouteOptions<Request>): Gate<Request> {
-    return createGate(withRoute(this.#options, options));
+    const { limits, ...others } = withRoute(this.#options, options);
+    checkGateOptions(others);
+    return new StagedGate({ ...others, limits });
   }
 
   #enterWithoutKey(request: Request, requestId: string | undefined): MaybePromise<Answer | GatePassage> {
@@ -192,12 +194,13 @@ class StagedGate<Request> implements Gate<Request> {
     requestId: string | undefined,
     known?: KnownAccount,
   ): MaybePromise<Answer | GatePassage> {
-    const { account, route, provider, cost, cached } = this.#options;
+    const { account, route, provider, plan, cost, cached } = this.#options;
     try {
       const accountId = known === undefined ? callResolver('account', account, request) : known.account;
       const routeName = callResolver('route', route, request);
       const isCached = cached === undefined ? false : callResolver('cached', cached, request);
       const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
+      const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
       const units = cost === undefined ? 1 : callResolver('cost', cost, request);
       // Most resolvers only read a header. Without a promise, the request need not wait for a turn of the event loop.
       if (
@@ -206,12 +209,13 @@ class StagedGate<Request> implements Gate<Request> {
           isPromise(routeName) ||
           isPromise(isCached) ||
           isPromise(providerName) ||
+          isPromise(planName) ||
           isPromise(units)
         )
       ) {
-        return this.#consume(requestId, isCached, accountId, routeName, providerName, units);
+        return this.#consume(requestId, isCached, accountId, routeName, providerName, planName, units);
       }
-      return Promise.all([isCached, accountId, routeName, providerName, units]).then(
+      return Promise.all([isCached, accountId, routeName, providerName, planName, units]).then(
         (values) => this.#consume(requestId, ...values),
         (error: unknown) => this.#fail(requestId, error),
       );
@@ -226,6 +230,7 @@ class StagedGate<Request> implements Gate<Request> {
     account: string | undefined,
     route: string | undefined,
     provider: string | undefined,
+    plan: string | undefined,
     cost: number,
   ): MaybePromise<Answer | GatePassage> {
     if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
@@ -233,8 +238,8 @@ class StagedGate<Request> implements Gate<Request> {
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
       return this.#fail(requestId, new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)));
-    const { limiter } = this.#options;
-    const request = { account, route, provider, cost };
+    const { limiter, limits } = this.#options;
+    const request = { account, route, provider, plan, cost, limits };
     try {
       if (limiter.synchronous) return this.#enterDecided(requestId, limiter.consumeSync(request));
     } catch (error) {

@@ -53,6 +53,7 @@ export interface FailureEvent {
     | 'account'
     | 'route'
     | 'provider'
+    | 'plan'
     | 'cost'
     | 'cached'
     | 'idempotent'

@@ -32,6 +32,11 @@ export interface GateOptions<Request> {
   /** The account's provider, if limits differ per provider. */
   readonly provider?: Resolver<Request, string | undefined> | undefined;
   /**
+   * The customer's plan, such as `pro`, if limits differ per plan. A plan that `limits.plans` does not have is a 500.
+   * Undefined: the default limits apply.
+   */
+  readonly plan?: Resolver<Request, string | undefined> | undefined;
+  /**
    * The cost of the request, a positive integer (S11).
    * @default 1
    */
@@ -92,7 +97,7 @@ export interface GateOptions<Request> {
 }
 
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
-const RESOLVERS = ['account', 'route', 'provider', 'cost', 'cached', 'idempotent'] as const;
+const RESOLVERS = ['account', 'route', 'provider', 'plan', 'cost', 'cached', 'idempotent'] as const;
 
 /** @throws OptionError */
 export function checkGateOptions<Request>(options: GateOptions<Request>): void {

@@ -1,13 +1,22 @@
+import type { Limit, LimitInput } from '../core/limit.ts';
 import { checkOptions } from '../core/options.ts';
+import { parseRouteLimits } from '../limits/layers.ts';
 import type { GateOptions } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
 /** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
-export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'cached'>> {
+export interface RouteOptions<Request>
+  extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'plan' | 'cached'>> {
   /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
   readonly cost?: number | Resolver<Request, number> | undefined;
+  /**
+   * The route's own limit, such as `['5/1m', '100/1d']`. A limit for the name of this route in the limiter's `limits`,
+   * or by `adjust()`, replaces it. All methods applies as well.
+   * @default the limit that the limiter has for the route
+   */
+  readonly limits?: LimitInput | undefined;
   /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
   readonly idempotency?: GateOptions<Request>['idempotency'];
   /** Reads key, scope and fingerprint. False: this route ignores idempotency keys. */
@@ -16,19 +25,40 @@ export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>
   readonly requireKey?: boolean | undefined;
 }
 
-const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'idempotency', 'idempotent', 'requireKey'];
+/** The options of a gate for one route. */
+export interface RouteGateOptions<Request> extends GateOptions<Request> {
+  /** The route's own limit, checked. */
+  readonly limits?: Limit | undefined;
+}
+
+const KNOWN = [
+  'account',
+  'provider',
+  'plan',
+  'cached',
+  'route',
+  'cost',
+  'limits',
+  'idempotency',
+  'idempotent',
+  'requireKey',
+];
 
 /**
  * @returns the options of a gate for one route
- * @throws OptionError
+ * @throws OptionError, LimitError
  */
-export function withRoute<Request>(gate: GateOptions<Request>, given: RouteOptions<Request>): GateOptions<Request> {
+export function withRoute<Request>(
+  gate: RouteGateOptions<Request>,
+  given: RouteOptions<Request>,
+): RouteGateOptions<Request> {
   checkOptions(given, KNOWN, 'route options');
-  const { route, cost, idempotent, ...others } = given;
+  const { route, cost, limits, idempotent, ...others } = given;
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
     cost: typeof cost === 'number' ? () => cost : cost,
+    limits: limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits'),
     idempotent: idempotent === false ? ignoreKey : idempotent,
     // A gate that requires keys cannot require one that its route ignores.
     requireKey: given.requireKey ?? (idempotent === false ? false : undefined),

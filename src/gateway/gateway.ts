@@ -65,6 +65,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     account: ({ account }) => account?.id,
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
+    plan: ({ account }) => account?.plan,
     headers: config.headers,
     // The handler of this gate is the upstream.
     providerAnswers: true,

@@ -1,4 +1,4 @@
-import { OptionError } from '../core/errors.ts';
+import { LimitError, OptionError } from '../core/errors.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { checkOptions, isPlainObject, readByName } from '../core/options.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
@@ -22,13 +22,18 @@ export interface LimitSet {
   readonly routes?: Readonly<Record<string, LimitInput>> | undefined;
 }
 
-/** Each limit comes from the most specific layer that has it: account, then provider, then default. */
+/** Each limit comes from the most specific layer that has it: account, then provider, then plan, then default. */
 export interface LayeredLimits {
-  /** Limits of every account. */
+  /** Limits of every account. With `plans` it is required: it has the limits of requests without a plan. */
   readonly default?: LimitSet | undefined;
-  /** Limits per provider. They replace those of `default`. */
+  /**
+   * Limits per plan of a customer, such as `free` and `pro`. They replace those of `default`. A request whose plan is not
+   * listed is an `UnknownPlanError`, so that a misspelt plan cannot lift a limit.
+   */
+  readonly plans?: Readonly<Record<string, LimitSet>> | undefined;
+  /** Limits per provider. They replace those of `plans` and `default`, because they protect the account. */
   readonly providers?: Readonly<Record<string, LimitSet>> | undefined;
-  /** Limits per account. They replace those of `providers` and `default`. */
+  /** Limits per account. They replace all others. */
   readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
 }
 
@@ -41,11 +46,19 @@ interface AllMethods {
   readonly scope: AllMethodsScope | undefined;
 }
 
+/** What a plan takes from a layer. */
+export interface LimitLayer {
+  readonly allMethods: AllMethods | undefined;
+  routeLimit(route: string): Limit | undefined;
+  /** Routes that have their own limit in this layer. Any other route has the limit that `routeLimit` returns for it. */
+  readonly routes: Iterable<string>;
+}
+
 /**
  * The checked limits of one layer. {@link adjustAllMethods} and {@link adjustRoute} change them, and can restore the
  * initial ones.
  */
-export class Layer {
+export class Layer implements LimitLayer {
   readonly #initial: { readonly allMethods: AllMethods | undefined; readonly routes: ReadonlyMap<string, Limit> };
   #allMethods: AllMethods | undefined;
   readonly #routes: Map<string, Limit>;
@@ -67,7 +80,6 @@ export class Layer {
     return this.#routes.get(route);
   }
 
-  /** Routes that have their own limit in this layer. */
   get routes(): Iterable<string> {
     return this.#routes.keys();
   }
@@ -86,8 +98,28 @@ export class Layer {
   }
 }
 
+/**
+ * Checks the limit that a route is declared with.
+ * @throws LimitError, also without a window: that would look like a limit, and limit nothing
+ */
+export function parseRouteLimits(input: LimitInput, place = 'limits'): Limit {
+  const limit = parseLimit(input, place);
+  if (limit.length === 0)
+    throw new LimitError(place, input, 'must have a window; leave it out if the route has no limit of its own');
+  return limit;
+}
+
+/**
+ * The layer of one route that is declared with its limit, whatever the route's name. The least specific layer.
+ * @throws LimitError
+ */
+export function layerOfRoute(limits: LimitInput): LimitLayer {
+  const limit = parseRouteLimits(limits);
+  return { allMethods: undefined, routes: [], routeLimit: () => limit };
+}
+
 /** Creates the plan of a route from its layers, the most specific first. */
-export function createLayeredPlan(layers: readonly Layer[], route: string): Plan {
+export function createLayeredPlan(layers: readonly LimitLayer[], route: string): Plan {
   const routeLimit = firstDefined(layers, (layer) => layer.routeLimit(route));
   const allMethods = firstDefined(layers, (layer) => layer.allMethods);
   const scope = firstDefined(layers, (layer) => layer.allMethods?.scope);
@@ -104,7 +136,7 @@ function parseAllMethods(input: LimitInput | ScopedLimitInput, place: string): A
   return { windows: parseLimit(windows, `${place}.windows`), scope };
 }
 
-function firstDefined<T>(layers: readonly Layer[], read: (layer: Layer) => T | undefined): T | undefined {
+function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer) => T | undefined): T | undefined {
   for (const layer of layers) {
     const value = read(layer);
     if (value !== undefined) return value;

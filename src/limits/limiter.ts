@@ -29,7 +29,7 @@ export interface Limiter {
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, CostError; nothing was charged then. Also what the store throws if it cannot decide
+   * @throws SubjectError, UnknownPlanError, CostError, LimitError; nothing was charged then. Also what the store throws if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
@@ -136,6 +136,7 @@ class StoreLimiter implements Limiter {
     checkString('account', subject.account);
     checkString('route', subject.route);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
+    if (subject.plan !== undefined) checkString('plan', subject.plan);
     return this.#plans.planFor(subject);
   }
 

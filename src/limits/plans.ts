@@ -1,9 +1,16 @@
-import { OptionError } from '../core/errors.ts';
+import { OptionError, UnknownPlanError } from '../core/errors.ts';
 import { type LimitInput, parseLimit } from '../core/limit.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
-import { createLayeredPlan, Layer, type LayeredLimits, type LimitSet } from './layers.ts';
+import {
+  createLayeredPlan,
+  Layer,
+  type LayeredLimits,
+  type LimitLayer,
+  type LimitSet,
+  layerOfRoute,
+} from './layers.ts';
 
 /** The account and operation that a request is limited by. */
 export interface Subject {
@@ -13,26 +20,41 @@ export interface Subject {
   readonly route: string;
   /** Selects the limits of a provider. By default, no provider's limits apply. */
   readonly provider?: string | undefined;
+  /** Selects the limits of the customer's plan, such as `pro`. By default, no plan's limits apply. */
+  readonly plan?: string | undefined;
+  /**
+   * The route's own limit, such as `['5/1m']`, if it is declared with the route. A limit for this route in the limiter's
+   * `limits`, or by `adjust()`, replaces it. All methods applies as well. Pass the same array each time: it is checked
+   * once.
+   * @throws LimitError, also if the list is empty
+   */
+  readonly limits?: LimitInput | undefined;
 }
 
 /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
 export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet);
 
 /**
- * Which limit to adjust: that of an account, of a provider, or (if neither is given) the default one. With `route`, the
- * limit of that route; otherwise the limit for all routes.
+ * Which limit to adjust: that of an account, of a provider, of a customer's plan, or (if none is given) the default
+ * one. With `route`, the limit of that route; otherwise the limit for all routes.
  */
 export interface AdjustTarget {
   readonly account?: string | undefined;
   readonly provider?: string | undefined;
+  readonly plan?: string | undefined;
   readonly route?: string | undefined;
 }
 
-const LAYERS = ['default', 'providers', 'accounts'];
+const LAYERS = ['default', 'plans', 'providers', 'accounts'];
+/** What a target can name beside its route. */
+const TARGETS = ['account', 'provider', 'plan'] as const;
 
 /** Returns the plan of each subject. Caches plans, because stores cache by the identity of a plan. */
 export class Plans {
   readonly #default: Layer | ((subject: Subject) => Layer);
+  readonly #customerPlans: Map<string, Layer> = new Map();
+  /** Whether a plan that is not in `#customerPlans` is an error. */
+  readonly #listsCustomerPlans: boolean = false;
   readonly #providers: Map<string, Layer> = new Map();
   /** Undefined until an account has its own limits, which saves a look-up per request. */
   #accounts: Map<string, Layer> | undefined;
@@ -40,6 +62,8 @@ export class Plans {
   #defaultPlans: PlanCache | undefined;
   /** The plans of each layer that the function has returned. Replaced at every adjustment. */
   #plansByLayer = new WeakMap<Layer, PlanCache>();
+  /** The plans of each limit that a request has brought along. Replaced at every adjustment. */
+  #plansByRouteLimits = new WeakMap<LimitInput, PlanCache>();
 
   /** @throws LimitError, OptionError with the place of the fault */
   constructor(limits: Limits, place = 'limits') {
@@ -50,8 +74,12 @@ export class Plans {
     if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
     if (LAYERS.some((name) => name in limits)) {
       checkOptions(limits, LAYERS, place);
-      const { default: defaults, providers, accounts } = limits as LayeredLimits;
+      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits;
+      if (plans !== undefined && defaults === undefined)
+        throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
       this.#default = new Layer(defaults, `${place}.default`);
+      this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
+      this.#listsCustomerPlans = plans !== undefined;
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
     } else this.#default = new Layer(limits as LimitSet, place);
@@ -59,8 +87,9 @@ export class Plans {
   }
 
   planFor(subject: Subject): Plan {
-    const { account, route, provider } = subject;
-    let plans = this.#defaultPlans ?? this.#plansOfFunction(subject);
+    const { account, route, provider, plan, limits } = subject;
+    let plans = limits === undefined ? this.#plansOfDefault(subject) : this.#plansOfRouteLimits(limits, subject);
+    if (plan !== undefined) plans = plans.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) plans = plans.withLayer(this.#providers.get(provider));
     if (this.#accounts !== undefined) plans = plans.withLayer(this.#accounts.get(account));
     return plans.planFor(route);
@@ -68,34 +97,54 @@ export class Plans {
 
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
-    checkOptions(target, ['account', 'provider', 'route'], 'target');
+    checkOptions(target, [...TARGETS, 'route'], 'target');
     const limit = windows === 'recommended' ? undefined : parseLimit(windows, placeOfTarget(target));
     const layer = this.#layerFor(target);
     if (target.route === undefined) layer.adjustAllMethods(limit);
     else layer.adjustRoute(target.route, limit);
+    this.#plansByRouteLimits = new WeakMap();
     if (typeof this.#default === 'function') this.#plansByLayer = new WeakMap();
     else this.#defaultPlans = new PlanCache([this.#default]);
   }
 
-  #layerFor({ account, provider }: AdjustTarget): Layer {
-    if (account !== undefined && provider !== undefined) {
-      throw new OptionError('target', 'account and provider', 'must name an account or a provider, not both');
-    }
+  #layerFor(target: AdjustTarget): Layer {
+    const { account, provider, plan } = target;
+    const named = TARGETS.filter((name) => target[name] !== undefined);
+    if (named.length > 1)
+      throw new OptionError('target', named.join(' and '), 'must name only one of account, provider and plan');
     if (account !== undefined) {
       this.#accounts ??= new Map();
       return getOrCreate(this.#accounts, account, () => new Layer());
     }
     if (provider !== undefined) return getOrCreate(this.#providers, provider, () => new Layer());
+    if (plan !== undefined) return getOrCreate(this.#customerPlans, plan, () => new Layer());
     if (typeof this.#default === 'function') {
-      const reason = 'must name an account or a provider; limits is a function, so change what it returns instead';
+      const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
       throw new OptionError('target', 'neither', reason);
     }
     return this.#default;
   }
 
-  #plansOfFunction(subject: Subject): PlanCache {
-    const layer = (this.#default as (subject: Subject) => Layer)(subject);
+  #layerOfCustomerPlan(name: string): Layer | undefined {
+    const layer = this.#customerPlans.get(name);
+    if (layer === undefined && this.#listsCustomerPlans)
+      throw new UnknownPlanError(name, [...this.#customerPlans.keys()]);
+    return layer;
+  }
+
+  #plansOfDefault(subject: Subject): PlanCache {
+    if (this.#defaultPlans !== undefined) return this.#defaultPlans;
+    const layer = this.#defaultLayer(subject);
     return getOrCreate(this.#plansByLayer, layer, () => new PlanCache([layer]));
+  }
+
+  #plansOfRouteLimits(limits: LimitInput, subject: Subject): PlanCache {
+    const plans = getOrCreate(this.#plansByRouteLimits, limits, () => new PlanCache([layerOfRoute(limits)]));
+    return plans.withLayer(this.#defaultLayer(subject));
+  }
+
+  #defaultLayer(subject: Subject): Layer {
+    return typeof this.#default === 'function' ? this.#default(subject) : this.#default;
   }
 }
 
@@ -106,7 +155,7 @@ class PlanCache {
   #planOfOtherRoutes: Plan | undefined;
 
   /** @param layers the most specific first */
-  constructor(private readonly layers: readonly Layer[]) {}
+  constructor(private readonly layers: readonly LimitLayer[]) {}
 
   /** The plans of these layers and one more specific layer, if it is given. */
   withLayer(layer: Layer | undefined): PlanCache {
@@ -122,7 +171,7 @@ class PlanCache {
   #fill(route: string): Plan {
     const { layers } = this;
     for (const layer of layers) for (const own of layer.routes) this.#byRoute.set(own, createLayeredPlan(layers, own));
-    // No layer has a limit for a symbol, so this is the plan of every route that no layer names.
+    // No layer names a symbol, so this is the plan of every route that no layer names.
     this.#planOfOtherRoutes = createLayeredPlan(layers, OTHER_ROUTE);
     return this.planFor(route);
   }
@@ -130,6 +179,7 @@ class PlanCache {
 
 const NOT_ASYNCHRONOUS =
   'must return the limits, not a promise of them: load them beforehand, and change them with limiter.adjust()';
+const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
 const OTHER_ROUTE = Symbol('any other route') as unknown as string;
 
 const createLayer = (set: LimitSet, place: string) => new Layer(set, place);
@@ -162,12 +212,9 @@ function getOrCreate<K extends WeakKey | string, V>(
   return value;
 }
 
-function placeOfTarget({ account, provider, route }: AdjustTarget): string {
-  const layer =
-    account !== undefined
-      ? placeIn('accounts', account)
-      : provider !== undefined
-        ? placeIn('providers', provider)
-        : 'default';
+function placeOfTarget(target: AdjustTarget): string {
+  const { route } = target;
+  const name = TARGETS.find((each) => target[each] !== undefined);
+  const layer = name === undefined ? 'default' : placeIn(`${name}s`, target[name] as string);
   return `limits.${layer}.${route === undefined ? 'allMethods' : placeIn('routes', route)}`;
 }

@@ -126,7 +126,7 @@ export class AdapterFixture {
       gates: outer === undefined ? [gate] : [outerGate, gate],
       routes: [
         { path: '/things/:id', options: undefined },
-        { path: '/priced/:id', options: { route: 'POST /own', cost: 2 } },
+        { path: '/priced/:id', options: { route: 'POST /own', cost: 2, limits: ['4/1m'] } },
       ],
       handle: async (request, write) => {
         fixture.runs++;

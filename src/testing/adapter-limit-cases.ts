@@ -140,6 +140,15 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
     },
   },
   {
+    name: 'S2: the limit of a route applies in front of All methods, and only to this route',
+    async run(fixture) {
+      for (let i = 0; i < 2; i++) assertEqual((await fixture.send({ path: `/priced/${i}` })).status, 200);
+      const rejected = await fixture.send({ path: '/priced/3' });
+      assertEqual([rejected.status, limitFields(rejected)['x-ratelimit-limit']], [429, '4']);
+      assertEqual((await fixture.send()).status, 200);
+    },
+  },
+  {
     name: 'S5: of 120 simultaneous requests, exactly as many as the limit are accepted',
     options: { limit: ['40/1m'] },
     async run(fixture) {

@@ -44,8 +44,8 @@ export interface Worker {
    * It rejects with the reason of `signal` if that is aborted, and with what the store throws if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
    * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
-   * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, CostError, OptionError.
-   * Nothing was charged then
+   * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError, CostError,
+   * LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
   /**

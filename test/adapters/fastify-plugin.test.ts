@@ -76,10 +76,23 @@ describe('the Fastify plugin', () => {
     expect((await limiter.peek({ account: 'a', route: 'GET /cost/:id' }))[0]?.remaining).toBe(2);
   });
 
+  it('limits a route by the limits in its config, at their cost', async () => {
+    const { gate } = parts();
+    await app.register(headgate(gate));
+    app.get('/chats/:id', { config: { headgate: { limits: ['4/1m'], cost: 2 } } }, async () => 'ok');
+    app.get('/other', async () => 'ok');
+    const statuses = [];
+    for (const path of ['/chats/1', '/chats/2', '/chats/3', '/other']) statuses.push((await ask(path)).status);
+    expect(statuses).toEqual([200, 200, 429, 200]);
+  });
+
   it('a mistake in the options of a route throws when the route is declared', async () => {
     const { gate } = parts();
     await app.register(headgate(gate));
     expect(() => app.get('/x', { config: { headgate: { cots: 3 } as never } }, async () => 'ok')).toThrow(/cots/);
+    expect(() => app.get('/y', { config: { headgate: { limits: ['4'] } } }, async () => 'ok')).toThrow(
+      /^route options\.limits\[0\]: a window is/,
+    );
   });
 
   it('does not limit a URL without a route; HEAD counts as its GET', async () => {

@@ -47,6 +47,24 @@ describe('a gateway', () => {
     expect(headers['x-ratelimit-limit']).toBeUndefined();
   });
 
+  it('config: the plan of an account selects limits; the provider layer wins over it', async () => {
+    const upstream = await startUpstream();
+    const accounts = [
+      { id: 'acc_1', application: 'app_1', plan: 'pro' },
+      { id: 'acc_2', application: 'app_1', plan: 'pro', provider: 'mock' },
+      { id: 'acc_3', application: 'app_1' },
+    ];
+    const limits = {
+      default: { allMethods: ['3/1m'] },
+      plans: { pro: { allMethods: ['9/1m'] } },
+      providers: { mock: { allMethods: ['5/1m'] } },
+    };
+    const gateway = await startInProcess(configOf(upstream.url, { accounts, limits }));
+    const limitOf = async (account: string) =>
+      ratesOf(await gateway.ask('GET', `/api/v1/chats?account_id=${account}`)).limit;
+    expect([await limitOf('acc_1'), await limitOf('acc_2'), await limitOf('acc_3')]).toEqual([9, 5, 3]);
+  });
+
   it("on an unlimited route the upstream's rate-limit headers are passed on", async () => {
     const upstream = await startUpstream(answer({ headers: { 'x-ratelimit-limit': '7', 'retry-after': '3' } }));
     const gateway = await startInProcess(configOf(upstream.url));

@@ -151,7 +151,9 @@ describe('S10: adjusting', () => {
 
   it('rejects an invalid adjustment with its place, and changes nothing', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
-    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(/not both/);
+    expect(() => limiter.adjust({ account: 'a', provider: 'p' }, ['1/1m'])).toThrow(
+      /^target: must name only one of account/,
+    );
     expect(() => limiter.adjust({ account: 'a' }, ['1/1m', '2/60s'])).toThrow(/accounts\["a"\]\.allMethods.*distinct/);
     expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: unknown option/);
     expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/limits is a function/);

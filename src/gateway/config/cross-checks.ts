@@ -17,7 +17,7 @@ import { digestOfToken } from './token-digest.ts';
 export function crossChecks(file: JsonObject): ConfigIssue[] {
   return [
     ...keyIssues(arrayOrEmpty(file.keys)),
-    ...accountIssues(arrayOrEmpty(file.accounts)),
+    ...accountIssues(arrayOrEmpty(file.accounts), Object.keys(objectOrEmpty(objectOrEmpty(file.limits).plans))),
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...limitIssues(objectOrEmpty(file.limits), textsOf(file.accounts, 'id'), textsOf(file.routes, 'route')),
     ...issueIf('upstream', upstreamFlaw(file.upstream)),
@@ -53,12 +53,23 @@ function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
   return issues;
 }
 
-function accountIssues(accounts: readonly unknown[]): ConfigIssue[] {
+/** @param plans the names that the limits of the file list */
+function accountIssues(accounts: readonly unknown[], plans: readonly string[]): ConfigIssue[] {
   const ids = accounts.map((account) => objectOrEmpty(account).id);
-  return repeated(ids).map(([index, first]) => ({
-    path: `accounts[${index}].id`,
-    reason: `${describe(ids[index])} is also the id of accounts[${first}]`,
-  }));
+  return [
+    ...repeated(ids).map(([index, first]) => ({
+      path: `accounts[${index}].id`,
+      reason: `${describe(ids[index])} is also the id of accounts[${first}]`,
+    })),
+    // Each request for the account would get a 500.
+    ...accounts.flatMap((account, index) => {
+      const { plan } = objectOrEmpty(account);
+      if (typeof plan !== 'string' || plan === '' || plans.includes(plan)) return [];
+      return [
+        { path: `accounts[${index}].plan`, reason: `limits.plans has no ${describe(plan)}${didYouMean(plan, plans)}` },
+      ];
+    }),
+  ];
 }
 
 function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
@@ -85,9 +96,14 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
 }
 
 function limitIssues(limits: JsonObject, accounts: readonly string[], routes: readonly string[]): ConfigIssue[] {
-  const byName = (group: 'providers' | 'accounts') =>
+  const byName = (group: 'plans' | 'providers' | 'accounts') =>
     Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [['limits', group, name], layer] as const);
-  const layers = [[['limits', 'default'], limits.default] as const, ...byName('providers'), ...byName('accounts')];
+  const layers = [
+    [['limits', 'default'], limits.default] as const,
+    ...byName('plans'),
+    ...byName('providers'),
+    ...byName('accounts'),
+  ];
   return [
     ...unknownNames(['limits', 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
     ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),

@@ -11,14 +11,14 @@ export function limiterOf(config: Config, store: LimitStore): Limiter {
 
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
 export function limitsOf({ limits, routes }: Config): LayeredLimits {
-  const { recommended, default: common, providers, accounts } = limits;
-  if (!recommended) return { default: common, providers, accounts };
+  const { recommended, default: common, plans, providers, accounts } = limits;
+  if (!recommended) return { default: common, plans, providers, accounts };
   const listed = new Set(routes.map(({ route }) => route));
   const starts = new Map<string, LimitSet>(Object.entries(recommendedLimits));
   const given = new Map<string, LimitSet>(Object.entries(providers));
   const names = new Set([...starts.keys(), ...given.keys()]);
   const merged = [...names].map((name) => [name, merge(starts.get(name), given.get(name), listed)] as const);
-  return { default: common, providers: Object.fromEntries(merged), accounts };
+  return { default: common, plans, providers: Object.fromEntries(merged), accounts };
 }
 
 /**

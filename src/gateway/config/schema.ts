@@ -170,6 +170,7 @@ const account = z.strictObject({
   id: name.describe('The id that requests give'),
   application: name,
   provider: name.optional().describe("Selects the provider's limits"),
+  plan: name.optional().describe('What the customer pays for: selects one of limits.plans'),
   scope: name.nullable().default(null),
 });
 
@@ -259,11 +260,12 @@ export const configSchema = z.strictObject({
         .default(false)
         .describe("Starts each provider from headgate's recommended limits; `providers` overrides them by limit name"),
       default: layer.default({}),
+      plans: z.record(z.string(), layer).default({}),
       providers: z.record(z.string(), layer).default({}),
       accounts: z.record(z.string(), layer).default({}),
     })
     .prefault({})
-    .describe('Per limit name the most specific layer wins: account, then provider, then default'),
+    .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
 });
 
 /** A config as written in a file. */

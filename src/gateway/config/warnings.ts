@@ -14,6 +14,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
   const { keys, accounts, routes, limits, idempotency, admin, maxBodyBytes, maxBufferedBytes, perApplication } = config;
   const hasAccountRoute = routes.some(({ account }) => account !== undefined);
   const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
+  const plans = new Set(accounts.flatMap(({ plan }) => plan ?? []));
   const applications = new Set(keys.map(({ application }) => application));
   return [
     ...warnIf(keys.length === 0, 'keys', 'the config has no keys, so every request is refused'),
@@ -41,6 +42,13 @@ export function warningsFor(config: Config): ConfigIssue[] {
         accounts.length > 0 && !providers.has(name),
         formatPath(['limits', 'providers', name]),
         `no account of the file has this provider${didYouMean(name, [...providers])}`,
+      ),
+    ),
+    ...Object.keys(limits.plans).flatMap((name) =>
+      warnIf(
+        accounts.length > 0 && !plans.has(name),
+        formatPath(['limits', 'plans', name]),
+        `no account of the file has this plan${didYouMean(name, [...plans])}`,
       ),
     ),
     ...config.forwardFields.flatMap((name, i) =>

@@ -94,6 +94,35 @@ describe('check', () => {
     });
   });
 
+  it('prints the limits of each plan of a customer, and of an account with its plan', async () => {
+    const config = file({
+      accounts: [{ id: 'acc_1', application: 'a', plan: 'pro' }],
+      routes: [{ route: 'GET /x', account: 'query.a' }],
+      limits: {
+        default: { allMethods: ['6/1m'] },
+        plans: { pro: { allMethods: ['60/1m'] }, free: {} },
+        accounts: { acc_1: { routes: { 'GET /x': ['2/1s'] } } },
+      },
+    });
+    const { code, out, error } = await run('check', '--config', config);
+    expect({ code, lines: out.split('\n') }).toEqual({
+      code: 0,
+      lines: [
+        'PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS',
+        '(any other)  GET /x  -            6/1m',
+        '',
+        'PLAN  ROUTE   ROUTE LIMIT  ALL METHODS',
+        'free  GET /x  -            6/1m',
+        'pro   GET /x  -            60/1m',
+        '',
+        'ACCOUNT  ROUTE   ROUTE LIMIT  ALL METHODS',
+        'acc_1    GET /x  2/1s         60/1m',
+        '',
+      ],
+    });
+    expect(error).toContain('limits.plans.free: no account of the file has this plan');
+  });
+
   it('without limits for an account there is no table of accounts', async () => {
     const { out } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
     expect(out).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');

@@ -66,7 +66,7 @@ describe('defaults', () => {
       accounts: [],
       routes: [],
       strictSiblings: false,
-      limits: { recommended: false, default: {}, providers: {}, accounts: {} },
+      limits: { recommended: false, default: {}, plans: {}, providers: {}, accounts: {} },
     });
   });
 
@@ -232,6 +232,24 @@ describe('errors', () => {
     expect(issuesOf(config)).toEqual([
       'limits.accounts.acc1: the file has no such account, did you mean "acc_1"?',
       'limits.default.routes["POST /api/v1/email"]: the file has no such route, did you mean "POST /api/v1/emails"?',
+    ]);
+  });
+
+  it('a plan of an account that limits.plans does not have: each of its requests would get a 500', () => {
+    const accounts = ['pro', 'prro', 'gold', ''].map((plan, i) => ({ id: `acc_${i}`, application: 'a', plan }));
+    expect(issuesOf({ accounts, limits: { plans: { pro: {}, free: { allMethods: ['1'] } } } })).toEqual([
+      'accounts[3].plan: must not be empty',
+      'limits.plans.free.allMethods[0]: a window is max/duration, such as "60/1m", got "1"',
+      'accounts[1].plan: limits.plans has no "prro", did you mean "pro"?',
+      'accounts[2].plan: limits.plans has no "gold"',
+    ]);
+    expect(issuesOf({ accounts: [{ id: 'a', application: 'a', plan: 'pro' }] })).toEqual([
+      'accounts[0].plan: limits.plans has no "pro"',
+    ]);
+    const limits = { plans: { pro: { routes: { 'POST /q': ['1/1s', '2/1s'] } } } };
+    expect(issuesOf({ limits })).toEqual([
+      'limits.plans.pro.routes["POST /q"]: the file has no such route',
+      'limits.plans.pro.routes["POST /q"]: two windows of one limit need distinct durations, got "1s"',
     ]);
   });
 
