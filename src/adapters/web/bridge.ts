@@ -179,7 +179,7 @@ function settle(response: unknown, passage: Passage, request: MarkedRequest): un
     status,
     cached: request[FROM_CACHE] === true,
     fromGate: request[ANSWER] === status,
-    header: status === 429 ? (name) => (response as Response).headers.get(name) ?? undefined : undefined,
+    header: (name) => (isResponse(response) ? (response.headers.get(name) ?? undefined) : undefined),
   });
   if (!isResponse(response) || isUpgrade(response)) return response;
   return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
