@@ -56,12 +56,13 @@ export class GatePassage implements Passage {
 
   settle(outcome: Outcome): Settlement {
     const { status, cached = false, fromGate = false } = outcome;
-    const isFirst = this.#state === 'open';
-    if (isFirst) this.#state = 'settled';
-    if (isFirst && cached) void this.#settleCharge(0);
-    else if (isFirst && !fromGate) this.#applyFinalCost(outcome);
-    // The handler was not reached, so a retry must be able to run it (I6).
-    if (isFirst && fromGate) this.#releasing = this.#releaseClaim?.();
+    if (this.#state === 'open') {
+      this.#state = 'settled';
+      if (cached) void this.#settleCharge(0);
+      else if (!fromGate) this.#applyFinalCost(outcome);
+      // The handler was not reached, so a retry must be able to run it (I6).
+      if (fromGate) this.#releasing = this.#releaseClaim?.();
+    }
     if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
     if (fromGate || !this.#isProviders(outcome)) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
