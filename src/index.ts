@@ -44,11 +44,12 @@ export {
   type IdempotencyOutcomeEvent,
   type ProviderRejectedEvent,
   type RefundEvent,
+  type SettledEvent,
   type SkippedEvent,
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotent-request.ts';
-export type { GateOptions, HandlerRejection } from './gate/options.ts';
+export type { GateOptions, HandlerRejection, HandlerResponse } from './gate/options.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';
 export type { Resolver } from './gate/resolver.ts';
 export type { RouteOptions } from './gate/route-options.ts';

@@ -8,15 +8,16 @@ import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, checkHandler, gateForRoute } from './shared/mount.ts';
-import { enterGate, type ResultReader, type WebExchange } from './web/bridge.ts';
+import { enterGate, type ResultReader, SWITCHING_PROTOCOLS, type WebExchange } from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
-import { RESULT_FIELD, replayResult, returnedOutcome, thrownOutcome } from './web/results.ts';
+import { RESULT_FIELD, replayResult, returnedOutcome, returnedStatus, thrownOutcome } from './web/results.ts';
 
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 export { passageOf, servedFromCache } from './web/bridge.ts';
 export { fieldOfBody, idempotentRequest } from './web/request.ts';
 
 const RESULTS_OF_ACTIONS: ResultReader = {
+  status: returnedStatus,
   returned: returnedOutcome,
   thrown: thrownOutcome,
   ofThrown: (recording) => ({
@@ -26,6 +27,7 @@ const RESULTS_OF_ACTIONS: ResultReader = {
 };
 const RESULTS: ResultReader = {
   ...RESULTS_OF_ACTIONS,
+  status: (value) => (value === undefined ? SWITCHING_PROTOCOLS : returnedStatus(value)),
   returned: (value) => (value === undefined ? { status: 500, fields: [], body: undefined } : returnedOutcome(value)),
 };
 

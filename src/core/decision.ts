@@ -49,7 +49,7 @@ export function charge(plan: Plan, counters: Counters, at: number, cost: number,
 /**
  * Whether a request was accepted, and if not, which window rejected it. Immutable (S19). `shown` and `trace` are
  * computed when they are read, from numbers that were copied when the store decided. Refund it with
- * `limiter.refund(decision)`.
+ * `limiter.refund(decision)`; `limiter.settle(decision, cost)` corrects its cost.
  */
 export class Decision {
   // Only declared, because a field that is also defined is written twice, and there is a Decision for every request.
@@ -69,7 +69,7 @@ export class Decision {
   declare readonly plan: Plan;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
-  #refundable: boolean;
+  #isUnsettled: boolean;
 
   /**
    * @param rejectedBy index in `plan.windows`, or {@link FITS}
@@ -94,7 +94,7 @@ export class Decision {
     this.plan = plan;
     this.#rejectedBy = rejectedBy;
     this.#counters = counters;
-    this.#refundable = this.accepted;
+    this.#isUnsettled = this.accepted;
   }
 
   /** The window that headers show: the one that rejected, else the plan's last. Undefined without windows (S6). */
@@ -114,10 +114,10 @@ export class Decision {
     return !this.accepted && this.cost > (this.plan.windows[this.#rejectedBy] as PlanWindow).max;
   }
 
-  /** For stores: true for the first call on an accepted decision only, so that a charge is refunded once (S13). */
-  takeRefund(): boolean {
-    const first = this.#refundable;
-    this.#refundable = false;
+  /** For stores: true for the first call on an accepted decision only, so that a charge is settled once (S13). */
+  takeCharge(): boolean {
+    const first = this.#isUnsettled;
+    this.#isUnsettled = false;
     return first;
   }
 

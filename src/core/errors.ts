@@ -99,10 +99,10 @@ export class UnknownPlanError extends HeadgateError {
   }
 }
 
-/** A cost that is not a positive safe integer (S11). Nothing was charged. */
+/** A cost that is not a safe integer, or below the least: 1, or 0 if a decision is settled (S11). Nothing was charged. */
 export class CostError extends HeadgateError {
-  constructor(cost: unknown) {
-    super('invalid_cost', `cost must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}, got ${describe(cost)}`);
+  constructor(cost: unknown, least: 0 | 1 = 1) {
+    super('invalid_cost', `cost must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}, got ${describe(cost)}`);
   }
 }
 

@@ -39,8 +39,12 @@ export interface LimitStore {
   consume(account: string, route: string, plan: Plan, cost: number): MaybePromise<Decision>;
   /** Returns the state of every window of the plan. Changes nothing (S14). */
   peek(account: string, route: string, plan: Plan): MaybePromise<readonly WindowStatus[]>;
-  /** Refunds the charge to the window instances that were charged, once (S13). Returns whether anything was. */
-  refund(decision: Decision): MaybePromise<boolean>;
+  /**
+   * Changes the count of each window instance that the decision has charged, from `decision.cost` to `cost`, once
+   * (S13). 0 is a refund. The caller has checked that `cost` is a safe integer, 0 or more.
+   * @returns whether one of these instances was still active
+   */
+  settle(decision: Decision, cost: number): MaybePromise<boolean>;
   /** Deletes counters (S14). */
   reset(target: ResetTarget): MaybePromise<void>;
   /** Closes what the store itself has opened, never what it was given. */
@@ -52,7 +56,7 @@ export interface SynchronousLimitStore extends LimitStore {
   readonly synchronous: true;
   consume(account: string, route: string, plan: Plan, cost: number): Decision;
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
-  refund(decision: Decision): boolean;
+  settle(decision: Decision, cost: number): boolean;
   reset(target: ResetTarget): void;
   close?(): void;
 }

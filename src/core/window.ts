@@ -46,18 +46,19 @@ export function add(counters: Counters, at: number, durationMs: number, cost: nu
 }
 
 /**
- * Subtracts `cost` from the instance that started at `startedAt`, if that instance is still active (S13).
- * The instance stays active even if its count becomes 0. Returns whether anything was subtracted.
+ * Adds `change` to the count of the instance that started at `startedAt`, if that instance is still active (S13). A
+ * refund is a negative change. The count can exceed the max of the window, but stays a safe integer, 0 or more. The
+ * instance stays active even if its count becomes 0. Returns whether the instance was still active.
  */
-export function takeBack(
+export function settleWindow(
   counters: Counters,
   at: number,
   durationMs: number,
   startedAt: number,
-  cost: number,
+  change: number,
   now: number,
 ): boolean {
   if (counters[at] !== startedAt || isOver(startedAt, durationMs, now)) return false;
-  counters[at + 1] = Math.max(0, (counters[at + 1] as number) - cost);
+  counters[at + 1] = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, (counters[at + 1] as number) + change));
   return true;
 }

@@ -17,13 +17,24 @@ export interface SkippedEvent {
   readonly reason: 'not_limited' | 'cached';
 }
 
-/** A charge was refunded (S12, S13). */
+/** A charge was refunded, because the provider did not get the request, or because `finalCost` returned 0 (S12, S13). */
 export interface RefundEvent {
   readonly type: 'refund';
   readonly requestId: string;
   readonly decision: Decision;
   /** False if there was nothing left to refund, because the window was over. */
   readonly refunded: boolean;
+}
+
+/** `finalCost` returned another cost than the one that was charged, and not 0 (S13). */
+export interface SettledEvent {
+  readonly type: 'settled';
+  readonly requestId: string;
+  readonly decision: Decision;
+  /** What the request cost in the end. */
+  readonly cost: number;
+  /** False if nothing was changed, because the window was over, or because the handler had settled the decision. */
+  readonly changed: boolean;
 }
 
 /** What happened to the idempotency key of a request. */
@@ -42,8 +53,8 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook or the store failed. The request got a 500 or 503, or only a refund failed. The failure is
- * also written to the gate's `logger`.
+ * A resolver, the cache hook or the store failed. The request got a 500 or 503; or it had its answer, and only its charge
+ * could not be settled. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
   readonly type: 'failure';
@@ -60,6 +71,8 @@ export interface FailureEvent {
     | 'idempotency'
     | 'limits'
     | 'refund'
+    | 'settle'
+    | 'finalCost'
     | 'providerAnswers';
   readonly error: unknown;
 }
@@ -69,6 +82,7 @@ export type GateEvent =
   | DecisionEvent
   | SkippedEvent
   | RefundEvent
+  | SettledEvent
   | ProviderRejectedEvent
   | IdempotencyOutcomeEvent
   | FailureEvent;

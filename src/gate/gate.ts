@@ -19,7 +19,7 @@ export interface Outcome {
    * @default false
    */
   readonly fromGate?: boolean;
-  /** Reads a field of the response by its name, for `providerAnswers`. Needed only if the status is 429. */
+  /** Reads a field of the response by its name, in any case, for `providerAnswers` and `finalCost`. */
   readonly header?: ((name: string) => string | undefined) | undefined;
 }
 

@@ -11,11 +11,17 @@ import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import type { Resolver } from './resolver.ts';
 
-/** A 429 that comes from behind a gate, as `providerAnswers` sees it. */
-export interface HandlerRejection {
-  readonly status: 429;
+/** A response that comes from behind a gate, as `finalCost` sees it. */
+export interface HandlerResponse {
+  /** HTTP status. */
+  readonly status: number;
   /** Returns a field by its name, in any case; undefined if the response does not have it. */
   header(name: string): string | undefined;
+}
+
+/** A 429 that comes from behind a gate, as `providerAnswers` sees it. */
+export interface HandlerRejection extends HandlerResponse {
+  readonly status: 429;
 }
 
 /** Options of {@link createGate}. `Request` is what the adapter passes, e.g. Node's `IncomingMessage`. */
@@ -41,6 +47,13 @@ export interface GateOptions<Request> {
    * @default 1
    */
   readonly cost?: Resolver<Request, number> | undefined;
+  /**
+   * What the request cost in the end, by its response: an integer, 0 or more. 0 refunds the charge; undefined keeps it.
+   * Called once, when the status of the handler's response is known; not for answers of a gate, replays, and responses
+   * that a cache has served. It must not be asynchronous. If it throws, or returns anything else, that is a failure,
+   * and the charge stays. The fields of the response show the charge before that (S13).
+   */
+  readonly finalCost?: ((response: HandlerResponse) => number | undefined) | undefined;
   /** Whether a cache will answer, so that the request is not charged (S12). */
   readonly cached?: Resolver<Request, boolean> | undefined;
   /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
@@ -104,6 +117,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   const known = [
     'limiter',
     ...RESOLVERS,
+    'finalCost',
     'idempotency',
     'requireKey',
     'isOutcome',
@@ -137,7 +151,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (requireKey && idempotent === undefined) {
     throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
   }
-  for (const name of ['isOutcome', 'keepsField', 'onEvent'] as const) {
+  for (const name of ['finalCost', 'isOutcome', 'keepsField', 'onEvent'] as const) {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
   }

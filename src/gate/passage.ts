@@ -1,12 +1,15 @@
 import type { Decision } from '../core/decision.ts';
+import { isPromise } from '../core/maybe-promise.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
+import { checkCost } from '../limits/limiter.ts';
 import type { GateEmitter } from './events.ts';
 import type { Outcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
 import type { Recording } from './recording.ts';
 
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
+const noField = (): undefined => undefined;
 
 /** The passage of one request that the gate let through. */
 export class GatePassage implements Passage {
@@ -24,7 +27,7 @@ export class GatePassage implements Passage {
     readonly decision: Decision | undefined,
     public headers: HeaderFields,
     readonly requestId: string,
-    private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers'>,
+    private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers' | 'finalCost'>,
     private readonly events: GateEmitter,
   ) {}
 
@@ -53,11 +56,13 @@ export class GatePassage implements Passage {
 
   settle(outcome: Outcome): Settlement {
     const { status, cached = false, fromGate = false } = outcome;
-    const isFirst = this.#state === 'open';
-    if (isFirst) this.#state = 'settled';
-    if (isFirst && cached) void this.#refund();
-    // The handler was not reached, so a retry must be able to run it (I6).
-    if (isFirst && fromGate) this.#releasing = this.#releaseClaim?.();
+    if (this.#state === 'open') {
+      this.#state = 'settled';
+      if (cached) void this.#settleCharge(0);
+      else if (!fromGate) this.#applyFinalCost(outcome);
+      // The handler was not reached, so a retry must be able to run it (I6).
+      if (fromGate) this.#releasing = this.#releaseClaim?.();
+    }
     if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
     if (fromGate || !this.#isProviders(outcome)) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
@@ -88,7 +93,7 @@ export class GatePassage implements Passage {
   }
 
   /** Whether a 429 from behind the gate is the provider's own (S16). */
-  #isProviders({ header = () => undefined }: Outcome): boolean {
+  #isProviders({ header = noField }: Outcome): boolean {
     const { providerAnswers = false } = this.options;
     if (typeof providerAnswers === 'boolean') return providerAnswers;
     try {
@@ -100,17 +105,36 @@ export class GatePassage implements Passage {
   }
 
   async #abandon(): Promise<Reply | undefined> {
-    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#refund()]);
+    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#settleCharge(0)]);
     return instead;
   }
 
-  async #refund(): Promise<void> {
+  /** Settles the charge by `finalCost`, if that returns another cost than the one that was charged (S13). */
+  #applyFinalCost({ status, header = noField }: Outcome): void {
+    const { finalCost } = this.options;
+    if (finalCost === undefined || this.decision === undefined) return;
+    try {
+      const cost: unknown = finalCost({ status, header });
+      if (cost === undefined) return;
+      // An asynchronous function is a mistake, which checkCost reports. An unhandled rejection would end the process.
+      if (isPromise(cost)) cost.then(undefined, noField);
+      checkCost(cost, 0);
+      if (cost !== this.decision.cost) void this.#settleCharge(cost);
+    } catch (error) {
+      this.events.emitFailure({ requestId: this.requestId, stage: 'finalCost', error });
+    }
+  }
+
+  /** @param cost 0 refunds the charge */
+  async #settleCharge(cost: number): Promise<void> {
     const { decision, requestId } = this;
     if (decision === undefined) return;
     try {
-      this.events.emit({ type: 'refund', requestId, decision, refunded: await this.options.limiter.refund(decision) });
+      const changed = await this.options.limiter.settle(decision, cost);
+      if (cost === 0) this.events.emit({ type: 'refund', requestId, decision, refunded: changed });
+      else this.events.emit({ type: 'settled', requestId, decision, cost, changed });
     } catch (error) {
-      this.events.emitFailure({ requestId, stage: 'refund', error });
+      this.events.emitFailure({ requestId, stage: cost === 0 ? 'refund' : 'settle', error });
     }
   }
 }

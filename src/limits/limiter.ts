@@ -39,8 +39,19 @@ export interface Limiter {
   consumeSync(request: LimitRequest): Decision;
   /** Returns the current state of every window of the subject's plan. Changes nothing (S14). */
   peek(subject: Subject): Promise<readonly WindowStatus[]>;
-  /** Refunds an accepted decision, once, to the windows that it has charged (S13). False if nothing was refunded. */
+  /**
+   * Refunds an accepted decision: settles it with a cost of 0. False if nothing was refunded, because the decision is a
+   * rejection, was settled before, or its windows are over (S13).
+   */
   refund(decision: Decision): Promise<boolean>;
+  /**
+   * Corrects the cost of an accepted decision, once, in the windows that it has charged (S13). If the cost is higher, the
+   * difference is charged even if it does not fit, because the work is done.
+   * @param cost what the request cost in the end: a safe integer, 0 or more
+   * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are over
+   * @throws CostError; nothing was changed then
+   */
+  settle(decision: Decision, cost: number): Promise<boolean>;
   /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. */
   reset(target: ResetTarget): Promise<void>;
   /**
@@ -67,9 +78,13 @@ export interface Limiter {
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, ['store', 'limits'], 'options');
   const { store, limits } = options;
-  for (const method of ['consume', 'peek', 'refund', 'reset'] as const) {
+  for (const method of ['consume', 'peek', 'settle', 'reset'] as const) {
     if (typeof store?.[method] !== 'function')
-      throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
+      throw new OptionError(
+        'store',
+        store,
+        `must have ${method}(), as createMemoryStore() does${hintFor(store, method)}`,
+      );
   }
   return new StoreLimiter(store, new Plans(limits));
 }
@@ -112,10 +127,15 @@ class StoreLimiter implements Limiter {
   }
 
   async refund(decision: Decision): Promise<boolean> {
+    return this.settle(decision, 0);
+  }
+
+  async settle(decision: Decision, cost: number): Promise<boolean> {
     this.#checkOpen();
-    if (typeof decision?.takeRefund !== 'function')
+    if (typeof decision?.takeCharge !== 'function')
       throw new OptionError('decision', decision, 'must be what consume() returned');
-    return this.#store.refund(decision);
+    checkCost(cost, 0);
+    return this.#store.settle(decision, cost);
   }
 
   async reset(target: ResetTarget): Promise<void> {
@@ -163,8 +183,13 @@ function isPending(decided: Decision | Promise<Decision>): decided is Promise<De
 }
 
 /** @throws CostError */
-export function checkCost(cost: unknown): asserts cost is number {
-  if (!Number.isSafeInteger(cost) || (cost as number) < 1) throw new CostError(cost);
+export function checkCost(cost: unknown, least: 0 | 1 = 1): asserts cost is number {
+  if (!Number.isSafeInteger(cost) || (cost as number) < least) throw new CostError(cost, least);
+}
+
+/** Stores of version 0.1 had `refund` in place of `settle`. */
+function hintFor(store: object | undefined, method: string): string {
+  return method === 'settle' && store !== undefined && 'refund' in store ? ' (it replaces refund())' : '';
 }
 
 function checkSubject(subject: unknown): void {

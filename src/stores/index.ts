@@ -43,4 +43,4 @@ export type {
   ResetTarget,
   SynchronousLimitStore,
 } from '../core/ports.ts';
-export { type Counters, NEVER, SLOTS_PER_WINDOW, takeBack } from '../core/window.ts';
+export { type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from '../core/window.ts';

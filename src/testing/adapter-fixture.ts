@@ -21,6 +21,7 @@ export interface AdapterFixtureOptions {
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
   /** @default false */
   readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
+  readonly finalCost?: GateOptions<unknown>['finalCost'];
   /** A gate in front of the first one, with one count for all accounts, as a limit by address has it. */
   readonly outer?: OuterGateOptions;
 }
@@ -87,7 +88,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, finalCost, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -105,6 +106,7 @@ export class AdapterFixture {
       },
       route: (request) => subject.route(request),
       providerAnswers,
+      finalCost,
       onEvent: (event) => fixture.events.push(event),
       logger: false,
       ...resolvers,

@@ -1,4 +1,4 @@
-import { type AdapterCase, assertEqual, chunks, limitFields, readProblem } from './adapter-fixture.ts';
+import { type AdapterCase, assertEqual, chunks, limitFields, readProblem, waitUntil } from './adapter-fixture.ts';
 
 /** A 429 of the handler's own. */
 const OWN_429 = {
@@ -105,6 +105,31 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
       const reply = await fixture.send();
       assertEqual([reply.status, reply.text, reply.headers.get('x-own'), limitFields(reply)], [429, 'slow', '1', {}]);
       assertEqual([await fixture.remaining(), fixture.events.at(-1)?.type], [999, 'provider_rejected']);
+    },
+  },
+  {
+    name: 'S13: finalCost settles the charge by the status and the fields of the response, with and without a key',
+    options: {
+      finalCost: ({ status, header }) => (status >= 500 ? 0 : header('X-Cost') === undefined ? undefined : 5),
+    },
+    async run(fixture) {
+      let left = 1_000;
+      for (const [key, status, headers, cost] of [
+        [undefined, 200, {}, 1],
+        [undefined, 200, { 'x-cost': '5' }, 5],
+        [undefined, 503, { 'x-cost': '5' }, 0],
+        ['key_1', 200, { 'X-COST': '5' }, 5],
+        // A replay: the handler is not called.
+        ['key_1', 200, {}, 0],
+        ['key_2', 503, {}, 0],
+      ] as const) {
+        fixture.handler = (_, write) => write({ status, headers, body: 'done' });
+        const reply = await fixture.send(key === undefined ? {} : { key });
+        assertEqual(reply.status, status);
+        left -= cost;
+        await waitUntil(async () => (await fixture.remaining()) === left, `${left} remain`);
+      }
+      assertEqual(fixture.runs, 5);
     },
   },
   {

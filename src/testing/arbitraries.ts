@@ -9,8 +9,8 @@ import { createPlan, type Plan } from '../core/plan.ts';
 export type Command =
   | { readonly type: 'consume'; readonly account: string; readonly route: string; readonly cost: number }
   | { readonly type: 'peek'; readonly account: string; readonly route: string }
-  /** Refunds the `pick`-th earlier decision, even if it was a rejection or was refunded before. */
-  | { readonly type: 'refund'; readonly pick: number }
+  /** Settles the `pick`-th earlier decision with `cost`, even if it was a rejection or was settled before; 0 refunds. */
+  | { readonly type: 'settle'; readonly pick: number; readonly cost: number }
   /** From now on the route has plan `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
@@ -109,7 +109,10 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
   const command: FastCheck.Arbitrary<Command> = fc.oneof(
     { arbitrary: fc.record({ type: fc.constant('consume' as const), account, route, cost }), weight: 24 },
     { arbitrary: fc.record({ type: fc.constant('peek' as const), account, route }), weight: 3 },
-    { arbitrary: fc.record({ type: fc.constant('refund' as const), pick }), weight: 5 },
+    {
+      arbitrary: fc.record({ type: fc.constant('settle' as const), pick, cost: fc.oneof(fc.constant(0), cost) }),
+      weight: 7,
+    },
     { arbitrary: fc.record({ type: fc.constant('adjust' as const), route, pick }), weight: 3 },
     {
       arbitrary: fc.record({ type: fc.constant('reset' as const), account, route }, { requiredKeys: ['type'] }),

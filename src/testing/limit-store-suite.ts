@@ -90,8 +90,34 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         const old = await store.consume('a', 'r', minute, 2);
         clock.advance(60_000);
         await store.consume('a', 'r', minute, 1);
-        assertEqual(await store.refund(old), false);
+        assertEqual(await store.settle(old, 0), false);
         assertEqual((await store.peek('a', 'r', minute))[0]?.remaining, 2);
+      }));
+
+    it('S13: a decision is settled once, by the difference; what is more than was charged may exceed the max', () =>
+      withStore(async (store) => {
+        const limits = plan(['9/1m'], ['20/1d']);
+        const remaining = async (): Promise<number[]> =>
+          (await store.peek('a', 'r', limits)).map((window) => window.remaining);
+        const [less, more] = [await store.consume('a', 'r', limits, 5), await store.consume('a', 'r', limits, 1)];
+        assertEqual([await store.settle(less, 2), await remaining()], [true, [6, 17]]);
+        assertEqual([await store.settle(less, 0), await remaining()], [false, [6, 17]]);
+        assertEqual([await store.settle(more, 11), await remaining()], [true, [0, 7]]);
+        const rejected = await store.consume('a', 'r', limits, 1);
+        assertEqual([rejected.accepted, rejected.shown?.remaining], [false, 0]);
+        assertEqual([await store.settle(rejected, 3), await remaining()], [false, [0, 7]]);
+      }));
+
+    it('S13: settling never creates a key', () =>
+      withStore(async (store, clock) => {
+        const minute = plan([], ['3/1m']);
+        const decision = await store.consume('a', 'r', minute, 1);
+        await store.reset({});
+        assertEqual(await store.settle(decision, 3), false);
+        const late = await store.consume('a', 'r', minute, 1);
+        clock.advance(60_000);
+        assertEqual(await store.settle(late, 3), false);
+        assertEqual((await store.peek('a', 'r', minute))[0]?.startedAt, undefined);
       }));
 
     it(
@@ -164,8 +190,8 @@ class HistoryRun {
         return this.#consume(command.account, command.route, command.cost);
       case 'peek':
         return this.#peek(command.account, command.route);
-      case 'refund':
-        return this.#refund(command.pick);
+      case 'settle':
+        return this.#settle(command.pick, command.cost);
       case 'adjust':
         this.#planOf.set(command.route, at(this.#history.plans, command.pick));
         return;
@@ -197,10 +223,10 @@ class HistoryRun {
     assertEqual(actual, this.#model.peek(account, route, this.#plan(route)));
   }
 
-  async #refund(which: number): Promise<void> {
+  async #settle(which: number, cost: number): Promise<void> {
     if (this.#decisions.length === 0) return;
     const { actual, expected } = at(this.#decisions, which);
-    assertEqual(await this.#store.refund(actual), this.#model.refund(expected));
+    assertEqual(await this.#store.settle(actual, cost), this.#model.settle(expected, cost));
   }
 
   async #moveToEdge(account: string, route: string, which: number, offset: number): Promise<void> {

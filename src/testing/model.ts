@@ -16,7 +16,7 @@ interface CounterId {
   readonly durationMs: number;
 }
 
-/** A line of the ledger: the charge of an accepted request to one window, or, with a negative cost, its refund. */
+/** A line of the ledger: the charge of an accepted request to one window, or a change of it (a refund is negative). */
 interface Entry extends CounterId {
   readonly at: number;
   readonly cost: number;
@@ -28,7 +28,7 @@ interface Instance {
   readonly count: number;
 }
 
-/** What a refund needs to know: the window that was charged, and its instance (S13). */
+/** What settling needs to know: the window that was charged, its instance, and the cost (S13). */
 export interface ModelCharge extends CounterId {
   readonly startedAt: number;
   readonly cost: number;
@@ -52,8 +52,8 @@ export interface Model {
   consume(account: string, route: string, plan: Plan, cost: number): ModelDecision;
   /** Does what `peek` of a `LimitStore` must do. */
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
-  /** Does what `refund` of a `LimitStore` must do. */
-  refund(decision: ModelDecision): boolean;
+  /** Does what `settle` of a `LimitStore` must do. */
+  settle(decision: ModelDecision, cost: number): boolean;
   /** Does what `reset` of a `LimitStore` must do. */
   reset(target: ResetTarget): void;
 }
@@ -65,7 +65,7 @@ export interface Model {
  */
 export function createModel(clock: Clock): Model {
   let ledger: Entry[] = [];
-  const refunded = new Set<ModelDecision>();
+  const settled = new Set<ModelDecision>();
 
   /** An instance is active from its start for its duration, also if the clock is set back to before its start. */
   function isActive({ startedAt }: Instance, durationMs: number, at: number): boolean {
@@ -77,7 +77,7 @@ export function createModel(clock: Clock): Model {
     for (const { at, cost } of ledger.filter((entry) => isSameCounter(entry, id))) {
       const isOver = instance === undefined || !isActive(instance, id.durationMs, at);
       if (cost > 0 && isOver) instance = { startedAt: at, count: cost };
-      else if (instance) instance = { startedAt: instance.startedAt, count: Math.max(0, instance.count + cost) };
+      else if (instance) instance = { startedAt: instance.startedAt, count: within(instance.count + cost) };
     }
     return instance && isActive(instance, id.durationMs, clock.now()) ? instance : undefined;
   }
@@ -116,11 +116,11 @@ export function createModel(clock: Clock): Model {
       return plan.windows.map((window) => statusOf(counterId(account, route, plan, window), window.max, false));
     },
 
-    refund(decision) {
-      if (refunded.has(decision)) return false;
-      refunded.add(decision);
+    settle(decision, finalCost) {
+      if (settled.has(decision)) return false;
+      settled.add(decision);
       const live = decision.charges.filter((charge) => activeInstance(charge)?.startedAt === charge.startedAt);
-      ledger.push(...live.map(({ startedAt, cost, ...id }) => ({ ...id, at: startedAt, cost: -cost })));
+      ledger.push(...live.map(({ startedAt, cost, ...id }) => ({ ...id, at: startedAt, cost: finalCost - cost })));
       return live.length > 0;
     },
 
@@ -131,6 +131,11 @@ export function createModel(clock: Clock): Model {
       });
     },
   };
+}
+
+/** A count is a safe integer, 0 or more, whatever was settled. */
+function within(count: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, count));
 }
 
 function counterId(account: string, route: string, plan: Plan, { limit, durationMs }: PlanWindow): CounterId {

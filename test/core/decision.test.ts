@@ -128,9 +128,9 @@ describe('decisions', () => {
     });
   });
 
-  it('S13: only an accepted decision can be refunded, and only once', () => {
+  it('S13: only an accepted decision can be settled, and only once', () => {
     const [accepted, rejected] = [decide(started(0, 0, 0, 0), 1), decide(started(3, 0, 0, 0), 1)];
-    expect([accepted.takeRefund(), accepted.takeRefund(), rejected.takeRefund()]).toEqual([true, false, false]);
+    expect([accepted.takeCharge(), accepted.takeCharge(), rejected.takeCharge()]).toEqual([true, false, false]);
   });
 
   it('S17: a decision made by a store is not degraded', () => {

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
 import type { Plan, PlanWindow } from '../../src/core/plan.ts';
 import type { ResetTarget } from '../../src/core/ports.ts';
-import { type Counters, NEVER, takeBack } from '../../src/core/window.ts';
+import { type Counters, NEVER, settleWindow } from '../../src/core/window.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
 import { expectSame } from '../support/same.ts';
@@ -41,12 +41,13 @@ class BareStore implements Subject<Decision> {
     });
   }
 
-  refund(decision: Decision): boolean {
-    if (!decision.takeRefund()) return false;
-    const { account, route, plan, cost, trace } = decision;
+  settle(decision: Decision, cost: number): boolean {
+    if (!decision.takeCharge()) return false;
+    const { account, route, plan, trace } = decision;
+    const change = cost - decision.cost;
     const taken = plan.windows.map((window, i) => {
       const pair = this.#pair(account, route, plan, window);
-      return takeBack(pair, 0, window.durationMs, trace[i]?.startedAt as number, cost, this.clock.now());
+      return settleWindow(pair, 0, window.durationMs, trace[i]?.startedAt as number, change, this.clock.now());
     });
     return taken.includes(true);
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW, takeBack } from '../../src/core/window.ts';
+import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW, settleWindow } from '../../src/core/window.ts';
 
 /** One window between two numbers that must not change. */
 function counters(startedAt: number, count: number): Counters {
@@ -51,19 +51,24 @@ describe('windows', () => {
     }
   });
 
-  it('S13: a refund subtracts the cost, never below zero, and the instance stays active', () => {
-    const state = counters(100, 3);
-    expect(takeBack(state, 1, 50, 100, 2, 149)).toBe(true);
-    expect(state).toEqual(counters(100, 1));
-    expect(takeBack(state, 1, 50, 100, 2, 149)).toBe(true);
-    expect(state).toEqual(counters(100, 0));
+  it.each([
+    [3, -2, 1],
+    [3, -4, 0],
+    [3, 0, 3],
+    [3, 4, 7],
+    [Number.MAX_SAFE_INTEGER - 1, 2, Number.MAX_SAFE_INTEGER],
+    [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+  ])('S13: a count of %i that is changed by %i is %i, and the instance stays active', (count, change, after) => {
+    const state = counters(100, count);
+    expect(settleWindow(state, 1, 50, 100, change, 149)).toBe(true);
+    expect(state).toEqual(counters(100, after));
   });
 
-  it('S13: a refund changes neither another instance nor one that is over', () => {
+  it('S13: settling changes neither another instance nor one that is over', () => {
     const state = counters(100, 3);
-    expect(takeBack(state, 1, 50, 99, 2, 120)).toBe(false);
-    expect(takeBack(state, 1, 50, 100, 2, 150)).toBe(false);
-    expect(takeBack(state, 1, 50, NEVER, 2, 120)).toBe(false);
+    expect(settleWindow(state, 1, 50, 99, -2, 120)).toBe(false);
+    expect(settleWindow(state, 1, 50, 100, -2, 150)).toBe(false);
+    expect(settleWindow(state, 1, 50, NEVER, -2, 120)).toBe(false);
     expect(state).toEqual(counters(100, 3));
   });
 

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { format } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
+import type { Decision } from '../../src/core/decision.ts';
 import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import type { Entry, Passage } from '../../src/gate/gate.ts';
@@ -11,6 +12,7 @@ import {
   GATE_CHANNEL,
   type GateEvent,
   type GateOptions,
+  type HandlerResponse,
 } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
@@ -36,6 +38,15 @@ function gateOf(options: Partial<GateOptions<Request>> = {}, store: LimitStore =
 }
 
 const REQUEST = { account: 'a', route: 'r' };
+const boom = () => {
+  throw new Error('boom');
+};
+
+/** A `finalCost`: failures cost nothing, and any other response may name its cost. */
+function byStatusAndField({ status, header }: HandlerResponse): number | undefined {
+  const cost = header('x-cost');
+  return cost === undefined ? (status >= 500 ? 0 : undefined) : Number(cost);
+}
 const remaining = async (limiter: ReturnType<typeof gateOf>['limiter']) => (await limiter.peek(REQUEST))[0]?.remaining;
 
 function passage(entry: Entry): Passage {
@@ -118,6 +129,83 @@ describe('after the handler', () => {
     expect(events.filter((event) => event.type === 'refund')).toHaveLength(1);
   });
 
+  it.each([
+    ['refunds failures', 503, {}, 2, { type: 'refund', refunded: true }],
+    ['keeps the charge of other responses', 200, {}, 1, { type: 'decision' }],
+    ['settles another cost', 200, { 'X-Cost': '2' }, 0, { type: 'settled', cost: 2, changed: true }],
+    ['charges beyond the limit', 200, { 'X-Cost': '7' }, 0, { type: 'settled', cost: 7, changed: true }],
+    ['keeps the charge if the cost is the one that was charged', 200, { 'X-Cost': '1' }, 1, { type: 'decision' }],
+    ['is asked about a 429 of the handler too', 429, { 'X-Cost': '0' }, 2, { type: 'refund', refunded: true }],
+  ])('S13: finalCost %s', async (_, status, fields, left, event) => {
+    const { gate, limiter, events } = gateOf({ finalCost: byStatusAndField });
+    const entered = passage(await gate.enter(REQUEST));
+    const given = new Headers(fields);
+    const outcome = { status, header: (name: string) => given.get(name) ?? undefined };
+    // The fields show the charge, whatever the request costs in the end.
+    expect(entered.settle(outcome).headers).toEqual(
+      status === 429 ? {} : expect.objectContaining({ 'x-ratelimit-remaining': '1' }),
+    );
+    entered.settle({ status: 500 });
+    await entered.abandon();
+    expect([await remaining(limiter), events.length]).toEqual([left, event.type === 'decision' ? 1 : 2]);
+    expect(events.at(-1)).toMatchObject(event);
+  });
+
+  it("S13: finalCost is not asked about a cache's answer, another gate's answer, or a request without a limit", async () => {
+    const finalCost = vi.fn(() => 0);
+    const { gate, limiter, events } = gateOf({ finalCost });
+    passage(await gate.enter(REQUEST)).settle({ status: 200, cached: true });
+    passage(await gate.enter(REQUEST)).settle({ status: 429, fromGate: true });
+    passage(await gate.enter({})).settle({ status: 200 });
+    await passage(await gate.enter(REQUEST)).abandon();
+    expect(finalCost).not.toHaveBeenCalled();
+    expect([await remaining(limiter), events.filter(({ type }) => type === 'refund').length]).toEqual([1, 2]);
+  });
+
+  it('S13: a handler that has settled its decision is faster than finalCost', async () => {
+    const { gate, limiter, events } = gateOf({ finalCost: () => 2 });
+    const entered = passage(await gate.enter(REQUEST));
+    await limiter.settle(entered.decision as Decision, 0);
+    entered.settle({ status: 200 });
+    await expect.poll(() => events.at(-1)).toMatchObject({ type: 'settled', cost: 2, changed: false });
+    expect(await remaining(limiter)).toBe(2);
+  });
+
+  it.each([
+    ['throws', () => boom(), /^boom$/],
+    ['returns -1', () => -1, /^cost must be an integer from 0 to 9007199254740991, got -1$/],
+    ['returns 0.5', () => 0.5, /^cost must be an integer from 0 /],
+    ['returns true', () => true, /^cost must be an integer from 0 /],
+    ['returns null', () => null, /^cost must be an integer from 0 /],
+    ['is asynchronous', async () => 0, /^cost must be an integer from 0 to 9007199254740991, got an object$/],
+    ['rejects', async () => boom(), /^cost must be an integer from 0 /],
+  ])('S13: finalCost that %s is a failure, and the charge stays', async (_, finalCost, message) => {
+    const logger = vi.fn();
+    const { gate, limiter, events } = gateOf({ finalCost: finalCost as () => number, logger });
+    const settled = passage(await gate.enter(REQUEST, 'req_1')).settle({ status: 200 });
+    expect(settled.headers['x-ratelimit-remaining']).toBe('1');
+    await new Promise((resolve) => setImmediate(resolve));
+    const error = expect.objectContaining({ message: expect.stringMatching(message) });
+    expect(events.slice(1)).toEqual([{ type: 'failure', requestId: 'req_1', stage: 'finalCost', error }]);
+    expect(logger.mock.calls).toEqual([['headgate: finalCost failed (req_id req_1)', error]]);
+    expect(await remaining(limiter)).toBe(1);
+  });
+
+  it('S13: a store that cannot settle is a failure', async () => {
+    const { gate, events } = gateOf({ finalCost: () => 3 }, Object.assign(createMemoryStore(), { settle: boom }));
+    passage(await gate.enter(REQUEST)).settle({ status: 200 });
+    await expect.poll(() => events.at(-1)).toMatchObject({ type: 'failure', stage: 'settle' });
+  });
+
+  it('S13: a route can have a finalCost of its own', async () => {
+    const { gate, limiter } = gateOf({ finalCost: () => 0 });
+    passage(await gate.with({ finalCost: () => undefined }).enter(REQUEST)).settle({ status: 200 });
+    expect(await remaining(limiter)).toBe(1);
+    passage(await gate.with({ cost: 1 }).enter(REQUEST)).settle({ status: 200 });
+    expect(await remaining(limiter)).toBe(1);
+    expect(() => gate.with({ finalCost: 0 as never })).toThrow(/^finalCost: must be a function, got 0/);
+  });
+
   it('S13: a refunded charge is not shown in the headers', async () => {
     const { gate } = gateOf({ providerAnswers: true });
     const abandoned = passage(await gate.enter(REQUEST));
@@ -184,9 +272,6 @@ describe('after the handler', () => {
 });
 
 describe('failures', () => {
-  const boom = () => {
-    throw new Error('boom');
-  };
   it.each([
     ['account', { account: boom }],
     ['route', { route: boom }],
@@ -251,7 +336,7 @@ describe('failures', () => {
       const logger = vi.fn();
       await gateOf({ logger }, down).gate.enter(REQUEST, 'req_1');
       expect(logger.mock.calls).toEqual([['headgate: limits failed (req_id req_1)', expect.any(StoreFullError)]]);
-      const noRefund = Object.assign(createMemoryStore(), { refund: boom });
+      const noRefund = Object.assign(createMemoryStore(), { settle: boom });
       await passage(await gateOf({ logger }, noRefund).gate.enter(REQUEST, 'req_2')).abandon();
       expect(logger.mock.calls.slice(1)).toEqual([['headgate: refund failed (req_id req_2)', new Error('boom')]]);
       await gateOf({ logger: false }, down).gate.enter(REQUEST);
@@ -318,7 +403,7 @@ describe('failures', () => {
 
   it('a failing refund emits an event and does not throw', async () => {
     const store = Object.assign(createMemoryStore(), {
-      refund: () => {
+      settle: () => {
         throw new Error('boom');
       },
     });

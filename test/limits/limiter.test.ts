@@ -51,6 +51,36 @@ describe('the limiter', () => {
     expect((await limiter.consume({ account: 'a', route: 'r' })).accepted).toBe(true);
   });
 
+  it('S13: settles a decision once, with the cost that is known afterwards', async () => {
+    const { limiter } = limiterOf({ allMethods: ['10/1m'], routes: { r: ['20/1h'] } });
+    const subject = { account: 'a', route: 'r' };
+    const remaining = async () => (await limiter.peek(subject)).map((window) => window.remaining);
+    const [cheaper, dearer, refunded] = [
+      await limiter.consume({ ...subject, cost: 4 }),
+      await limiter.consume(subject),
+      await limiter.consume(subject),
+    ];
+    expect([await limiter.settle(cheaper, 1), await remaining()]).toEqual([true, [17, 7]]);
+    expect([await limiter.settle(cheaper, 0), await limiter.refund(cheaper), await remaining()]).toEqual([
+      false,
+      false,
+      [17, 7],
+    ]);
+    expect([await limiter.settle(dearer, 12), await remaining()]).toEqual([true, [6, 0]]);
+    // What was charged beyond the max has to be refunded before a request fits again.
+    expect([await limiter.refund(refunded), await remaining()]).toEqual([true, [7, 0]]);
+    expect((await limiter.consume(subject)).accepted).toBe(false);
+  });
+
+  it('S13: a rejection is not settled', async () => {
+    const { limiter } = limiterOf({ allMethods: ['1/1m'] });
+    const [, rejected] = [
+      await limiter.consume({ account: 'a', route: 'r' }),
+      await limiter.consume({ account: 'a', route: 'r' }),
+    ];
+    expect([rejected.accepted, await limiter.settle(rejected, 5)]).toEqual([false, false]);
+  });
+
   it('S14: peek changes nothing, reset deletes counters', async () => {
     const { limiter } = limiterOf({ allMethods: ['2/1m'] });
     await limiter.consume({ account: 'a', route: 'r' });
@@ -171,6 +201,32 @@ describe('invalid input', () => {
     await expect(limiter.refund(wrong as never)).rejects.toThrow(/^decision: must be what consume\(\) returned, got /);
   });
 
+  it.each([-1, 1.5, Number.NaN, 2 ** 53, '1', undefined, null])(
+    'S13: settling with a cost of %j throws, and the decision can still be settled',
+    async (wrong) => {
+      const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['9/1m'] } });
+      const decision = await limiter.consume({ account: 'a', route: 'r' });
+      const settling = limiter.settle(decision, wrong as never);
+      await expect(settling).rejects.toThrow(/^cost must be an integer from 0 to 9007199254740991, got /);
+      await expect(settling).rejects.toMatchObject({ code: 'invalid_cost' });
+      await expect(limiter.settle({} as never, 1)).rejects.toThrow(
+        /^decision: must be what consume\(\) returned, got /,
+      );
+      expect(await limiter.settle(decision, 2)).toBe(true);
+    },
+  );
+
+  it('a store with refund() in place of settle(): the error names both', () => {
+    const { settle, ...others } = createMemoryStore();
+    const store = { ...others, consume() {}, peek() {}, reset() {}, refund: settle };
+    expect(() => createLimiter({ store: store as never, limits: { allMethods: ['1/1m'] } })).toThrow(
+      /^store: must have settle\(\), as createMemoryStore\(\) does \(it replaces refund\(\)\), got /,
+    );
+    expect(() => createLimiter({ store: undefined as never, limits: { allMethods: ['1/1m'] } })).toThrow(
+      /^store: must have consume\(\)/,
+    );
+  });
+
   it('a function of limits that is asynchronous: the error says what to do instead', async () => {
     const limiter = createLimiter({
       store: createMemoryStore(),
@@ -244,7 +300,7 @@ describe('invalid input', () => {
       synchronous: false,
       consume: async (...args) => store.consume(...args),
       peek: async (...args) => store.peek(...args),
-      refund: async (decision) => store.refund(decision),
+      settle: async (...args) => store.settle(...args),
       reset: async (target) => store.reset(target),
     };
     const limiter = createLimiter({ store: later, limits: { allMethods: ['1/1m'] } });

@@ -42,9 +42,9 @@ export function createDistantStore(
       return decision;
     },
     peek: (account, route, plan) => store.peek(account, route, plan),
-    async refund(decision) {
+    async settle(decision, cost) {
       await travel();
-      return store.refund(decision);
+      return store.settle(decision, cost);
     },
     reset: (target) => store.reset(target),
   };

@@ -21,7 +21,7 @@ export interface Outcome {
 export interface Subject<D extends Outcome = Outcome> {
   consume(account: string, route: string, plan: Plan, cost: number): D;
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
-  refund(decision: D): boolean;
+  settle(decision: D, cost: number): boolean;
   reset(target: ResetTarget): void;
 }
 
@@ -76,8 +76,8 @@ export class World<D extends Outcome> {
       case 'peek':
         this.#peek(command.account, command.route, this.planOf(command.route), step);
         break;
-      case 'refund':
-        this.#refund(command.pick, step);
+      case 'settle':
+        this.#settle(command.pick, command.cost, step);
         break;
       case 'adjust':
         this.#planOf.set(command.route, at(this.#plans, command.pick));
@@ -120,10 +120,10 @@ export class World<D extends Outcome> {
     this.#options.compare(actual, this.model.peek(account, route, plan), step);
   }
 
-  #refund(pick: number, step: string): void {
+  #settle(pick: number, cost: number, step: string): void {
     if (this.decisions.length === 0) return;
     const { actual, expected } = at(this.decisions, pick);
-    this.#options.compare(this.subject.refund(actual), this.model.refund(expected), step);
+    this.#options.compare(this.subject.settle(actual, cost), this.model.settle(expected, cost), step);
   }
 
   #moveToEdge(account: string, route: string, pick: number, offset: number): void {

@@ -44,7 +44,7 @@ const methodsOf = (store: LimitStore): LimitStore => ({
   synchronous: store.synchronous,
   consume: (...args) => store.consume(...args),
   peek: (...args) => store.peek(...args),
-  refund: (...args) => store.refund(...args),
+  settle: (...args) => store.settle(...args),
   reset: (...args) => store.reset(...args),
 });
 

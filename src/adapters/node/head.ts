@@ -22,9 +22,10 @@ export function settleHead(
   second: HeadersInput | undefined,
 ): OutgoingHttpHeaders {
   const given = typeof first === 'string' ? second : (first ?? second);
-  const { headers, stripRateLimit } = passage.settle(
-    outcome.status === 429 ? { ...outcome, header: (name) => headerOf(response, given, name) } : outcome,
-  );
+  const { headers, stripRateLimit } = passage.settle({
+    ...outcome,
+    header: (name) => headerOf(response, given, name),
+  });
   if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
   const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
   return withFields(headers, replaced, Array.isArray(given) ? fromPairs(given) : given);

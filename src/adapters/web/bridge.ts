@@ -16,6 +16,8 @@ const FROM_CACHE = Symbol('headgate.fromCache');
 const ANSWER = Symbol('headgate.answer');
 /** nginx's status for a client that is gone. No client sees it. */
 const CLIENT_GONE = 499;
+/** The status of a connection that is a WebSocket from now on. */
+export const SWITCHING_PROTOCOLS = 101;
 /** Only the gate may say that an answer is a replay. */
 const REPLAY_MARKS = ['idempotency-replayed', 'headgate-result'];
 const NONE: readonly string[] = [];
@@ -24,6 +26,8 @@ type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean; [A
 
 /** Reads results of handlers that are not a `Response`. */
 export interface ResultReader {
+  /** The status that a value stands for which a handler returned. */
+  status(value: unknown): number;
   returned(value: unknown): CapturedResponse;
   thrown(thrown: unknown): CapturedResponse;
   /** The recording of a `Response` that is thrown, so that it is thrown again. */
@@ -79,15 +83,15 @@ function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
   forgetBody(request);
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   const failed = (error: unknown): never => {
-    if (isThrownResponse(error, exchange)) throw settle(error, entry, request);
+    if (isThrownResponse(error, exchange)) throw settle(error, entry, exchange);
     entry.settle({ status: exchange.results?.thrown(error).status ?? 500 });
     throw error;
   };
   try {
     const response = exchange.proceed();
     return isPromise(response)
-      ? response.then((settled) => settle(settled, entry, request), failed)
-      : settle(response, entry, request);
+      ? response.then((settled) => settle(settled, entry, exchange), failed)
+      : settle(response, entry, exchange);
   } catch (error) {
     return failed(error);
   }
@@ -113,7 +117,7 @@ async function proceedRecorded(passage: Passage, recording: Recording, exchange:
   let response: Response;
   let captured: Captured;
   try {
-    response = editHeaders(settle(value, passage, request) as Response, {}, REPLAY_MARKS);
+    response = editHeaders(settle(value, passage, exchange) as Response, {}, REPLAY_MARKS);
     const kept = isThrown ? (results?.ofThrown(recording) ?? recording) : recording;
     captured = await captureAnswer(response, kept, request.method !== 'HEAD');
   } catch (error) {
@@ -143,7 +147,8 @@ async function storeResult(
 ): Promise<unknown> {
   const outcome = outcomeOf(result, exchange);
   const isFromCache = (exchange.request as MarkedRequest)[FROM_CACHE] === true;
-  passage.settle({ status: outcome.status, cached: isFromCache });
+  const status = result.isThrown ? outcome.status : settledStatus(result.value, exchange);
+  passage.settle({ status, cached: isFromCache });
   const instead = await recording.store(outcome);
   return instead === undefined ? leave(result) : answer(instead, exchange);
 }
@@ -173,13 +178,14 @@ function answer(reply: Reply, exchange: WebExchange): unknown {
 }
 
 /** Settles a passage now that its response is known, and adds the gate's fields to the response. */
-function settle(response: unknown, passage: Passage, request: MarkedRequest): unknown {
-  const status = statusOf(response);
+function settle(response: unknown, passage: Passage, exchange: WebExchange): unknown {
+  const request: MarkedRequest = exchange.request;
+  const status = settledStatus(response, exchange);
   const { headers, stripRateLimit } = passage.settle({
     status,
     cached: request[FROM_CACHE] === true,
     fromGate: request[ANSWER] === status,
-    header: status === 429 ? (name) => (response as Response).headers.get(name) ?? undefined : undefined,
+    header: (name) => (isResponse(response) ? (response.headers.get(name) ?? undefined) : undefined),
   });
   if (!isResponse(response) || isUpgrade(response)) return response;
   return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
@@ -210,6 +216,13 @@ function withBody({ status, statusText, headers }: Response, body: ResponseBody)
 /** A handler that returns no valid `Response` becomes a 500 in its runtime. */
 function statusOf(response: unknown): number {
   return isResponse(response) && response.status !== 0 ? response.status : 500;
+}
+
+/** The status that a handler's result stands for. Only after an upgrade is it nothing, or a response with status 0. */
+function settledStatus(value: unknown, { results }: WebExchange): number {
+  if (isResponse(value)) return isUpgrade(value) ? SWITCHING_PROTOCOLS : value.status;
+  if (results !== undefined) return results.status(value);
+  return value === undefined ? SWITCHING_PROTOCOLS : 500;
 }
 
 function isUpgrade({ status }: Response): boolean {

@@ -15,12 +15,35 @@ import { createResponse } from './response.ts';
 export const RESULT_FIELD = 'headgate-result';
 const NO_BODY = new Uint8Array(0);
 
+/**
+ * The status of data that a handler returned: that of `data()` of React Router, and of an instance of a class that has
+ * one. Of any other value it is 200.
+ */
+export function returnedStatus(value: unknown): number {
+  try {
+    const { init, status } = Object(value) as Record<string, unknown>;
+    if (isReactRouterData(value)) return (Object(init) as ResponseInit).status ?? 200;
+    // Plain data may have a property of this name; an instance of a class is a result with a status.
+    return !isPlainObject(value) && isErrorStatus(status) ? status : 200;
+  } catch {
+    // The value cannot be read. It is still what the handler returned.
+    return 200;
+  }
+}
+
 /** Stores data that a handler returned; if JSON cannot express it, only its status is stored. */
 export function returnedOutcome(value: unknown): CapturedResponse {
-  const { status = 200, data } = withStatus(value);
-  if (!isJson(data)) return { status, fields: [], body: undefined };
-  const text = data === undefined ? '' : JSON.stringify(data);
-  return { status, fields: [RESULT_FIELD, 'data'], body: new TextEncoder().encode(text) };
+  const status = returnedStatus(value);
+  try {
+    const data = withPlainFields(value);
+    if (isJson(data)) {
+      const text = data === undefined ? '' : JSON.stringify(data);
+      return { status, fields: [RESULT_FIELD, 'data'], body: new TextEncoder().encode(text) };
+    }
+  } catch {
+    // The value cannot be read.
+  }
+  return { status, fields: [], body: undefined };
 }
 
 /**
@@ -78,16 +101,12 @@ function isReactRouterData(value: unknown): boolean {
   return (Object(value) as Record<string, unknown>).type === 'DataWithResponseInit';
 }
 
-/** Data with a status: `data()` of React Router, or an instance of a class. */
-function withStatus(value: unknown): { readonly status?: number | undefined; readonly data: unknown } {
-  const { type, data, init, status } = Object(value) as Record<string, unknown>;
-  if (isReactRouterData(value)) {
-    const { status: given, headers } = Object(init) as ResponseInit;
-    const fields = [...new Headers(headers)];
-    return { status: given, data: { type, data, init: { ...Object(init), headers: fields } } };
-  }
-  // Plain data may have a property of this name; an instance of a class is a result with a status.
-  return { status: !isPlainObject(value) && isErrorStatus(status) ? status : undefined, data: value };
+/** `data()` of React Router can have `Headers`, which JSON does not express. Any other value is returned as it is. */
+function withPlainFields(value: unknown): unknown {
+  const { type, data, init } = Object(value) as Record<string, unknown>;
+  if (!isReactRouterData(value)) return value;
+  const headers = [...new Headers((Object(init) as ResponseInit).headers)];
+  return { type, data, init: { ...Object(init), headers } };
 }
 
 function isErrorStatus(status: unknown): status is number {

@@ -172,7 +172,7 @@ function measuredStore(store: LimitStore, observe: Observe): LimitStore {
     synchronous: store.synchronous,
     consume: (account, route, plan, cost) => measure('consume', () => store.consume(account, route, plan, cost)),
     peek: (account, route, plan) => measure('peek', () => store.peek(account, route, plan)),
-    refund: (decision) => measure('refund', () => store.refund(decision)),
+    settle: (decision, cost) => measure('settle', () => store.settle(decision, cost)),
     reset: (target) => measure('reset', () => store.reset(target)),
     close: () => store.close?.(),
   };

@@ -3,7 +3,7 @@ import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } fro
 import { ClockError, StoreFullError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
-import { isOver, SLOTS_PER_WINDOW, takeBack } from '../../core/window.ts';
+import { isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
@@ -109,20 +109,21 @@ class MemoryLimitStore implements MemoryStore {
     });
   }
 
-  refund(decision: Decision): boolean {
+  settle(decision: Decision, cost: number): boolean {
     const now = readClock(this.#clock);
-    if (!decision.takeRefund()) return false;
-    const { account, route, plan, cost, trace } = decision;
-    let refunded = false;
+    if (!decision.takeCharge()) return false;
+    const { account, route, plan, trace } = decision;
+    const change = cost - decision.cost;
+    let settled = false;
     for (const part of this.#parts(plan)) {
       const { windows, counters } = this.#view(account, route, part);
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
         const { durationMs, startedAt } = window;
-        if (startedAt !== undefined && takeBack(counters, at, durationMs, startedAt, cost, now)) refunded = true;
+        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now)) settled = true;
       }
     }
-    return refunded;
+    return settled;
   }
 
   reset({ account, route }: ResetTarget): void {

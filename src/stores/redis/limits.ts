@@ -28,9 +28,9 @@ import { foreignRecord, isHarmless, isSlotMoving } from './errors.ts';
 import { createKeyNames, type KeyNames } from './keys.ts';
 import { layoutOf, windowName } from './layout.ts';
 import consumeSource from './lua/consume.lua';
-import refundSource from './lua/refund.lua';
+import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
-import { type ConsumeReply, readConsumeReply, readRefundReply } from './reply.ts';
+import { type ConsumeReply, readConsumeReply, readSettleReply } from './reply.ts';
 import { createScript } from './script.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -60,7 +60,7 @@ export interface RedisStore extends LimitStore {
 }
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
-const refundScript = /* @__PURE__ */ createScript(refundSource);
+const settleScript = /* @__PURE__ */ createScript(settleSource);
 
 /**
  * Creates a store in Redis. It has one string per (account, route). A decision is one atomic script and one round trip,
@@ -131,17 +131,17 @@ class RedisLimitStore implements RedisStore {
     return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
-  async refund(decision: Decision): Promise<boolean> {
+  async settle(decision: Decision, cost: number): Promise<boolean> {
     const { commands, names, breaker, failover } = this.#parts;
-    if (decision.degraded) return failover.refund(decision);
-    if (!decision.takeRefund()) return false;
-    const { account, route, plan, cost, trace } = decision;
+    if (decision.degraded) return failover.settle(decision, cost);
+    if (!decision.takeCharge()) return false;
+    const { account, route, plan, trace } = decision;
     const windows = trace.flatMap((window) => [windowName(window), String(window.startedAt)]);
-    const args = [this.#now(), String(cost), String(layoutOf(plan).ownWindows), ...windows];
+    const args = [this.#now(), String(cost - decision.cost), String(layoutOf(plan).ownWindows), ...windows];
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, plan);
     return this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
-      breaker.run(async () => readRefundReply(await refundScript.run(commands, keys, args)) > 0),
+      breaker.run(async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
     );
   }
 

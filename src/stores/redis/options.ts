@@ -30,7 +30,7 @@ export interface RedisStoreOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
    * A rejection is certain until its window ends. The store repeats it without asking Redis, for at most this many
-   * milliseconds. If another process raises, resets or refunds a limit, this process notices it up to that much later.
+   * milliseconds. If another process raises, resets or settles a limit, this process notices it up to that much later.
    * 0 disables it.
    * @default 1_000
    */

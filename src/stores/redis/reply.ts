@@ -24,8 +24,8 @@ export function readConsumeReply(reply: unknown, checks: number, windows: number
   return { now: integerAt(view, 0), checks: read };
 }
 
-/** Reads the output of `refund.lua`: the number of windows that were refunded. */
-export function readRefundReply(reply: unknown): number {
+/** Reads the output of `settle.lua`: the number of windows that were settled. */
+export function readSettleReply(reply: unknown): number {
   const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
   if (text === '' || !['string', 'number', 'bigint'].includes(typeof text)) throw unexpected(reply);
   const number = Number(text);

@@ -14,8 +14,8 @@ export type OnStoreFailure = 'local' | 'admit' | 'refuse';
 export interface Failover {
   /** @throws StoreUnavailableError, or what the local store throws */
   decide(account: string, route: string, plan: Plan, cost: number, error: unknown): Decision;
-  /** Refunds a degraded decision. */
-  refund(decision: Decision): boolean;
+  /** Settles a degraded decision. */
+  settle(decision: Decision, cost: number): boolean;
 }
 
 const NO_PLAN = /* @__PURE__ */ createPlan([], []);
@@ -27,20 +27,20 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
       const store = createMemoryStore(localMaxKeys === undefined ? {} : { maxKeys: localMaxKeys });
       return {
         decide: (account, route, plan, cost) => store.consume(account, route, plan, cost).asDegraded(),
-        refund: (decision) => store.refund(decision),
+        settle: (decision, cost) => store.settle(decision, cost),
       };
     }
     case 'admit':
       return {
         decide: (account, route, _plan, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
-        refund: () => false,
+        settle: () => false,
       };
     case 'refuse':
       return {
         decide(_account, _route, _plan, _cost, error) {
           throw error instanceof Error ? error : new StoreUnavailableError(error);
         },
-        refund: () => false,
+        settle: () => false,
       };
   }
 }

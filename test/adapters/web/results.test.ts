@@ -148,6 +148,45 @@ describe('I6: a thrown value that carries a status is stored as the response tha
   });
 });
 
+describe('S13: finalCost sees the status that a result stands for', () => {
+  it.each<[string, 'request' | 'event', () => unknown, number]>([
+    ['data of an action', 'event', () => ({ ok: true }), 200],
+    ['nothing, from an action', 'event', () => undefined, 200],
+    ['fail() of SvelteKit', 'event', () => new ActionFailure(400, {}), 400],
+    ['data() of React Router', 'event', () => new DataWithResponseInit({}, { status: 422 }), 422],
+    [
+      'data that cannot be read',
+      'event',
+      () => ({
+        get type() {
+          throw new Error('no');
+        },
+      }),
+      200,
+    ],
+    ['nothing, as after an upgrade', 'request', () => undefined, 101],
+    ['a response with status 0, as after an upgrade', 'request', () => Response.error(), 101],
+    ['error() of SvelteKit', 'event', () => Promise.reject(new HttpError(404, {})), 404],
+    ['redirect() of SvelteKit', 'event', () => Promise.reject(new Redirect(303, '/')), 303],
+    ['notFound() of Next.js', 'request', () => Promise.reject(ofNext('NEXT_HTTP_ERROR_FALLBACK;404')), 404],
+    ['any other error', 'request', () => Promise.reject(new Error('boom')), 500],
+  ])('%s, with and without a key', async (_, what, run, status) => {
+    const seen: number[] = [];
+    const gate = createGate<FetchSubject>({
+      limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['10/1m'] } }),
+      account: () => 'a',
+      route: () => 'r',
+      finalCost: (response) => void seen.push(response.status) as undefined,
+      idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+      idempotent: (subject) => idempotentRequest('request' in subject ? subject.request : subject, { scope: 'app_1' }),
+    });
+    const handler = withHeadgate<FetchSubject, [], unknown>(gate, run);
+    for (const request of [new Request('http://x/', { method: 'POST' }), postOf()])
+      await Promise.allSettled([handler(what === 'event' ? { request } : request)]);
+    expect(seen).toEqual([status, status]);
+  });
+});
+
 describe('I4: data of an action is stored and replayed as data', () => {
   it.each<[string, unknown]>([
     ['an object', { ok: true, list: [1, 'ä', null], nested: { status: 422 } }],

@@ -85,7 +85,7 @@ describe('metrics', () => {
       synchronous: false,
       consume: () => 'decision',
       peek: async () => 'windows',
-      refund: () => Promise.reject(new Error('away')),
+      settle: () => Promise.reject(new Error('away')),
       reset: async () => undefined,
       close: () => {
         closed += 1;
@@ -96,14 +96,14 @@ describe('metrics', () => {
     expect(measured.synchronous).toBe(false);
     expect(measured.consume('a', 'r', plan, 1)).toBe('decision');
     expect(await measured.peek('a', 'r', plan)).toBe('windows');
-    await expect(measured.refund(decide('GET /c'))).rejects.toThrow('away');
+    await expect(measured.settle(decide('GET /c'), 0)).rejects.toThrow('away');
     await measured.reset({});
     await measured.close?.();
     expect(closed).toBe(1);
     expect(await samplesOf(metrics, 'store_seconds_count')).toEqual([
       '{operation="consume"} 1',
       '{operation="peek"} 1',
-      '{operation="refund"} 1',
+      '{operation="settle"} 1',
       '{operation="reset"} 1',
     ]);
     expect(metrics.measured({ ...store, close: undefined } as unknown as LimitStore).close?.()).toBeUndefined();

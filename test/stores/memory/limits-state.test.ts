@@ -75,7 +75,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
       [true, 4_000],
       [false, 4_000],
     ]);
-    expect(store.refund(again[0] as Decision)).toBe(true);
+    expect(store.settle(again[0] as Decision, 0)).toBe(true);
     for (let i = 0; i < 600; i++) store.peek('a', 'r', plan);
     for (let i = 0; i < 600; i++) store.consume('c', `${i}`, plan, 1);
     expect(store.stats()).toMatchObject({ swept: 1 });
@@ -91,7 +91,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
       now = bad;
       expect(() => store.consume('a', 'r', plan, 1)).toThrow(ClockError);
       expect(() => store.peek('a', 'r', plan)).toThrow(ClockError);
-      expect(() => store.refund(decision)).toThrow(ClockError);
+      expect(() => store.settle(decision, 0)).toThrow(ClockError);
       now = 0;
       expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 1 }]);
     },
@@ -118,7 +118,7 @@ describe('memory store: peek, reset, clock, snapshots', () => {
       const before = JSON.stringify(decision);
       Object.assign(decision.trace[0] as object, { remaining: 99 });
       Object.assign(decision.shown as object, { remaining: 99 });
-      store.refund(decision);
+      store.settle(decision, 0);
       clock.advance(60_000);
       store.consume('a', scope, plan, 1);
       store.reset({});

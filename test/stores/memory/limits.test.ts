@@ -97,7 +97,7 @@ describe('memory store: limits', () => {
     for (const scope of ['route', 'account'] as const) {
       const decision = store.consume('a', 'r', planFrom([], [], scope), 1);
       expect([decision.accepted, decision.shown, decision.trace]).toEqual([true, undefined, []]);
-      expect(store.refund(decision)).toBe(false);
+      expect(store.settle(decision, 0)).toBe(false);
     }
     expect(store.stats().keys).toBe(0);
   });
@@ -165,13 +165,13 @@ describe('memory store: refunds', () => {
   it('S13: a refund subtracts from every window of the decision, once', () => {
     const { store } = setUp();
     const decision = store.consume('a', 'r', plan, 3);
-    expect([store.refund(decision), store.refund(decision)]).toEqual([true, false]);
+    expect([store.settle(decision, 0), store.settle(decision, 0)]).toEqual([true, false]);
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
   });
 
   it('S13: an instance whose count becomes 0 stays active, with its start', () => {
     const { clock, store } = setUp();
-    store.refund(store.consume('a', 'r', plan, 3));
+    store.settle(store.consume('a', 'r', plan, 3), 0);
     clock.advance(400);
     expect(store.consume('a', 'r', plan, 1).trace[0]).toMatchObject({
       remaining: 2,
@@ -185,7 +185,7 @@ describe('memory store: refunds', () => {
     const decision = store.consume('a', 'r', plan, 2);
     clock.advance(1000);
     store.consume('a', 'r', plan, 2);
-    expect(store.refund(decision)).toBe(true);
+    expect(store.settle(decision, 0)).toBe(true);
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 1 }, { remaining: 7 }]);
   });
 
@@ -196,9 +196,9 @@ describe('memory store: refunds', () => {
     const forgotten = store.consume('b', 'r', plan, 1);
     store.reset({ account: 'b' });
     clock.advance(60_000);
-    expect([rejected, late, forgotten].map((decision) => store.refund(decision))).toEqual([false, false, false]);
+    expect([rejected, late, forgotten].map((decision) => store.settle(decision, 0))).toEqual([false, false, false]);
     store.reset({});
-    expect(store.refund(late)).toBe(false);
+    expect(store.settle(late, 0)).toBe(false);
     expect(store.stats().keys).toBe(0);
   });
 
@@ -207,7 +207,7 @@ describe('memory store: refunds', () => {
     const decision = store.consume('a', 'r', plan, 3);
     store.reset({});
     store.consume('a', 'r', plan, 1);
-    store.refund(decision);
+    store.settle(decision, 0);
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
   });
 
@@ -215,7 +215,7 @@ describe('memory store: refunds', () => {
     const { store } = setUp();
     const decision = store.consume('a', 'r', plan, 2);
     store.consume('a', 'r', planFrom(['4/1h'], ['9/1m']), 1);
-    expect(store.refund(decision)).toBe(true);
+    expect(store.settle(decision, 0)).toBe(true);
     expect(store.peek('a', 'r', plan)).toMatchObject([{ remaining: 3 }, { remaining: 8 }]);
   });
 
@@ -223,9 +223,9 @@ describe('memory store: refunds', () => {
     const { store } = setUp();
     const shared = planFrom(['3/1s'], ['9/1m'], 'account');
     const [first, second] = [store.consume('a', 'r', shared, 2), store.consume('a', 's', shared, 2)];
-    expect(store.refund(first)).toBe(true);
+    expect(store.settle(first, 0)).toBe(true);
     store.reset({ account: 'a', route: 's' });
-    expect(store.refund(second)).toBe(true);
+    expect(store.settle(second, 0)).toBe(true);
     expect(store.peek('a', 's', shared)).toMatchObject([{ remaining: 3 }, { remaining: 9 }]);
   });
 });

@@ -41,7 +41,7 @@ describe.each(Object.entries(CONFIGURED))('%s', (_name, connect) => {
     const decisions = [await consume(), ...(await Promise.all([consume(), consume(), consume()]))];
     expect(decisions.map(({ accepted }) => accepted)).toEqual([true, true, true, false]);
     expect(await remaining()).toEqual([0, 2]);
-    expect(await store.refund(decisions[0] as (typeof decisions)[number])).toBe(true);
+    expect(await store.settle(decisions[0] as (typeof decisions)[number], 0)).toBe(true);
     expect(await remaining()).toEqual([1, 3]);
     for (const target of [{ account: 'acc', route: 'route' }, { account: 'acc' }, { route: 'route' }, {}]) {
       await store.reset(target);

@@ -106,7 +106,7 @@ describe('cached rejections', () => {
     const store = newStore();
     const plan = planOf('1/1h');
     const { spent } = await denied(store, plan);
-    expect(await store.refund(spent)).toBe(true);
+    expect(await store.settle(spent, 0)).toBe(true);
     expect((await consume(store, plan)).accepted).toBe(true);
   });
 
@@ -130,7 +130,7 @@ describe('cached rejections', () => {
       const onItsWay = consume(store, plan);
       // The check was sent. What follows is sent after it.
       await new Promise((resolve) => setImmediate(resolve));
-      const dropped = how === 'refund' ? store.refund(spent) : store.reset({ account: 'acc', route: 'route' });
+      const dropped = how === 'refund' ? store.settle(spent, 0) : store.reset({ account: 'acc', route: 'route' });
       expect((await onItsWay).accepted).toBe(false);
       await dropped;
       expect((await consume(store, plan)).accepted).toBe(true);

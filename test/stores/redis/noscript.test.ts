@@ -42,7 +42,7 @@ describe.each(Object.entries({ ...CLIENTS, ...CLIENTS_5 }))('%s', (_name, connec
     for (let i = 0; i < 3; i++) decisions.push(await store.consume('acc', 'route', plan, 1));
     expect(decisions.map(({ shown }) => shown?.remaining)).toEqual([9, 8, 7]);
     expect(await calls()).toEqual({ evalsha: 3, eval: 1, script: 0 });
-    expect(await store.refund(decisions[0] as (typeof decisions)[number])).toBe(true);
+    expect(await store.settle(decisions[0] as (typeof decisions)[number], 0)).toBe(true);
     expect(await calls()).toEqual({ evalsha: 4, eval: 2, script: 0 });
     expect((await store.peek('acc', 'route', plan))[0]?.remaining).toBe(8);
   });

@@ -186,8 +186,8 @@ it("every key has an expiry after random histories with the server's clock", asy
       if (command.type === 'consume') {
         decisions.push(await store.consume(command.account, command.route, current, command.cost));
       } else if (command.type === 'adjust') current = plans[command.pick % plans.length] as typeof current;
-      else if (command.type === 'refund' && decisions.length > 0) {
-        await store.refund(decisions[command.pick % decisions.length] as (typeof decisions)[number]);
+      else if (command.type === 'settle' && decisions.length > 0) {
+        await store.settle(decisions[command.pick % decisions.length] as (typeof decisions)[number], command.cost);
       } else if (command.type === 'reset') await store.reset(command);
     }
     expect(store.stats().degraded).toBe(0);

@@ -74,8 +74,21 @@ describe("the server's clock was set back", () => {
     const [route, all] = decision.trace;
     const moved = record((route?.startedAt as number) + HOUR_MS, 1, (all?.startedAt as number) + HOUR_MS, 1);
     await redis.set(nameOf('a'), moved);
-    expect(await store.refund(decision)).toBe(false);
+    expect(await store.settle(decision, 0)).toBe(false);
     expect((await store.peek('a', 'r', plan)).map(({ remaining }) => remaining)).toEqual([2, 9]);
+  });
+
+  it('S13: settling keeps the expiry, and a count is at most the largest safe integer', async () => {
+    const { store, nameOf } = connect();
+    const [first, second] = [await store.consume('a', 'r', plan, 1), await store.consume('a', 'r', plan, 1)];
+    const expiry = await redis.pexpiretime(nameOf('a'));
+    expect(await store.settle(first, Number.MAX_SAFE_INTEGER)).toBe(true);
+    expect(await store.settle(second, Number.MAX_SAFE_INTEGER)).toBe(true);
+    const starts = first.trace.map(({ startedAt }) => startedAt as number);
+    const full = record(starts[0] as number, Number.MAX_SAFE_INTEGER, starts[1] as number, Number.MAX_SAFE_INTEGER);
+    expect([await redis.getBuffer(nameOf('a')), await redis.pexpiretime(nameOf('a'))]).toEqual([full, expiry]);
+    // The record is still valid.
+    expect((await store.consume('a', 'r', plan, 1)).accepted).toBe(false);
   });
 });
 
@@ -136,7 +149,7 @@ describe("a limiter's record that headgate did not write", () => {
     const starts = decision.trace.map(({ startedAt }) => startedAt as number);
     await redis.set(nameOf('a'), record(starts[0] as number, NAN, starts[1] as number, 1));
     const before = await redis.dump(nameOf('a'));
-    const [outcome] = await settled([store.refund(decision)]);
+    const [outcome] = await settled([store.settle(decision, 0)]);
     expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'store_unavailable' } });
     expect(await redis.dump(nameOf('a'))).toEqual(before);
   });

@@ -49,7 +49,7 @@ it.each(Object.keys(CONNECTS))('decides, refunds, peeks and resets: %s', async (
   const decisions = [];
   for (let i = 0; i < 4; i++) decisions.push(await consume());
   expect(decisions.map(({ accepted }) => accepted)).toEqual([true, true, true, false]);
-  expect(await store.refund(decisions[0] as (typeof decisions)[number])).toBe(true);
+  expect(await store.settle(decisions[0] as (typeof decisions)[number], 0)).toBe(true);
   expect(await remaining()).toBe(1);
   for (const target of [{ account: name, route: 'route' }, { account: name }, {}]) {
     await store.reset(target);

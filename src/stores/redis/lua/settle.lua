@@ -1,15 +1,15 @@
 --[[
-  Refunds a charge to the window instances that were charged (S13).
+  Changes the counts of the window instances that a decision has charged (S13). A refund is a negative change.
 
   Input:
     KEYS       the record of the (account, route). If the account's routes share All methods, then the account's record.
     ARGV[1]    time in milliseconds, or '' for this server's clock
-    ARGV[2]    the cost that was charged
+    ARGV[2]    the change: the cost in the end minus the cost that was charged
     ARGV[3]    how many of the windows, the first ones, are in KEYS[1]
     ARGV[4..]  for each window its name in the record's head (limit and duration, see consume.lua), and when the
                instance started
 
-  Output: the number of windows that were refunded. It creates no key and changes no expiry: a count is overwritten in
+  Output: the number of windows that were settled. It creates no key and changes no expiry: a count is overwritten in
     place. If headgate did not write a record, the output is an error.
 ]]
 
@@ -21,7 +21,7 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local cost = tonumber(ARGV[2])
+local change = tonumber(ARGV[2])
 local ownWindows = tonumber(ARGV[3])
 
 --[[
@@ -42,44 +42,45 @@ local function wasCharged(record, name, start)
 end
 
 --[[
-  Refunds the windows of a record.
+  Settles the windows of a record.
 
   Input:
     key     the record's key
     record  1 or 2, its number
     packed  the record
-  Output: the number of windows that were refunded; nil if headgate did not write the record
+  Output: the number of windows that were settled; nil if headgate did not write the record
 ]]
-local function refundRecord(key, record, packed)
+local function settleRecord(key, record, packed)
   local bar = string.find(packed, '|', 1, true)
   if not bar then return nil end
-  local at, refunded = bar + 1, 0
+  local at, settled = bar + 1, 0
   for name in string.gmatch(string.sub(packed, 1, bar - 1), '[ra]%d+') do
     if at + BYTES_PER_WINDOW - 1 > #packed then return nil end
     local start, count = struct.unpack('<dd', packed, at)
     -- Starts are not checked: a wrong one is that of no charge.
     if not (count >= 0 and count <= LARGEST_INTEGER and count % 1 == 0) then return nil end
     if wasCharged(record, name, start) then
-      redis.call('SETRANGE', key, at + 7, struct.pack('<d', math.max(0, count - cost)))
-      refunded = refunded + 1
+      local after = math.min(LARGEST_INTEGER, math.max(0, count + change))
+      redis.call('SETRANGE', key, at + 7, struct.pack('<d', after))
+      settled = settled + 1
     end
     at = at + BYTES_PER_WINDOW
   end
-  return refunded
+  return settled
 end
 
 local total = 0
 for record, key in ipairs(KEYS) do
-  local packed, refunded = redis.pcall('GET', key), 0
+  local packed, settled = redis.pcall('GET', key), 0
   if type(packed) == 'table' then
     if not string.find(packed.err, '^WRONGTYPE') then return packed end
-    refunded = nil
+    settled = nil
   elseif packed then
-    refunded = refundRecord(key, record, packed)
+    settled = settleRecord(key, record, packed)
   end
-  if not refunded then
+  if not settled then
     return redis.error_reply('HEADGATE the record ' .. key .. ' was not written by headgate')
   end
-  total = total + refunded
+  total = total + settled
 end
 return total
