@@ -42,8 +42,8 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook or the store failed. The request got a 500 or 503, or only a refund failed. The failure is
- * also written to the gate's `logger`.
+ * A resolver, the cache hook or the store failed. The request got a 500 or 503, or only a refund or an answer of your
+ * own failed. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
   readonly type: 'failure';
@@ -59,7 +59,8 @@ export interface FailureEvent {
     | 'idempotency'
     | 'limits'
     | 'refund'
-    | 'providerAnswers';
+    | 'providerAnswers'
+    | 'answer';
   readonly error: unknown;
 }
 

@@ -21,6 +21,8 @@ export interface AdapterFixtureOptions {
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
   /** @default false */
   readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
+  /** @default the gate's own answers */
+  readonly answer?: GateOptions<unknown>['answer'];
   /** A gate in front of the first one, with one count for all accounts, as a limit by address has it. */
   readonly outer?: OuterGateOptions;
 }
@@ -87,7 +89,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, answer, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -105,6 +107,7 @@ export class AdapterFixture {
       },
       route: (request) => subject.route(request),
       providerAnswers,
+      answer,
       onEvent: (event) => fixture.events.push(event),
       logger: false,
       ...resolvers,

@@ -1,0 +1,96 @@
+import type { GateOptions } from '../gate/options.ts';
+import { type AdapterCase, assertEqual, limitFields } from './adapter-fixture.ts';
+
+type AnswerOption = NonNullable<GateOptions<unknown>['answer']>;
+
+/** A page in place of the error object. */
+const asPage: AnswerOption = ({ status, type }) => ({
+  status: status === 429 ? 418 : status,
+  headers: { 'Content-Type': 'text/html; charset=utf-8', 'Content-Length': '1', 'x-own': ['a', 'b'] },
+  body: `<p>ü ${type}</p>`,
+});
+const PAGE = '<p>ü api/too_many_requests</p>';
+const WINDOW = {
+  'retry-after': '60',
+  'x-ratelimit-limit': '1',
+  'x-ratelimit-remaining': '0',
+  'x-ratelimit-reset': '60',
+};
+
+/** Cases about answers of one's own (`answer`). */
+export const ANSWER_CASES: readonly AdapterCase[] = [
+  {
+    name: 'an answer of your own is sent as it is, with the fields of the gate that it does not set itself',
+    options: { limit: ['1/1m'], answer: asPage },
+    async run(fixture) {
+      await fixture.send();
+      const page = await fixture.send();
+      assertEqual([page.status, page.text, fixture.runs], [418, PAGE, 1]);
+      const names = ['content-type', 'content-length', 'x-own', 'cache-control'];
+      assertEqual(
+        names.map((name) => page.headers.get(name)),
+        ['text/html; charset=utf-8', String(page.bytes.length), 'a, b', 'no-store'],
+      );
+      assertEqual(limitFields(page), WINDOW);
+    },
+  },
+  {
+    name: 'an answer of your own to HEAD has no body',
+    options: { limit: ['1/1m'], answer: asPage },
+    async run(fixture) {
+      await fixture.send({ method: 'GET' });
+      const head = await fixture.send({ method: 'HEAD' });
+      assertEqual([head.status, head.text, head.headers.get('x-own')], [418, '', 'a, b']);
+      assertEqual(limitFields(head), WINDOW);
+    },
+  },
+  {
+    name: 'an answer of your own can be empty, or bytes',
+    options: {
+      limit: ['1/1m'],
+      answer: (_, { requestId }) => {
+        const isEven = Number.parseInt(requestId.at(-1) ?? '', 16) % 2 === 0;
+        return { status: 303, headers: { location: '/slow' }, body: isEven ? '' : new Uint8Array([0, 255]) };
+      },
+    },
+    async run(fixture) {
+      await fixture.send();
+      for (let i = 0; i < 6; i++) {
+        const reply = await fixture.send();
+        assertEqual([reply.status, reply.headers.get('location')], [303, '/slow']);
+        assertEqual([...reply.bytes], reply.bytes.length === 0 ? [] : [0, 255]);
+      }
+    },
+  },
+  {
+    name: 'I4: an answer of your own is not stored, and a stored response is not answered again',
+    options: { limit: ['2/1m'], answer: asPage },
+    async run(fixture) {
+      fixture.handler = (_, write) => write({ status: 409, headers: { 'content-type': 'text/plain' }, body: 'taken' });
+      await fixture.send({ key: 'first' });
+      const replay = await fixture.send({ key: 'first' });
+      assertEqual([replay.status, replay.text, replay.headers.get('idempotency-replayed')], [409, 'taken', 'true']);
+      const other = await fixture.send({ key: 'first', body: '{"a":2}' });
+      assertEqual([other.status, other.text], [409, '<p>ü errors/already_used</p>']);
+      await fixture.send();
+      assertEqual((await fixture.send({ key: 'second' })).status, 418);
+      fixture.clock.advance(60_000);
+      const retry = await fixture.send({ key: 'second' });
+      assertEqual([retry.status, retry.headers.get('idempotency-replayed'), fixture.runs], [409, null, 3]);
+    },
+  },
+  {
+    name: 'S8: behind another gate, an answer of your own to a rejection has the fields of the gate that rejected, and those only',
+    options: { limit: ['1/1m'], answer: asPage, outer: { headers: ['x-ratelimit', 'ietf'] } },
+    async run(fixture) {
+      await fixture.send({ key: 'first' });
+      for (const key of [undefined, 'second']) {
+        const page = await fixture.send(key === undefined ? {} : { key });
+        assertEqual([page.status, page.text, limitFields(page)], [418, PAGE, WINDOW]);
+      }
+      fixture.clock.advance(60_000);
+      const retry = await fixture.send({ key: 'second' });
+      assertEqual([retry.status, limitFields(retry)['x-ratelimit-remaining'], fixture.runs], [200, '0', 2]);
+    },
+  },
+];
