@@ -30,11 +30,11 @@ async function serve(headers: RateLimitFields) {
 }
 
 /** A response as `node:http` gives it to a client: its `headers` are a plain object. */
-function askWithNode(url: string): Promise<IncomingMessage> {
+function askWithNode(url: string): Promise<{ readonly headers: Record<string, string> }> {
   return new Promise((resolve, reject) => {
-    request(url, (response) => resolve(response.resume()))
-      .on('error', reject)
-      .end();
+    const received = ({ headers }: IncomingMessage) => resolve({ headers: headers as Record<string, string> });
+    const sent = request(url, (response) => received(response.resume()));
+    sent.on('error', reject).end();
   });
 }
 
