@@ -53,7 +53,7 @@ export class GatePassage implements Passage {
     return this;
   }
 
-  /** Says that a gate behind this one rejected the request: the response has that gate's fields, whatever its status. */
+  /** Says that a gate behind this one rejected the request: the response has its fields, whatever the status. */
   hide(): void {
     for (const one of this.#stack ?? [this]) one.#isHidden = true;
   }

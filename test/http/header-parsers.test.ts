@@ -29,11 +29,10 @@ async function serve(headers: RateLimitFields) {
   return server.url;
 }
 
-/** A response as `node:http` gives it to a client: its `headers` are a plain object. */
-function askWithNode(url: string): Promise<{ readonly headers: Record<string, string> }> {
+/** The fields of a response as `node:http` gives them to a client: a plain object. */
+function askWithNode(url: string): Promise<Record<string, string>> {
   return new Promise((resolve, reject) => {
-    const received = ({ headers }: IncomingMessage) => resolve({ headers: headers as Record<string, string> });
-    const sent = request(url, (response) => received(response.resume()));
+    const sent = request(url, (response) => resolve(response.resume().headers as Record<string, string>));
     sent.on('error', reject).end();
   });
 }
