@@ -50,6 +50,7 @@ export {
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotent-request.ts';
 export type { GateOptions, HandlerRejection, HandlerResponse } from './gate/options.ts';
+export type { AnswerContext, AnswerFunction } from './gate/own-answer.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';
 export type { Resolver } from './gate/resolver.ts';
 export type { RouteOptions } from './gate/route-options.ts';

@@ -98,6 +98,7 @@ describe('tables in the docs say what the code has', () => {
     ['docs/guide.md', 'method of a worker', 'Worker'],
     ['docs/guide.md', 'option of createGate', 'GateOptions'],
     ['docs/guide.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
+    ['docs/answers.md', 'field of the context', 'AnswerContext'],
     ['docs/adapters/README.md', 'option of one route', 'RouteOptions'],
     ['docs/adapters/README.md', 'option of idempotentRequest', 'IdempotentRequestOptions'],
     ['docs/idempotency.md', 'setting', 'ClaimSettings'],

@@ -19,6 +19,7 @@ import {
   withFingerprint,
 } from './idempotent-request.ts';
 import { checkGateOptions, type GateOptions } from './options.ts';
+import { ownReply } from './own-answer.ts';
 import { GatePassage } from './passage.ts';
 import { callResolver, StageError } from './resolver.ts';
 import { type RouteGateOptions, type RouteOptions, withRoute } from './route-options.ts';
@@ -81,7 +82,11 @@ class StagedGate<Request> implements Gate<Request> {
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;
-    return after(entry, (entered) => (entered.kind === 'answer' ? entered : entered.behind(outer)));
+    return after(entry, (entered) => {
+      if (entered.kind === 'proceed') return entered.behind(outer);
+      if (entered.decision !== undefined) outer.hide();
+      return entered;
+    });
   }
 
   #enter(
@@ -101,16 +106,18 @@ class StagedGate<Request> implements Gate<Request> {
       return Promise.resolve(resolving)
         .then(async (resolved) => {
           if (resolved === undefined) return this.#enterWithoutKey(request, id);
-          if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
+          if (isKeyFault(resolved)) {
+            return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, request, id);
+          }
           const idempotentRequest = checkIdempotentRequest(resolved);
           // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
           const account = await callResolver('account', this.#options.account, request);
           const keyed = await withFingerprint(idempotentRequest, account);
           return this.#enterWithKey(stage, keyed, request, id, { account });
         })
-        .catch((error: unknown) => this.#fail(id, error));
+        .catch((error: unknown) => this.#fail(request, id, error));
     } catch (error) {
-      return this.#fail(requestId, error);
+      return this.#fail(request, requestId, error);
     }
   }
 
@@ -123,7 +130,7 @@ class StagedGate<Request> implements Gate<Request> {
   #enterWithoutKey(request: Request, requestId: string | undefined): MaybePromise<Answer | GatePassage> {
     if (this.#options.requireKey !== true) return this.#enterLimits(request, requestId);
     const id = this.#idFor(requestId, true);
-    return this.#answer(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL, id);
+    return this.#answer(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL, request, id);
   }
 
   /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */
@@ -134,11 +141,12 @@ class StagedGate<Request> implements Gate<Request> {
     requestId: string,
     known: KnownAccount,
   ): Promise<Answer | GatePassage> {
-    const problem = this.#problemFor(requestId);
+    const problem = this.#problemFor(request, requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
       throw new StageError('idempotent', error);
     });
-    if (opened.kind === 'unavailable') return this.#fail(requestId, new StageError('idempotency', opened.error));
+    if (opened.kind === 'unavailable')
+      return this.#fail(request, requestId, new StageError('idempotency', opened.error));
     const outcome = opened.kind === 'replay' ? 'replayed' : opened.kind === 'refused' ? opened.reason : opened.kind;
     this.#events.emit({ type: 'idempotency', requestId, outcome });
     switch (opened.kind) {
@@ -153,7 +161,7 @@ class StagedGate<Request> implements Gate<Request> {
       case 'claimed':
         try {
           const entry = await this.#enterLimits(request, requestId, known);
-          return await this.#dispatch(stage, opened.claim, keyed, problem, entry, requestId);
+          return await this.#dispatch(stage, opened.claim, keyed, problem, entry, request, requestId);
         } catch (error) {
           await opened.claim.abandon();
           throw error;
@@ -168,6 +176,7 @@ class StagedGate<Request> implements Gate<Request> {
     keyed: FingerprintedRequest,
     problem: AnswerProblem,
     entry: Answer | GatePassage,
+    request: Request,
     requestId: string,
   ): Promise<Answer | GatePassage> {
     if (entry.kind === 'answer') {
@@ -184,7 +193,7 @@ class StagedGate<Request> implements Gate<Request> {
       case 'lost':
         return { kind: 'answer', reply: stage.refuse({ kind: 'refused', reason: 'lost' }, keyed, problem) };
       case 'unavailable':
-        return this.#fail(requestId, new StageError('idempotency', dispatch.error));
+        return this.#fail(request, requestId, new StageError('idempotency', dispatch.error));
     }
   }
 
@@ -213,18 +222,19 @@ class StagedGate<Request> implements Gate<Request> {
           isPromise(units)
         )
       ) {
-        return this.#consume(requestId, isCached, accountId, routeName, providerName, planName, units);
+        return this.#consume(request, requestId, isCached, accountId, routeName, providerName, planName, units);
       }
       return Promise.all([isCached, accountId, routeName, providerName, planName, units]).then(
-        (values) => this.#consume(requestId, ...values),
-        (error: unknown) => this.#fail(requestId, error),
+        (values) => this.#consume(request, requestId, ...values),
+        (error: unknown) => this.#fail(request, requestId, error),
       );
     } catch (error) {
-      return this.#fail(requestId, error);
+      return this.#fail(request, requestId, error);
     }
   }
 
   #consume(
+    request: Request,
     requestId: string | undefined,
     isCached: boolean,
     account: string | undefined,
@@ -237,21 +247,21 @@ class StagedGate<Request> implements Gate<Request> {
     if (isCached === true) return this.#skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
-      return this.#fail(requestId, new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)));
+      return this.#fail(request, requestId, new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)));
     const { limiter, limits } = this.#options;
-    const request = { account, route, provider, plan, cost, limits };
+    const limited = { account, route, provider, plan, cost, limits };
     try {
-      if (limiter.synchronous) return this.#enterDecided(requestId, limiter.consumeSync(request));
+      if (limiter.synchronous) return this.#enterDecided(request, requestId, limiter.consumeSync(limited));
     } catch (error) {
-      return this.#fail(requestId, new StageError('limits', error));
+      return this.#fail(request, requestId, new StageError('limits', error));
     }
-    return limiter.consume(request).then(
-      (decision) => this.#enterDecided(requestId, decision),
-      (error: unknown) => this.#fail(requestId, new StageError('limits', error)),
+    return limiter.consume(limited).then(
+      (decision) => this.#enterDecided(request, requestId, decision),
+      (error: unknown) => this.#fail(request, requestId, new StageError('limits', error)),
     );
   }
 
-  #enterDecided(requestId: string | undefined, decision: Decision): Answer | GatePassage {
+  #enterDecided(request: Request, requestId: string | undefined, decision: Decision): Answer | GatePassage {
     requestId = this.#idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId, decision });
     const headers = rateLimitFields(decision, this.#headerStyle);
@@ -260,7 +270,7 @@ class StagedGate<Request> implements Gate<Request> {
     const detail = decision.impossible
       ? 'The request costs more than this limit ever allows; waiting does not help.'
       : `The rate limit of this account is used up; retry ${retry}.`;
-    return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
+    return this.#answer(429, 'api/too_many_requests', detail, request, requestId, headers, decision);
   }
 
   #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {
@@ -278,12 +288,14 @@ class StagedGate<Request> implements Gate<Request> {
     return new GatePassage(decision, headers, requestId, this.#options, this.#events);
   }
 
-  #fail(requestId: string | undefined, cause: unknown): Answer {
+  #fail(request: Request, requestId: string | undefined, cause: unknown): Answer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.#idFor(requestId, true);
     // Only these two resolvers may read the body.
     const reply =
-      stage === 'idempotent' || stage === 'account' ? problemOfBody(error, this.#problemFor(requestId)) : undefined;
+      stage === 'idempotent' || stage === 'account'
+        ? problemOfBody(error, this.#problemFor(request, requestId))
+        : undefined;
     if (reply !== undefined) return { kind: 'answer', reply };
     // Only an error of a store means that the service is unavailable. Any other error is a fault of the program.
     const usesStore = stage === 'limits' || stage === 'idempotency';
@@ -292,25 +304,36 @@ class StagedGate<Request> implements Gate<Request> {
       const detail = isHeadgateError(error, 'result_unavailable')
         ? RESULT_UNAVAILABLE_DETAIL
         : STORE_FAILURE_DETAILS[stage];
-      return this.#answer(503, 'errors/service_unavailable', detail, requestId);
+      return this.#answer(503, 'errors/service_unavailable', detail, request, requestId);
     }
     const detail = 'Internal error. The server log has details under this req_id.';
-    return this.#answer(500, 'errors/unexpected_error', detail, requestId);
+    return this.#answer(500, 'errors/unexpected_error', detail, request, requestId);
   }
 
-  #problemFor(requestId: string): AnswerProblem {
-    return (status, type, detail, headers) => this.#answer(status, type, detail, requestId, headers).reply;
+  #problemFor(request: Request, requestId: string): AnswerProblem {
+    return (status, type, detail, headers) => this.#answer(status, type, detail, request, requestId, headers).reply;
   }
 
   #answer<Status extends ErrorStatus>(
     status: Status,
     type: ErrorType<Status>,
     detail: string,
+    request: Request,
     requestId: string,
     headers: Reply['headers'] = NO_HEADERS,
+    decision?: Decision,
   ): Answer {
+    const { answer, problemMediaType } = this.#options;
     const problem = createProblem(status, type, detail, requestId);
-    return { kind: 'answer', reply: problemReply(problem, headers, this.#options.problemMediaType) };
+    const reply = problemReply(problem, headers, problemMediaType);
+    if (answer === undefined) return { kind: 'answer', reply, decision };
+    try {
+      const own = ownReply(answer, problem, reply, { request, requestId, decision });
+      return { kind: 'answer', reply: own ?? reply, decision };
+    } catch (error) {
+      this.#events.emitFailure({ requestId, stage: 'answer', error });
+      return { kind: 'answer', reply, decision };
+    }
   }
 }
 

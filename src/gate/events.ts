@@ -53,8 +53,8 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook or the store failed. The request got a 500 or 503; or it had its answer, and only its charge
- * could not be settled. The failure is also written to the gate's `logger`.
+ * A resolver, the cache hook, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and only
+ * its charge could not be settled. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
   readonly type: 'failure';
@@ -73,7 +73,8 @@ export interface FailureEvent {
     | 'refund'
     | 'settle'
     | 'finalCost'
-    | 'providerAnswers';
+    | 'providerAnswers'
+    | 'answer';
   readonly error: unknown;
 }
 

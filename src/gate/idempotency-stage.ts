@@ -1,7 +1,7 @@
 import type { KeptResult } from '../core/claim.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { describeDifference } from '../http/fingerprint/difference.ts';
-import type { Reply } from '../http/problem.ts';
+import { hasLength, type Reply } from '../http/problem.ts';
 import { forEachField } from '../http/raw-fields.ts';
 import { decodeResponse, encodeResponse, type KeepField, storedFields } from '../http/stored-response.ts';
 import type { Claim } from '../idempotency/claim.ts';
@@ -62,7 +62,7 @@ export class IdempotencyStage {
     if (stored === undefined) return answer(409, 'errors/already_used', notStoredDetail(status));
     const headers: Record<string, string | string[]> = {};
     forEachField(stored.fields, (name, value) => addHeader(headers, name, value));
-    const length = isBodyless(stored.status) ? {} : { 'content-length': String(stored.body.length) };
+    const length = hasLength(stored.status) ? { 'content-length': String(stored.body.length) } : {};
     return { status: stored.status, headers: { ...headers, ...length, ...REPLAYED_HEADERS }, body: stored.body };
   }
 
@@ -160,10 +160,6 @@ export class IdempotencyStage {
 
 function notStoredDetail(status: string): string {
   return `The request with this idempotency key was completed with status ${status}, but its response was not stored. It will not be sent again.`;
-}
-
-function isBodyless(status: number): boolean {
-  return status === 204 || status === 304;
 }
 
 /** The values of a repeated name become a list. `defineProperty` makes even `__proto__` an ordinary name. */

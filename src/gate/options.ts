@@ -9,6 +9,7 @@ import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Limiter } from '../limits/limiter.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
+import type { AnswerFunction } from './own-answer.ts';
 import type { Resolver } from './resolver.ts';
 
 /** A response that comes from behind a gate, as `finalCost` sees it. */
@@ -99,6 +100,13 @@ export interface GateOptions<Request> {
    * @default 'application/json'
    */
   readonly problemMediaType?: ProblemMediaType | undefined;
+  /**
+   * Makes an answer of your own of each error that the gate answers itself, of any status; undefined leaves it as it
+   * is. Replays of stored responses are not passed to it. It must not be asynchronous. If it fails, the failure is
+   * logged, and the answer is the gate's.
+   * @default the error object, as JSON
+   */
+  readonly answer?: AnswerFunction<Request> | undefined;
   /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
   /**
@@ -125,6 +133,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'headers',
     'providerAnswers',
     'problemMediaType',
+    'answer',
     'onEvent',
     'logger',
   ];
@@ -151,7 +160,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (requireKey && idempotent === undefined) {
     throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
   }
-  for (const name of ['finalCost', 'isOutcome', 'keepsField', 'onEvent'] as const) {
+  for (const name of ['finalCost', 'isOutcome', 'keepsField', 'answer', 'onEvent'] as const) {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
   }

@@ -6,7 +6,7 @@ import type { Resolver } from './resolver.ts';
 
 /** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
 export interface RouteOptions<Request>
-  extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'plan' | 'cached' | 'finalCost'>> {
+  extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'plan' | 'cached' | 'finalCost' | 'answer'>> {
   /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
@@ -43,6 +43,7 @@ const KNOWN = [
   'idempotency',
   'idempotent',
   'requireKey',
+  'answer',
 ];
 
 /**

@@ -18,6 +18,7 @@ export {
 export { type KeyFault, readIdempotencyKey } from './idempotency-key.ts';
 export {
   createProblem,
+  jsonReply,
   type Problem,
   type ProblemMediaType,
   type ProblemObject,

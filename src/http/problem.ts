@@ -1,3 +1,4 @@
+import { OptionError } from '../core/errors.ts';
 import type { ErrorStatus, ErrorType, ErrorTypesByStatus } from './error-types.ts';
 
 /** The error object that every error answer carries; `Types` says which `type` belongs to which `status`. */
@@ -76,21 +77,36 @@ export function createProblem(status: number, type: string, detail?: string, req
   };
 }
 
+/**
+ * An HTTP answer with a JSON body.
+ * @param headers names in lower case; added to `content-type` and `content-length`, and win over them
+ * @throws OptionError if JSON cannot express the value at all, as with undefined; TypeError if it contains itself
+ * @example
+ * ```ts
+ * answer: ({ status, detail }) => jsonReply(status, { error: detail }),
+ * ```
+ */
+export function jsonReply(
+  status: number,
+  value: unknown,
+  headers: Reply['headers'] = {},
+): Reply & { readonly body: string } {
+  const body = JSON.stringify(value);
+  if (body === undefined) throw new OptionError('value', value, 'must be a value that JSON can express');
+  const length = String(new TextEncoder().encode(body).length);
+  return { status, headers: { 'content-type': 'application/json', 'content-length': length, ...headers }, body };
+}
+
 /** The HTTP answer that carries an error object; `headers` are added to its own, and win over them. */
 export function problemReply(
   problem: ProblemObject,
   headers: Reply['headers'] = {},
   mediaType: ProblemMediaType = 'application/json',
 ): Reply & { readonly body: string } {
-  const body = JSON.stringify(problem);
-  return {
-    status: problem.status,
-    headers: {
-      'content-type': mediaType,
-      'content-length': String(new TextEncoder().encode(body).length),
-      'cache-control': 'no-store',
-      ...headers,
-    },
-    body,
-  };
+  return jsonReply(problem.status, problem, { 'content-type': mediaType, 'cache-control': 'no-store', ...headers });
+}
+
+/** Whether a response with this status, from 200 on, says how long its body is. */
+export function hasLength(status: number): boolean {
+  return status !== 204 && status !== 304;
 }

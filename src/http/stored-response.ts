@@ -1,6 +1,5 @@
 import type { KeptResult } from '../core/claim.ts';
-import { describe, OptionError } from '../core/errors.ts';
-import { checkOptions, isPlainObject, placeIn } from '../core/options.ts';
+import { checkResponse } from './checked-response.ts';
 import { isHopByHop, namedByConnection } from './hop-by-hop.ts';
 import { decodeUtf8 } from './parse/utf8.ts';
 import { base64, fromBase64 } from './platform.ts';
@@ -85,37 +84,8 @@ export function encodeResponse({ status, fields, body }: StoredResponse): string
  * ```
  */
 export function storedResponse(response: ResponseToStore): KeptResult {
-  checkOptions(response, ['status', 'headers', 'body'], 'response');
-  const { status, headers = {}, body = '' } = response;
-  if (!isStatus(status) || status > 599)
-    throw new OptionError('response.status', status, 'must be a whole number from 200 to 599');
-  const fields = storedFields(readHeaders(headers));
-  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-  if (!(bytes instanceof Uint8Array))
-    throw new OptionError('response.body', body, 'must be a string, a Uint8Array or undefined');
-  if (bytes.length > 0 && BODYLESS.includes(status))
-    throw new OptionError('response.body', body, `must be empty with status ${status}`, `a body of ${bytes.length} B`);
-  return { status: String(status), value: encodeResponse({ status, fields, body: bytes }) };
-}
-
-/** Statuses whose responses have no body. */
-const BODYLESS: readonly number[] = [204, 205, 304];
-
-/** @throws OptionError */
-function readHeaders(headers: NonNullable<ResponseToStore['headers']>): string[] {
-  if (!isPlainObject(headers)) throw new OptionError('response.headers', headers, 'must be a plain object');
-  return Object.entries(headers).flatMap(([name, given]) => {
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name))
-      throw new OptionError('response.headers', name, 'every name must be a token of RFC 9110');
-    const values: readonly unknown[] = Array.isArray(given) ? given : [given];
-    return values.flatMap((value) => {
-      if (typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return [name, value];
-      // A field such as a cookie can hold a secret.
-      const shown = typeof value === 'string' ? 'a string' : describe(value);
-      const reason = 'must be a string without control characters and without characters beyond Latin-1';
-      throw new OptionError(placeIn('response.headers', name), value, reason, shown);
-    });
-  });
+  const { status, fields, body } = checkResponse(response, 'response');
+  return { status: String(status), value: encodeResponse({ status, fields: storedFields(fields), body }) };
 }
 
 /** Returns undefined if `value` was not written by {@link encodeResponse}. */

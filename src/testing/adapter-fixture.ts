@@ -22,6 +22,8 @@ export interface AdapterFixtureOptions {
   /** @default false */
   readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
   readonly finalCost?: GateOptions<unknown>['finalCost'];
+  /** @default the gate's own answers */
+  readonly answer?: GateOptions<unknown>['answer'];
   /** A gate in front of the first one, with one count for all accounts, as a limit by address has it. */
   readonly outer?: OuterGateOptions;
 }
@@ -88,7 +90,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, finalCost, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, finalCost, answer, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -107,6 +109,7 @@ export class AdapterFixture {
       route: (request) => subject.route(request),
       providerAnswers,
       finalCost,
+      answer,
       onEvent: (event) => fixture.events.push(event),
       logger: false,
       ...resolvers,

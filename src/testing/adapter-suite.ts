@@ -1,3 +1,4 @@
+import { ANSWER_CASES } from './adapter-answer-cases.ts';
 import { FAULT_CASES } from './adapter-fault-cases.ts';
 import { type AdapterCase, AdapterFixture } from './adapter-fixture.ts';
 import { IDEMPOTENCY_CASES } from './adapter-idempotency-cases.ts';
@@ -9,6 +10,7 @@ import type { SuiteRunner } from './limit-store-suite.ts';
 
 const CASES: readonly AdapterCase[] = [
   ...LIMIT_CASES,
+  ...ANSWER_CASES,
   ...STACK_CASES,
   ...IDEMPOTENCY_CASES,
   ...FAULT_CASES,

@@ -11,10 +11,18 @@ export class WaitTooLongError extends HeadgateError {
   }
 }
 
-/** As many jobs wait as the worker accepts. The job was not charged. */
+/** As many jobs wait as the worker accepts, or as it accepts of one account now. The job was not charged. */
 export class QueueFullError extends HeadgateError {
-  constructor(readonly maxQueue: number) {
-    super('queue_full', `${maxQueue} jobs wait already: add jobs more slowly, or raise maxQueue`);
+  constructor(
+    readonly maxQueue: number,
+    /** Jobs of the account that wait already; it may have as many as there is room left for. */
+    readonly waitingOfAccount: number,
+  ) {
+    const reason =
+      waitingOfAccount === 0
+        ? `${maxQueue} jobs wait already`
+        : `${waitingOfAccount} jobs of this account wait already, and it may have no more than there is room left for`;
+    super('queue_full', `${reason}: add jobs more slowly, or raise maxQueue`);
   }
 }
 

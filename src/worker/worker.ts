@@ -10,7 +10,8 @@ import { checkFits, JobQueue } from './queue.ts';
 /** Options of {@link createWorker}. */
 export interface WorkerOptions {
   /**
-   * Most jobs that wait at a time, of all accounts and routes together: a positive integer.
+   * Most jobs that wait at a time, of all accounts and routes together: a positive integer. No account may have more
+   * jobs waiting than there is room left, so one account alone can fill half of it.
    * @default 1_000
    */
   readonly maxQueue?: number | undefined;
@@ -82,6 +83,8 @@ class LimiterWorker implements Worker {
   /** Only queues that have jobs, by account and route. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
+  /** Jobs that wait, by account. */
+  readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
   #closed = false;
 
@@ -105,9 +108,12 @@ class LimiterWorker implements Worker {
     checkCost(cost);
     checkFits(plan, cost);
     signal?.throwIfAborted();
-    if (this.#waiting >= this.#maxQueue) throw new QueueFullError(this.#maxQueue);
+    const { account } = request;
+    const ofAccount = this.#waitingOf.get(account) ?? 0;
+    // However many jobs some accounts have, there is room left for another one.
+    if (ofAccount >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofAccount);
     let giveUp: (() => void) | undefined;
-    this.#waiting++;
+    this.#count(account, 1);
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
@@ -119,7 +125,7 @@ class LimiterWorker implements Worker {
         signal?.addEventListener('abort', giveUp);
       });
     } finally {
-      this.#waiting--;
+      this.#count(account, -1);
       if (giveUp !== undefined) signal?.removeEventListener('abort', giveUp);
     }
   }
@@ -128,6 +134,13 @@ class LimiterWorker implements Worker {
     this.#closed = true;
     for (const queue of this.#queues.values()) queue.clear(() => new ClosedError('the worker'));
     await Promise.all(this.#serving);
+  }
+
+  #count(account: string, jobs: 1 | -1): void {
+    this.#waiting += jobs;
+    const ofAccount = (this.#waitingOf.get(account) ?? 0) + jobs;
+    if (ofAccount === 0) this.#waitingOf.delete(account);
+    else this.#waitingOf.set(account, ofAccount);
   }
 
   /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it has jobs. */

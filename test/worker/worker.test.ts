@@ -259,17 +259,57 @@ describe('maxQueue', () => {
   it('bounds the jobs that wait, of all accounts', async () => {
     const { timers, worker, log, acquire } = workerOf({ allMethods: ['1/1s'] }, { maxQueue: 3 });
     await acquire('a');
-    for (const name of ['b', 'c', 'd', 'e']) void acquire(name);
-    void acquire('f', { account: 'acc_2' });
+    for (const name of ['b', 'c', 'd']) void acquire(name);
+    void acquire('e', { account: 'acc_2' });
+    void acquire('f', { account: 'acc_3' });
     await settled();
-    expect(log).toEqual(['0 a', '0 e queue_full', '0 f queue_full']);
-    expect(worker.waiting).toBe(3);
-    await timers.advance(1_000);
+    expect(log).toEqual(['0 a', '0 d queue_full', '0 f queue_full', '0 e']);
     expect(worker.waiting).toBe(2);
+    await timers.advance(1_000);
+    expect(worker.waiting).toBe(1);
     void acquire('g');
-    await timers.advance(3_000);
-    expect(log.slice(3)).toEqual(['1000 b', '2000 c', '3000 d', '4000 g']);
+    await timers.advance(2_000);
+    expect(log.slice(4)).toEqual(['1000 b', '2000 c', '3000 g']);
     expect([worker.waiting, timers.waiting]).toEqual([0, 0]);
+  });
+
+  it('however many jobs some accounts add, another account has room', async () => {
+    const { timers, worker, log, acquire } = workerOf({ allMethods: ['1/1s'] }, { maxQueue: 100 });
+    const flood = (account: string) => Promise.race(Array.from({ length: 200 }, () => acquire(account, { account })));
+    for (const [account, waiting] of [
+      ['first', 50],
+      ['second', 75],
+      ['third', 88],
+    ] as const) {
+      // One of its jobs is accepted at once.
+      await acquire('warm-up', { account });
+      void flood(account);
+      await settled();
+      expect(worker.waiting, account).toBe(waiting);
+    }
+    for (let second = 1; second <= 60; second++) {
+      for (const account of ['first', 'second', 'third']) void flood(account);
+      void acquire(`small ${second}`, { account: 'small', route: `${second}` });
+      await timers.advance(1_000);
+    }
+    expect(log.filter((line) => line.includes('small'))).toEqual(
+      Array.from({ length: 60 }, (_, second) => `${second * 1_000} small ${second + 1}`),
+    );
+    await timers.advance(100_000);
+    expect([worker.waiting, timers.waiting]).toEqual([0, 0]);
+  });
+
+  it('the error says whose jobs wait', async () => {
+    const { worker } = workerOf({ allMethods: ['1/1h'] }, { maxQueue: 2 });
+    const add = (account: string) => worker.acquire({ ...SUBJECT, account }).catch((error) => error);
+    const [, own, , all] = await Promise.all(['a', 'a', 'b', 'c'].map(add));
+    expect(own.message).toBe(
+      '1 jobs of this account wait already, and it may have no more than there is room left for: ' +
+        'add jobs more slowly, or raise maxQueue',
+    );
+    expect([own.maxQueue, own.waitingOfAccount]).toEqual([2, 1]);
+    expect(all.message).toBe('2 jobs wait already: add jobs more slowly, or raise maxQueue');
+    expect([all.maxQueue, all.waitingOfAccount]).toEqual([2, 0]);
   });
 
   it('nothing is left of an account whose jobs are done', async () => {
