@@ -26,7 +26,7 @@ type MarkedRequest = Request & { [PASSAGE]?: Passage; [FROM_CACHE]?: boolean; [A
 
 /** Reads results of handlers that are not a `Response`. */
 export interface ResultReader {
-  /** The status that a value stands for which a handler returned. */
+  /** The status of the response that the framework makes of a returned value. */
   status(value: unknown): number;
   returned(value: unknown): CapturedResponse;
   thrown(thrown: unknown): CapturedResponse;
@@ -218,7 +218,7 @@ function statusOf(response: unknown): number {
   return isResponse(response) && response.status !== 0 ? response.status : 500;
 }
 
-/** The status that a handler's result stands for. Only after an upgrade is it nothing, or a response with status 0. */
+/** The status of the response that the client gets. Only after an upgrade does a handler return nothing, or status 0. */
 function settledStatus(value: unknown, { results }: WebExchange): number {
   if (isResponse(value)) return isUpgrade(value) ? SWITCHING_PROTOCOLS : value.status;
   if (results !== undefined) return results.status(value);
