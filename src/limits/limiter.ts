@@ -29,7 +29,8 @@ export interface Limiter {
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, UnknownPlanError, CostError, LimitError; nothing was charged then. Also what the store throws if it cannot decide
+   * @throws SubjectError, UnknownPlanError, CostError, LimitError; nothing was charged then. Also what the store throws
+   * if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
