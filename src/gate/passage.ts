@@ -20,8 +20,6 @@ export class GatePassage implements Passage {
   #releasing: Promise<Reply | undefined> | undefined;
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
   #stack: GatePassage[] | undefined;
-  /** Whether the response shows another gate's window, or none. */
-  #isHidden = false;
   recording: Recording | undefined;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
 
@@ -58,7 +56,8 @@ export class GatePassage implements Passage {
 
   /** Says that a gate behind this one rejected the request: the response has its fields, whatever the status. */
   hide(): void {
-    for (const one of this.#stack ?? [this]) one.#isHidden = true;
+    // None of an empty stack is shown.
+    for (const one of this.#stack ?? [this]) one.#stack = [];
   }
 
   settle(outcome: Outcome): Settlement {
@@ -87,7 +86,7 @@ export class GatePassage implements Passage {
   /** Whether this passage is the one of its request with the least left; if two are equal, the first gate's (S6). */
   #isShown(): boolean {
     // A refunded charge is not shown.
-    if (this.#state === 'abandoned' || this.#isHidden) return false;
+    if (this.#state === 'abandoned') return false;
     if (this.#stack === undefined) return true;
     const least = Math.min(...this.#stack.map((one) => one.#left()));
     return this === this.#stack.find((one) => one.#left() === least);

@@ -91,10 +91,13 @@ export function jsonReply(
   value: unknown,
   headers: Reply['headers'] = {},
 ): Reply & { readonly body: string } {
-  const body = JSON.stringify(value);
+  const body: string | undefined = JSON.stringify(value);
   if (body === undefined) throw new OptionError('value', value, 'must be a value that JSON can express');
-  const length = String(new TextEncoder().encode(body).length);
-  return { status, headers: { 'content-type': 'application/json', 'content-length': length, ...headers }, body };
+  return {
+    status,
+    headers: { 'content-type': 'application/json', 'content-length': lengthOf(body), ...headers },
+    body,
+  };
 }
 
 /** The HTTP answer that carries an error object; `headers` are added to its own, and win over them. */
@@ -103,7 +106,21 @@ export function problemReply(
   headers: Reply['headers'] = {},
   mediaType: ProblemMediaType = 'application/json',
 ): Reply & { readonly body: string } {
-  return jsonReply(problem.status, problem, { 'content-type': mediaType, 'cache-control': 'no-store', ...headers });
+  const body = JSON.stringify(problem);
+  return {
+    status: problem.status,
+    headers: {
+      'content-type': mediaType,
+      'content-length': lengthOf(body),
+      'cache-control': 'no-store',
+      ...headers,
+    },
+    body,
+  };
+}
+
+function lengthOf(body: string): string {
+  return String(new TextEncoder().encode(body).length);
 }
 
 /** Whether a response with this status, from 200 on, says how long its body is. */
