@@ -43,10 +43,12 @@ export {
   type IdempotencyOutcomeEvent,
   type ProviderRejectedEvent,
   type RefundEvent,
+  type RefusedEvent,
   type SkippedEvent,
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotent-request.ts';
+export type { NoAccountAnswer, OnNoAccount } from './gate/no-account.ts';
 export type { GateOptions, HandlerRejection } from './gate/options.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';
 export type { Resolver } from './gate/resolver.ts';

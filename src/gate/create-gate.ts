@@ -7,8 +7,9 @@ import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';
+import { type Access, resolveAccess } from './access.ts';
 import { problemOfBody } from './body-problem.ts';
-import { GateEmitter } from './events.ts';
+import { GateEmitter, type RefusedEvent, type SkippedEvent } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
@@ -17,6 +18,7 @@ import {
   isKeyFault,
   withFingerprint,
 } from './idempotent-request.ts';
+import { type NoAccountRefusal, noAccountRefusal } from './no-account.ts';
 import { checkGateOptions, type GateOptions } from './options.ts';
 import { GatePassage } from './passage.ts';
 import { callResolver, StageError } from './resolver.ts';
@@ -62,17 +64,20 @@ export function createGate<Request>(options: GateOptions<Request>): Gate<Request
   return new StagedGate(options);
 }
 
-/** Runs its stages in order: idempotency, cache, limits. */
+/** Runs its stages in order: access, account, idempotency, cache, limits. */
 class StagedGate<Request> implements Gate<Request> {
   readonly #options: GateOptions<Request>;
   readonly #headerStyle: RateLimitFields;
   readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
+  /** Undefined if a request without an account passes. */
+  readonly #noAccount: NoAccountRefusal | undefined;
 
   constructor(options: GateOptions<Request>) {
     this.#options = options;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
+    this.#noAccount = noAccountRefusal(options.onNoAccount);
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
@@ -83,38 +88,71 @@ class StagedGate<Request> implements Gate<Request> {
     return after(entry, (entered) => (entered.kind === 'answer' ? entered : entered.behind(outer)));
   }
 
+  with(options: RouteOptions<Request>): Gate<Request> {
+    return createGate(withRoute(this.#options, options));
+  }
+
   #enter(
     request: Request,
     requestId: string | undefined,
     outer: Passage | undefined,
   ): MaybePromise<Answer | GatePassage> {
-    const { idempotent } = this.#options;
-    const stage = this.#idempotency;
-    if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
-    // The outer gate holds the claim on this key. A second claim would wait for it: the request would wait for itself.
-    if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
-    try {
-      const resolving = callResolver('idempotent', idempotent, request);
-      if (resolving === undefined) return this.#enterLimits(request, requestId);
-      const id = this.#idFor(requestId, true);
-      return Promise.resolve(resolving)
-        .then(async (resolved) => {
-          if (resolved === undefined) return this.#enterLimits(request, id);
-          if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
-          const idempotentRequest = checkIdempotentRequest(resolved);
-          // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
-          const account = await callResolver('account', this.#options.account, request);
-          const keyed = await withFingerprint(idempotentRequest, account);
-          return this.#enterWithKey(stage, keyed, request, id, { account });
-        })
-        .catch((error: unknown) => this.#fail(id, error));
-    } catch (error) {
-      return this.#fail(requestId, error);
-    }
+    const { deny, allow } = this.#options;
+    if (deny === undefined && allow === undefined) return this.#enterWithAccess('limited', request, requestId, outer);
+    return this.#guard(requestId, () =>
+      after(resolveAccess(this.#options, request), (access) =>
+        this.#enterWithAccess(access, request, requestId, outer),
+      ),
+    );
   }
 
-  with(options: RouteOptions<Request>): Gate<Request> {
-    return createGate(withRoute(this.#options, options));
+  /** The stages after access. Without idempotency these are cache and limits. */
+  #enterWithAccess(
+    access: Access,
+    request: Request,
+    requestId: string | undefined,
+    outer: Passage | undefined,
+  ): MaybePromise<Answer | GatePassage> {
+    if (typeof access === 'object')
+      return this.#refuse('denied', 403, 'errors/resource_access_restricted', access.deniedFor, requestId);
+    const isAllowed = access === 'allowed';
+    const { idempotent, account } = this.#options;
+    const stage = this.#idempotency;
+    // If the outer gate holds the claim on this key, a second claim would wait for it: the request would wait for itself.
+    if (stage === undefined || idempotent === undefined || outer?.recording !== undefined)
+      return isAllowed ? this.#skip(requestId, 'allowed') : this.#enterLimits(request, requestId);
+    return this.#guard(requestId, () =>
+      // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
+      after(callResolver('account', account, request), (resolved) => {
+        const known = { account: resolved, isAllowed };
+        const enter = () => this.#enterIdempotency(stage, idempotent, request, requestId, known);
+        if (resolved !== undefined || isAllowed || this.#noAccount === undefined) return enter();
+        // Nothing is read of a request that is refused, and no key is claimed for it.
+        return after(callResolver('route', this.#options.route, request), (route) =>
+          route === undefined ? enter() : this.#enterWithoutAccount(requestId),
+        );
+      }),
+    );
+  }
+
+  #enterIdempotency(
+    stage: IdempotencyStage,
+    idempotent: NonNullable<GateOptions<Request>['idempotent']>,
+    request: Request,
+    requestId: string | undefined,
+    known: Known,
+  ): MaybePromise<Answer | GatePassage> {
+    const resolving = callResolver('idempotent', idempotent, request);
+    if (resolving === undefined) return this.#enterLimits(request, requestId, known);
+    const id = this.#idFor(requestId, true);
+    return Promise.resolve(resolving)
+      .then(async (resolved) => {
+        if (resolved === undefined) return this.#enterLimits(request, id, known);
+        if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, id);
+        const keyed = await withFingerprint(checkIdempotentRequest(resolved), known.account);
+        return this.#enterWithKey(stage, keyed, request, id, known);
+      })
+      .catch((error: unknown) => this.#fail(id, error));
   }
 
   /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */
@@ -123,7 +161,7 @@ class StagedGate<Request> implements Gate<Request> {
     keyed: FingerprintedRequest,
     request: Request,
     requestId: string,
-    known: KnownAccount,
+    known: Known,
   ): Promise<Answer | GatePassage> {
     const problem = this.#problemFor(requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
@@ -180,11 +218,8 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   /** The stages after idempotency: cache and limits. */
-  #enterLimits(
-    request: Request,
-    requestId: string | undefined,
-    known?: KnownAccount,
-  ): MaybePromise<Answer | GatePassage> {
+  #enterLimits(request: Request, requestId: string | undefined, known?: Known): MaybePromise<Answer | GatePassage> {
+    if (known?.isAllowed) return this.#skip(requestId, 'allowed');
     const { account, route, provider, cost, cached } = this.#options;
     try {
       const accountId = known === undefined ? callResolver('account', account, request) : known.account;
@@ -221,7 +256,8 @@ class StagedGate<Request> implements Gate<Request> {
     provider: string | undefined,
     cost: number,
   ): MaybePromise<Answer | GatePassage> {
-    if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
+    if (route === undefined) return this.#skip(requestId, 'not_limited');
+    if (account === undefined) return this.#enterWithoutAccount(requestId);
     if (isCached === true) return this.#skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
@@ -251,7 +287,26 @@ class StagedGate<Request> implements Gate<Request> {
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 
-  #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {
+  #enterWithoutAccount(requestId: string | undefined): Answer | GatePassage {
+    const refusal = this.#noAccount;
+    if (refusal === undefined) return this.#skip(requestId, 'not_limited');
+    return this.#refuse('no_account', refusal.status, refusal.type, refusal.detail, requestId);
+  }
+
+  /** Answers a request that may not pass, whatever its limits are. */
+  #refuse<Status extends 401 | 403>(
+    reason: RefusedEvent['reason'],
+    status: Status,
+    type: ErrorType<Status>,
+    detail: string,
+    requestId: string | undefined,
+  ): Answer {
+    const id = this.#idFor(requestId, true);
+    this.#events.emit({ type: 'refused', requestId: id, reason, status });
+    return this.#answer(status, type, detail, id);
+  }
+
+  #skip(requestId: string | undefined, reason: SkippedEvent['reason']): GatePassage {
     requestId = this.#idFor(requestId);
     if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#createPassage(requestId, undefined, NO_HEADERS);
@@ -264,6 +319,19 @@ class StagedGate<Request> implements Gate<Request> {
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options, this.#events);
+  }
+
+  /** Runs stages. What they throw becomes the answer. */
+  #guard(
+    requestId: string | undefined,
+    run: () => MaybePromise<Answer | GatePassage>,
+  ): MaybePromise<Answer | GatePassage> {
+    try {
+      const entry = run();
+      return isPromise(entry) ? entry.catch((error: unknown) => this.#fail(requestId, error)) : entry;
+    } catch (error) {
+      return this.#fail(requestId, error);
+    }
   }
 
   #fail(requestId: string | undefined, cause: unknown): Answer {
@@ -302,7 +370,9 @@ class StagedGate<Request> implements Gate<Request> {
   }
 }
 
-/** The account of a request whose resolver was already called, so that it is called only once. */
-interface KnownAccount {
+/** What is known of a request before its key is claimed, so that no resolver is called twice. */
+interface Known {
   readonly account: string | undefined;
+  /** The limits do not apply. */
+  readonly isAllowed: boolean;
 }

@@ -3,7 +3,8 @@ import type { GateOptions } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
 /** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
-export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'cached'>> {
+export interface RouteOptions<Request>
+  extends Partial<Pick<GateOptions<Request>, 'account' | 'onNoAccount' | 'deny' | 'allow' | 'provider' | 'cached'>> {
   /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
@@ -14,7 +15,18 @@ export interface RouteOptions<Request> extends Partial<Pick<GateOptions<Request>
   readonly idempotent?: false | GateOptions<Request>['idempotent'];
 }
 
-const KNOWN = ['account', 'provider', 'cached', 'route', 'cost', 'idempotency', 'idempotent'];
+const KNOWN = [
+  'account',
+  'onNoAccount',
+  'deny',
+  'allow',
+  'provider',
+  'cached',
+  'route',
+  'cost',
+  'idempotency',
+  'idempotent',
+];
 
 /**
  * @returns the options of a gate for one route

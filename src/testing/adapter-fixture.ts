@@ -21,6 +21,10 @@ export interface AdapterFixtureOptions {
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
   /** @default false */
   readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
+  /** What happens to requests of the account `none`, which is undefined for the gate. */
+  readonly onNoAccount?: GateOptions<unknown>['onNoAccount'];
+  /** It does not read the framework's request. */
+  readonly deny?: () => boolean | string;
   /** A gate in front of the first one, with one count for all accounts, as a limit by address has it. */
   readonly outer?: OuterGateOptions;
 }
@@ -87,7 +91,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, onNoAccount, deny, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -105,6 +109,8 @@ export class AdapterFixture {
       },
       route: (request) => subject.route(request),
       providerAnswers,
+      onNoAccount,
+      deny,
       onEvent: (event) => fixture.events.push(event),
       logger: false,
       ...resolvers,
