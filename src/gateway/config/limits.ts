@@ -16,9 +16,9 @@ export function limiterOf(config: Config, store: LimitStore): Limiter {
 
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
 export function limitsOf({ limits, routes }: Config): LayeredLimits {
-  const { recommended, default: common, providers, accounts } = limits;
-  // The config says so itself, or has no route that could be limited: its checks have seen to that.
-  if (!hasWindows(limits)) return { default: { unlimited: true } };
+  const { recommended, providers, accounts } = limits;
+  // A config without windows says so itself, or has no route that could be limited: its checks have seen to that.
+  const common: LimitSet = hasWindows(limits) ? limits.default : { unlimited: true };
   if (!recommended) return { default: common, providers, accounts };
   const listed = new Set(routes.map(({ route }) => route));
   const starts = new Map<string, LimitSet>(Object.entries(recommendedLimits));
