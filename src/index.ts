@@ -44,11 +44,13 @@ export {
   type IdempotencyOutcomeEvent,
   type ProviderRejectedEvent,
   type RefundEvent,
+  type RefusedEvent,
   type SettledEvent,
   type SkippedEvent,
 } from './gate/events.ts';
 export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/gate.ts';
 export type { IdempotentRequest } from './gate/idempotent-request.ts';
+export type { NoAccountAnswer, OnNoAccount } from './gate/no-account.ts';
 export type { GateOptions, HandlerRejection, HandlerResponse } from './gate/options.ts';
 export type { AnswerContext, AnswerFunction } from './gate/own-answer.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';

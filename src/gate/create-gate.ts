@@ -8,8 +8,9 @@ import { MISSING_KEY_DETAIL } from '../http/idempotency-key.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, type RateLimitFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';
+import { type Access, resolveAccess } from './access.ts';
 import { problemOfBody } from './body-problem.ts';
-import { GateEmitter } from './events.ts';
+import { GateEmitter, type RefusedEvent, type SkippedEvent } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
@@ -18,6 +19,7 @@ import {
   isKeyFault,
   withFingerprint,
 } from './idempotent-request.ts';
+import { type NoAccountRefusal, noAccountRefusal } from './no-account.ts';
 import { checkGateOptions, type GateOptions } from './options.ts';
 import { ownReply } from './own-answer.ts';
 import { GatePassage } from './passage.ts';
@@ -64,17 +66,20 @@ export function createGate<Request>(options: GateOptions<Request>): Gate<Request
   return new StagedGate(options);
 }
 
-/** Runs its stages in order: idempotency, cache, limits. */
+/** Runs its stages in order: access, account, idempotency, cache, limits. */
 class StagedGate<Request> implements Gate<Request> {
   readonly #options: RouteGateOptions<Request>;
   readonly #headerStyle: RateLimitFields;
   readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
+  /** Undefined if a request without an account passes. */
+  readonly #noAccount: NoAccountRefusal | undefined;
 
   constructor(options: RouteGateOptions<Request>) {
     this.#options = options;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
+    this.#noAccount = noAccountRefusal(options.onNoAccount);
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
@@ -89,46 +94,77 @@ class StagedGate<Request> implements Gate<Request> {
     });
   }
 
-  #enter(
-    request: Request,
-    requestId: string | undefined,
-    outer: Passage | undefined,
-  ): MaybePromise<Answer | GatePassage> {
-    const { idempotent } = this.#options;
-    const stage = this.#idempotency;
-    if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
-    // The outer gate holds the claim on this key. A second claim would wait for it: the request would wait for itself.
-    if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
-    try {
-      const resolving = callResolver('idempotent', idempotent, request);
-      if (resolving === undefined) return this.#enterWithoutKey(request, requestId);
-      const id = this.#idFor(requestId, true);
-      return Promise.resolve(resolving)
-        .then(async (resolved) => {
-          if (resolved === undefined) return this.#enterWithoutKey(request, id);
-          if (isKeyFault(resolved)) {
-            return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, request, id);
-          }
-          const idempotentRequest = checkIdempotentRequest(resolved);
-          // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
-          const account = await callResolver('account', this.#options.account, request);
-          const keyed = await withFingerprint(idempotentRequest, account);
-          return this.#enterWithKey(stage, keyed, request, id, { account });
-        })
-        .catch((error: unknown) => this.#fail(request, id, error));
-    } catch (error) {
-      return this.#fail(request, requestId, error);
-    }
-  }
-
   with(options: RouteOptions<Request>): Gate<Request> {
     const { limits, ...others } = withRoute(this.#options, options);
     checkGateOptions(others);
     return new StagedGate({ ...others, limits });
   }
 
-  #enterWithoutKey(request: Request, requestId: string | undefined): MaybePromise<Answer | GatePassage> {
-    if (this.#options.requireKey !== true) return this.#enterLimits(request, requestId);
+  #enter(
+    request: Request,
+    requestId: string | undefined,
+    outer: Passage | undefined,
+  ): MaybePromise<Answer | GatePassage> {
+    const { deny, allow } = this.#options;
+    if (deny === undefined && allow === undefined) return this.#enterWithAccess('limited', request, requestId, outer);
+    return this.#guard(request, requestId, () =>
+      after(resolveAccess(this.#options, request), (access) =>
+        this.#enterWithAccess(access, request, requestId, outer),
+      ),
+    );
+  }
+
+  /** The stages after access. Without idempotency these are cache and limits. */
+  #enterWithAccess(
+    access: Access,
+    request: Request,
+    requestId: string | undefined,
+    outer: Passage | undefined,
+  ): MaybePromise<Answer | GatePassage> {
+    if (typeof access === 'object')
+      return this.#refuse('denied', 403, 'errors/resource_access_restricted', access.deniedFor, request, requestId);
+    const isAllowed = access === 'allowed';
+    const { idempotent, account } = this.#options;
+    const stage = this.#idempotency;
+    // If the outer gate holds the claim on this key, a second claim would wait for it: the request would wait for itself.
+    if (stage === undefined || idempotent === undefined || outer?.recording !== undefined)
+      return isAllowed ? this.#skip(requestId, 'allowed') : this.#enterLimits(request, requestId);
+    return this.#guard(request, requestId, () =>
+      // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
+      after(callResolver('account', account, request), (resolved) => {
+        const known = { account: resolved, isAllowed };
+        const enter = () => this.#enterIdempotency(stage, idempotent, request, requestId, known);
+        if (resolved !== undefined || isAllowed || this.#noAccount === undefined) return enter();
+        // Nothing is read of a request that is refused, and no key is claimed for it.
+        return after(callResolver('route', this.#options.route, request), (route) =>
+          route === undefined ? enter() : this.#enterWithoutAccount(request, requestId),
+        );
+      }),
+    );
+  }
+
+  #enterIdempotency(
+    stage: IdempotencyStage,
+    idempotent: NonNullable<GateOptions<Request>['idempotent']>,
+    request: Request,
+    requestId: string | undefined,
+    known: Known,
+  ): MaybePromise<Answer | GatePassage> {
+    const resolving = callResolver('idempotent', idempotent, request);
+    if (resolving === undefined) return this.#enterWithoutKey(request, requestId, known);
+    const id = this.#idFor(requestId, true);
+    return Promise.resolve(resolving)
+      .then(async (resolved) => {
+        if (resolved === undefined) return this.#enterWithoutKey(request, id, known);
+        if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, request, id);
+        const keyed = await withFingerprint(checkIdempotentRequest(resolved), known.account);
+        return this.#enterWithKey(stage, keyed, request, id, known);
+      })
+      .catch((error: unknown) => this.#fail(request, id, error));
+  }
+
+  #enterWithoutKey(request: Request, requestId: string | undefined, known: Known): MaybePromise<Answer | GatePassage> {
+    if (this.#options.requireKey !== true) return this.#enterLimits(request, requestId, known);
     const id = this.#idFor(requestId, true);
     return this.#answer(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL, request, id);
   }
@@ -139,7 +175,7 @@ class StagedGate<Request> implements Gate<Request> {
     keyed: FingerprintedRequest,
     request: Request,
     requestId: string,
-    known: KnownAccount,
+    known: Known,
   ): Promise<Answer | GatePassage> {
     const problem = this.#problemFor(request, requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
@@ -198,11 +234,8 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   /** The stages after idempotency: cache and limits. */
-  #enterLimits(
-    request: Request,
-    requestId: string | undefined,
-    known?: KnownAccount,
-  ): MaybePromise<Answer | GatePassage> {
+  #enterLimits(request: Request, requestId: string | undefined, known?: Known): MaybePromise<Answer | GatePassage> {
+    if (known?.isAllowed) return this.#skip(requestId, 'allowed');
     const { account, route, provider, plan, cost, cached } = this.#options;
     try {
       const accountId = known === undefined ? callResolver('account', account, request) : known.account;
@@ -243,7 +276,8 @@ class StagedGate<Request> implements Gate<Request> {
     plan: string | undefined,
     cost: number,
   ): MaybePromise<Answer | GatePassage> {
-    if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
+    if (route === undefined) return this.#skip(requestId, 'not_limited');
+    if (account === undefined) return this.#enterWithoutAccount(request, requestId);
     if (isCached === true) return this.#skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
@@ -273,7 +307,27 @@ class StagedGate<Request> implements Gate<Request> {
     return this.#answer(429, 'api/too_many_requests', detail, request, requestId, headers, decision);
   }
 
-  #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {
+  #enterWithoutAccount(request: Request, requestId: string | undefined): Answer | GatePassage {
+    const refusal = this.#noAccount;
+    if (refusal === undefined) return this.#skip(requestId, 'not_limited');
+    return this.#refuse('no_account', refusal.status, refusal.type, refusal.detail, request, requestId);
+  }
+
+  /** Answers a request that may not pass, whatever its limits are. */
+  #refuse<Status extends 401 | 403>(
+    reason: RefusedEvent['reason'],
+    status: Status,
+    type: ErrorType<Status>,
+    detail: string,
+    request: Request,
+    requestId: string | undefined,
+  ): Answer {
+    const id = this.#idFor(requestId, true);
+    this.#events.emit({ type: 'refused', requestId: id, reason, status });
+    return this.#answer(status, type, detail, request, id);
+  }
+
+  #skip(requestId: string | undefined, reason: SkippedEvent['reason']): GatePassage {
     requestId = this.#idFor(requestId);
     if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#createPassage(requestId, undefined, NO_HEADERS);
@@ -286,6 +340,20 @@ class StagedGate<Request> implements Gate<Request> {
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options, this.#events);
+  }
+
+  /** Runs stages. What they throw becomes the answer. */
+  #guard(
+    request: Request,
+    requestId: string | undefined,
+    run: () => MaybePromise<Answer | GatePassage>,
+  ): MaybePromise<Answer | GatePassage> {
+    try {
+      const entry = run();
+      return isPromise(entry) ? entry.catch((error: unknown) => this.#fail(request, requestId, error)) : entry;
+    } catch (error) {
+      return this.#fail(request, requestId, error);
+    }
   }
 
   #fail(request: Request, requestId: string | undefined, cause: unknown): Answer {
@@ -337,7 +405,9 @@ class StagedGate<Request> implements Gate<Request> {
   }
 }
 
-/** The account of a request whose resolver was already called, so that it is called only once. */
-interface KnownAccount {
+/** What is known of a request before its key is claimed, so that no resolver is called twice. */
+interface Known {
   readonly account: string | undefined;
+  /** The limits do not apply. */
+  readonly isAllowed: boolean;
 }

@@ -10,11 +10,23 @@ export interface DecisionEvent {
   readonly decision: Decision;
 }
 
-/** A request passed without a decision: its route is not limited, or a cache answers it (S12). */
+/**
+ * A request passed without a decision: its route is not limited, or its account is undefined and `onNoAccount` is
+ * `pass` (`not_limited`); a cache answers it (S12); or `allow` says so.
+ */
 export interface SkippedEvent {
   readonly type: 'skipped';
   readonly requestId: string;
-  readonly reason: 'not_limited' | 'cached';
+  readonly reason: 'not_limited' | 'cached' | 'allowed';
+}
+
+/** A request was refused before any limit and any key: `deny` said so, or its account is undefined. */
+export interface RefusedEvent {
+  readonly type: 'refused';
+  readonly requestId: string;
+  readonly reason: 'denied' | 'no_account';
+  /** HTTP status of the answer. */
+  readonly status: 401 | 403;
 }
 
 /** A charge was refunded, because the provider did not get the request, or because `finalCost` returned 0 (S12, S13). */
@@ -61,6 +73,8 @@ export interface FailureEvent {
   readonly requestId: string;
   /** `idempotent` is the resolver, `idempotency` is the store for claims. */
   readonly stage:
+    | 'deny'
+    | 'allow'
     | 'account'
     | 'route'
     | 'provider'
@@ -82,6 +96,7 @@ export interface FailureEvent {
 export type GateEvent =
   | DecisionEvent
   | SkippedEvent
+  | RefusedEvent
   | RefundEvent
   | SettledEvent
   | ProviderRejectedEvent

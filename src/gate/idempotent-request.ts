@@ -33,7 +33,7 @@ export interface FingerprintedRequest extends IdempotentRequest {
   readonly fingerprint: Fingerprint;
 }
 
-const BAD_ACCOUNT = 'the resolver must return a string, or undefined for a request that is not limited';
+const BAD_ACCOUNT = 'the resolver must return a string, or undefined for a request without an account';
 const BAD_FINGERPRINT = 'fingerprint must be a result of fingerprint() from headgate/http';
 const BAD_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver must return undefined, or { scope, key, fingerprint } with a non-empty scope";

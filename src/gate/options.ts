@@ -9,6 +9,7 @@ import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Limiter } from '../limits/limiter.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
+import { noAccountRefusal, type OnNoAccount } from './no-account.ts';
 import type { AnswerFunction } from './own-answer.ts';
 import type { Resolver } from './resolver.ts';
 
@@ -29,11 +30,31 @@ export interface HandlerRejection extends HandlerResponse {
 export interface GateOptions<Request> {
   /** Decides whether a request fits its limits. */
   readonly limiter: Limiter;
-  /** The connected account whose allowance the request uses. Undefined: the request is not limited. */
+  /**
+   * The connected account whose allowance the request uses. Undefined if the request has none: see `onNoAccount`. The
+   * empty string is an account like any other.
+   */
   readonly account: Resolver<Request, string | undefined>;
   /**
+   * What happens to a request whose account is undefined. `reject`: 401 `errors/missing_credentials`. An object chooses
+   * 403 `errors/resource_access_restricted`, or a detail for the client. In each case nothing is claimed or charged, and
+   * the handler does not run. `pass`: the request is not limited. A request whose route is undefined passes in any case.
+   * @default 'reject'
+   */
+  readonly onNoAccount?: OnNoAccount | undefined;
+  /**
+   * Refuses a request with 403 `errors/resource_access_restricted`, before anything else is done for it. A text is the
+   * detail, which the client reads. Anything but true, false and a text that is not empty is a 500.
+   */
+  readonly deny?: Resolver<Request, boolean | string> | undefined;
+  /**
+   * Whether the request passes without a limit, for example a health check or a service of your own. It needs no
+   * account, and its idempotency key works as usual.
+   */
+  readonly allow?: Resolver<Request, boolean> | undefined;
+  /**
    * The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL.
-   * Undefined: the request is not limited.
+   * Undefined exempts the request on purpose: it is not limited, and needs no account.
    */
   readonly route: Resolver<Request, string | undefined>;
   /** The account's provider, if limits differ per provider. */
@@ -118,7 +139,7 @@ export interface GateOptions<Request> {
 }
 
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
-const RESOLVERS = ['account', 'route', 'provider', 'plan', 'cost', 'cached', 'idempotent'] as const;
+const RESOLVERS = ['deny', 'allow', 'account', 'route', 'provider', 'plan', 'cost', 'cached', 'idempotent'] as const;
 
 /** @throws OptionError */
 export function checkGateOptions<Request>(options: GateOptions<Request>): void {
@@ -126,6 +147,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'limiter',
     ...RESOLVERS,
     'finalCost',
+    'onNoAccount',
     'idempotency',
     'requireKey',
     'isOutcome',
@@ -168,6 +190,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
     throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
   }
+  noAccountRefusal(options.onNoAccount);
   createLogger(options.logger);
   rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {

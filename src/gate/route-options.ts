@@ -6,7 +6,12 @@ import type { Resolver } from './resolver.ts';
 
 /** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
 export interface RouteOptions<Request>
-  extends Partial<Pick<GateOptions<Request>, 'account' | 'provider' | 'plan' | 'cached' | 'finalCost' | 'answer'>> {
+  extends Partial<
+    Pick<
+      GateOptions<Request>,
+      'account' | 'onNoAccount' | 'deny' | 'allow' | 'provider' | 'plan' | 'cached' | 'finalCost' | 'answer'
+    >
+  > {
   /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
@@ -33,6 +38,9 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
 
 const KNOWN = [
   'account',
+  'onNoAccount',
+  'deny',
+  'allow',
   'provider',
   'plan',
   'cached',

@@ -63,6 +63,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
     account: ({ account }) => account?.id,
+    // A route of the config without an account is not limited. On every other route admission has found the account.
+    onNoAccount: 'pass',
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     plan: ({ account }) => account?.plan,

@@ -6,9 +6,9 @@
 export interface ErrorTypesByStatus {
   /** HTTP, a path or a body that cannot be parsed; a request without the idempotency key that its route requires. */
   400: 'errors/malformed_request' | 'errors/missing_idempotency_key';
-  /** The gateway's check of the API key. */
+  /** A request without an account, or the gateway's check of the API key. */
   401: 'errors/missing_credentials' | 'errors/invalid_credentials' | 'api/expired_authorization';
-  /** A scoped API key was used for an account outside its scope. */
+  /** A gate's `deny` refused the request, or a scoped API key was used for an account outside its scope. */
   403: 'errors/resource_access_restricted';
   /** A path that no route matches, or an account that is unknown to the caller's application. */
   404: 'errors/resource_not_found' | 'errors/invalid_resource_identifier';

@@ -20,6 +20,11 @@ export interface LimitSet {
   readonly allMethods?: LimitInput | ScopedLimitInput | undefined;
   /** Additional limits per route, as in `{ 'POST /api/v1/emails': ['10/1m', '200/1d'] }`. */
   readonly routes?: Readonly<Record<string, LimitInput>> | undefined;
+  /**
+   * Says that requests are not limited, in place of windows. Limits without any window are an error otherwise. Only for
+   * the limits of every account: a layer of a provider or an account removes a limit with `[]`.
+   */
+  readonly unlimited?: true | undefined;
 }
 
 /** Each limit comes from the most specific layer that has it: account, then provider, then plan, then default. */
@@ -62,14 +67,28 @@ export class Layer implements LimitLayer {
   readonly #initial: { readonly allMethods: AllMethods | undefined; readonly routes: ReadonlyMap<string, Limit> };
   #allMethods: AllMethods | undefined;
   readonly #routes: Map<string, Limit>;
+  /** Whether the user has said that this layer limits nothing. */
+  readonly isUnlimited: boolean;
 
   /** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
   constructor(set: LimitSet = {}, place = 'limits') {
-    checkOptions(set, ['allMethods', 'routes'], place);
-    const { allMethods, routes } = set;
+    checkOptions(set, ['allMethods', 'routes', 'unlimited'], place);
+    const { allMethods, routes, unlimited } = set;
     this.#routes = readByName(routes, `${place}.routes`, parseLimit);
     this.#allMethods = allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`);
     this.#initial = { allMethods: this.#allMethods, routes: new Map(this.#routes) };
+    this.isUnlimited = unlimited === true;
+    if (unlimited !== undefined && unlimited !== true)
+      throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
+    if (this.isUnlimited && this.hasWindows)
+      throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside windows');
+  }
+
+  /** Whether a limit of this layer has a window now. */
+  get hasWindows(): boolean {
+    return [this.#allMethods?.windows, ...this.#routes.values()].some(
+      (limit) => limit !== undefined && limit.length > 0,
+    );
   }
 
   get allMethods(): AllMethods | undefined {

@@ -83,6 +83,8 @@ export class Plans {
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
     } else this.#default = new Layer(limits as LimitSet, place);
+    const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
+    checkLimited([this.#default, ...named.flatMap((layers) => [...layers.values()])], limits, place);
     this.#defaultPlans = new PlanCache([this.#default]);
   }
 
@@ -182,7 +184,25 @@ const NOT_ASYNCHRONOUS =
 const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
 const OTHER_ROUTE = Symbol('any other route') as unknown as string;
 
-const createLayer = (set: LimitSet, place: string) => new Layer(set, place);
+const NO_WINDOWS =
+  "must have a window, such as { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
+const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] removes a limit here';
+
+/** Creates the layer of a provider or an account. */
+function createLayer(set: LimitSet, place: string): Layer {
+  const layer = new Layer(set, place);
+  // It would be read as "not limited at all", but the limits that it does not have come from the other layers.
+  if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
+  return layer;
+}
+
+/**
+ * Refuses limits that limit nothing, unless they say so: a forgotten or misplaced limit looks the same.
+ * @throws OptionError
+ */
+function checkLimited(layers: readonly Layer[], given: unknown, place: string): void {
+  if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
+}
 
 /** Limit sets are checked once each, since a function usually returns the same few objects. */
 function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject) => Layer {
@@ -193,8 +213,14 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
       if (isPromise(set)) throw new OptionError('limits(subject)', set, NOT_ASYNCHRONOUS, 'a promise');
       // Undefined would create a layer without limits.
       if (set === undefined)
-        throw new OptionError('limits(subject)', set, 'must return a plain object (expected allMethods or routes)');
-      return new Layer(set, 'limits(subject)');
+        throw new OptionError(
+          'limits(subject)',
+          set,
+          'must return a plain object (expected allMethods, routes or unlimited)',
+        );
+      const layer = new Layer(set, 'limits(subject)');
+      checkLimited([layer], set, 'limits(subject)');
+      return layer;
     });
   };
 }

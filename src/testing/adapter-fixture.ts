@@ -24,6 +24,10 @@ export interface AdapterFixtureOptions {
   readonly finalCost?: GateOptions<unknown>['finalCost'];
   /** @default the gate's own answers */
   readonly answer?: GateOptions<unknown>['answer'];
+  /** What happens to requests of the account `none`, which is undefined for the gate. */
+  readonly onNoAccount?: GateOptions<unknown>['onNoAccount'];
+  /** It does not read the framework's request. */
+  readonly deny?: () => boolean | string;
   /** A gate in front of the first one, with one count for all accounts, as a limit by address has it. */
   readonly outer?: OuterGateOptions;
 }
@@ -90,7 +94,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, finalCost, answer, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, finalCost, answer, onNoAccount, deny, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -110,6 +114,8 @@ export class AdapterFixture {
       providerAnswers,
       finalCost,
       answer,
+      onNoAccount,
+      deny,
       onEvent: (event) => fixture.events.push(event),
       logger: false,
       ...resolvers,

@@ -145,7 +145,35 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
     },
   },
   {
-    name: 'a request without an account is not limited, and keeps the rate-limit fields of the handler',
+    name: 'a request without an account gets 401; the handler does not run, and nothing is charged or claimed',
+    async run(fixture) {
+      for (const key of [undefined, 'k']) {
+        const reply = await fixture.send({ headers: { 'x-account': 'none' }, ...(key && { key }) });
+        assertEqual([readProblem(reply), limitFields(reply)], [[401, 'errors/missing_credentials'], {}]);
+      }
+      assertEqual([fixture.runs, await fixture.remaining()], [0, 1_000]);
+      assertEqual(
+        fixture.events.map(({ type }) => type),
+        ['refused', 'refused'],
+      );
+      // A key that had been claimed, even if it was released, would refuse another body.
+      const other = await fixture.send({ key: 'k', body: '{"b":2}' });
+      assertEqual([other.status, other.headers.get('idempotency-replayed'), fixture.runs], [200, null, 1]);
+    },
+  },
+  {
+    name: 'a request that is denied gets 403 with the reason; the handler does not run, and nothing is charged',
+    options: { deny: () => 'Your contract has ended.' },
+    async run(fixture) {
+      const reply = await fixture.send({ key: 'k' });
+      assertEqual(readProblem(reply), [403, 'errors/resource_access_restricted']);
+      assertEqual([JSON.parse(reply.text).detail, limitFields(reply)], ['Your contract has ended.', {}]);
+      assertEqual([fixture.runs, await fixture.remaining()], [0, 1_000]);
+    },
+  },
+  {
+    name: 'with onNoAccount: pass, a request without an account has no limit, and keeps the fields of the handler',
+    options: { onNoAccount: 'pass' },
     async run(fixture) {
       fixture.handler = (_, write) => write({ headers: { 'x-ratelimit-limit': '7' }, body: 'ok' });
       const reply = await fixture.send({ headers: { 'x-account': 'none' } });

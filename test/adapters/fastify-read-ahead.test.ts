@@ -225,7 +225,7 @@ describe('options of the Fastify plugin', () => {
     [{ readahead: false }, 'route options.readahead: unknown option'],
   ])('%o is an OptionError', (options, message) => {
     app = fastify();
-    const limiter = createLimiter({ store: createMemoryStore(), limits: {} });
+    const limiter = createLimiter({ store: createMemoryStore(), limits: { unlimited: true } });
     const gate = createGate<FastifyRequest>({ limiter, account: () => 'a', route: routeOf });
     expect(() => headgate(gate, options)).toThrow(expect.objectContaining({ code: 'invalid_option' }));
     expect(() => headgate(gate, options)).toThrow(message);
@@ -235,7 +235,7 @@ describe('options of the Fastify plugin', () => {
   it('readAhead is not an option of one route: it would have no effect there', async () => {
     app = fastify();
     const gate = createGate<FastifyRequest>({
-      limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+      limiter: createLimiter({ store: createMemoryStore(), limits: { unlimited: true } }),
       account: () => 'a',
       route: routeOf,
     });

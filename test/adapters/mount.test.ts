@@ -13,7 +13,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 it('a handler that is not a function throws when it is mounted', () => {
   const gate = createGate({
-    limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+    limiter: createLimiter({ store: createMemoryStore(), limits: { unlimited: true } }),
     account: () => undefined,
     route: () => undefined,
   });

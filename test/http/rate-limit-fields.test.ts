@@ -51,7 +51,7 @@ it('the IETF fields have every window of the trace, and durations are rounded up
 });
 
 it('S6: without a plan there are no fields', () => {
-  const limiter = createLimiter({ store: createMemoryStore(), limits: {} });
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { unlimited: true } });
   expect(rateLimitFields(limiter.consumeSync({ account: 'a', route: 'r' }), ['x-ratelimit', 'ietf'])).toEqual({});
 });
 
@@ -84,7 +84,7 @@ it.each([
   [null, 'headers: must be a list of "x-ratelimit", "ietf", or one of them, got null'],
 ])('an unknown style %j is an error that says what to write', (style, message) => {
   expect(() => rateLimitStyles(style)).toThrow(message);
-  const limiter = createLimiter({ store: createMemoryStore(), limits: {} });
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { unlimited: true } });
   const gate = { limiter, account: () => 'a', route: () => 'r', headers: style as never };
   expect(() => createGate(gate)).toThrow(message);
 });

@@ -7,6 +7,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 const EMAILS = 'POST /api/v1/emails';
+const UNLIMITED = { unlimited: true };
 
 function limiterOf(limits: LimiterOptions['limits']) {
   const clock = createFakeClock(1_000_000);
@@ -235,6 +236,61 @@ describe('invalid input', () => {
     await expect(limiter.consume({ account: 'a', route: 'r' })).rejects.toThrow(
       /^limits\(subject\): must return the limits, not a promise of them: .* limiter.adjust\(\), got a promise/,
     );
+  });
+
+  it.each([
+    [{}, 'limits'],
+    [{ allMethods: [] }, 'limits'],
+    [{ allMethods: { windows: [], scope: 'account' } }, 'limits'],
+    [{ routes: {} }, 'limits'],
+    [{ routes: { [EMAILS]: [] } }, 'limits'],
+    [{ default: {} }, 'limits'],
+    [{ providers: {}, accounts: {} }, 'limits'],
+    [{ default: { allMethods: [] }, providers: { p: {} }, accounts: { a: { routes: { r: [] } } } }, 'limits'],
+    [() => ({}), 'limits\\(subject\\)'],
+    [() => ({ allMethods: [], routes: { [EMAILS]: [] } }), 'limits\\(subject\\)'],
+  ])('limits without any window are an error that says how to mean it: %j', async (limits, place) => {
+    const consume = async () => limiterOf(limits as never).limiter.consume({ account: 'a', route: 'r' });
+    await expect(consume()).rejects.toThrow(
+      new RegExp(`^${place}: must have a window, such as .*; \\{ unlimited: true \\} says that .*, got an object$`),
+    );
+  });
+
+  it.each([
+    [{ unlimited: true }],
+    [{ unlimited: true, allMethods: [], routes: { [EMAILS]: [] } }],
+    [{ default: { unlimited: true } }],
+    [{ default: { unlimited: true }, providers: { p: { allMethods: ['1/1m'] } } }],
+    [() => UNLIMITED],
+  ])('unlimited: true says so, and a limit can be adjusted later: %j', (limits) => {
+    const { limiter } = limiterOf(limits as never);
+    for (let i = 0; i < 9; i++) expect(limiter.consumeSync({ account: 'a', route: 'r' }).accepted).toBe(true);
+    limiter.adjust({ account: 'a' }, ['1/1m']);
+    const accepted = Array.from({ length: 3 }, () => limiter.consumeSync({ account: 'a', route: 'r' }).accepted);
+    expect(accepted).toEqual([true, false, false]);
+  });
+
+  it('limits of one layer suffice', () => {
+    for (const limits of [{ accounts: { a: { allMethods: ['1/1m'] } } }, { default: {}, providers: recommendedLimits }])
+      expect(limiterOf(limits).limiter.plan({ account: 'x', route: 'r' }).windows).toEqual([]);
+  });
+
+  it.each([
+    [{ unlimited: true, allMethods: ['1/1m'] }, /^limits\.unlimited: must not be given beside windows/],
+    [{ unlimited: true, routes: { r: ['1/1m'] } }, /^limits\.unlimited: must not be given beside windows/],
+    [{ unlimited: false, allMethods: ['1/1m'] }, /^limits\.unlimited: must be true, or absent, got false/],
+    [{ unlimited: 'yes' }, /^limits\.unlimited: must be true, or absent/],
+    [{ unlimited: true, accounts: {} }, /^limits\.unlimited: unknown option/],
+    [
+      { default: { allMethods: ['1/1m'] }, accounts: { vip: { unlimited: true } } },
+      /^limits\.accounts\["vip"\]\.unlimited: only the limits of every account can be unlimited; \[\] removes a limit here/,
+    ],
+    [
+      { providers: { p: { unlimited: true } } },
+      /^limits\.providers\["p"\]\.unlimited: only the limits of every account/,
+    ],
+  ])('unlimited: true in the wrong place or beside windows is an error: %j', (limits, message) => {
+    expect(() => limiterOf(limits as never)).toThrow(message);
   });
 
   it.each([

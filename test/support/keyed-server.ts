@@ -84,6 +84,8 @@ export async function serveKeyed(
     limiter,
     idempotency,
     account: ({ headers }) => headers['x-account'] as string | undefined,
+    // Tests of bodies and responses need no account.
+    onNoAccount: 'pass',
     route: ({ method, url }) => `${method} ${url}`,
     idempotent: (request) => idempotentRequest(request, { scope: String(request.headers['x-app'] ?? 'app_1') }),
     onEvent: (event) => events.push(event),

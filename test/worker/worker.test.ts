@@ -129,7 +129,7 @@ describe('a worker', () => {
   });
 
   it('without limits, a job does not wait', async () => {
-    const { log, acquire, timers } = workerOf({});
+    const { log, acquire, timers } = workerOf({ unlimited: true });
     for (let i = 0; i < 250; i++) void acquire(`${i}`);
     await settled();
     await settled();

@@ -3,6 +3,7 @@ import { describe } from '../../core/errors.ts';
 import { ConfigError, type ConfigIssue, formatPath } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
 import { isObject, objectOrEmpty, readJson } from './json.ts';
+import { unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
 import { alternatives, didYouMean } from './suggest.ts';
 
@@ -44,6 +45,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   const issues = [
     ...(result.error?.issues.flatMap((issue) => issuesOf(issue, file)) ?? []),
     ...crossChecks(objectOrEmpty(file)),
+    ...(result.success ? unlimitedIssues(result.data, objectOrEmpty(file)) : []),
   ];
   if (result.success && issues.length === 0) return renamed(result.data, STAND_IN, PROTO) as Config;
   throw new ConfigError(

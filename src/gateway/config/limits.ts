@@ -2,7 +2,12 @@ import type { LimitStore } from '../../core/ports.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { createLimiter, type Limiter } from '../../limits/limiter.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
+import type { ConfigIssue } from './config-error.ts';
+import type { JsonObject } from './json.ts';
 import type { Config } from './schema.ts';
+
+const NO_WINDOWS =
+  'has no window, so no request is limited: add one, such as "default": { "allMethods": ["60/1m"] }, or say so with "unlimited": true';
 
 /** The limiter that a config describes. */
 export function limiterOf(config: Config, store: LimitStore): Limiter {
@@ -11,7 +16,9 @@ export function limiterOf(config: Config, store: LimitStore): Limiter {
 
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
 export function limitsOf({ limits, routes }: Config): LayeredLimits {
-  const { recommended, default: common, plans, providers, accounts } = limits;
+  const { recommended, plans, providers, accounts } = limits;
+  // A config without windows says so itself, or has no route that could be limited: its checks have seen to that.
+  const common: LimitSet = hasWindows(limits) ? limits.default : { unlimited: true };
   if (!recommended) return { default: common, plans, providers, accounts };
   const listed = new Set(routes.map(({ route }) => route));
   const starts = new Map<string, LimitSet>(Object.entries(recommendedLimits));
@@ -19,6 +26,28 @@ export function limitsOf({ limits, routes }: Config): LayeredLimits {
   const names = new Set([...starts.keys(), ...given.keys()]);
   const merged = [...names].map((name) => [name, merge(starts.get(name), given.get(name), listed)] as const);
   return { default: common, plans, providers: Object.fromEntries(merged), accounts };
+}
+
+/**
+ * A config that limits nothing has to say so, because a forgotten limit looks the same. Without the section `limits`,
+ * only a route with an account needs a limit.
+ */
+export function unlimitedIssues({ limits, routes }: Config, file: JsonObject): ConfigIssue[] {
+  if (hasWindows(limits))
+    return limits.unlimited ? [{ path: 'limits.unlimited', reason: 'must not be given beside windows' }] : [];
+  const isNeeded = file.limits !== undefined || routes.some(({ account }) => account !== undefined);
+  return isNeeded && !limits.unlimited ? [{ path: 'limits', reason: NO_WINDOWS }] : [];
+}
+
+/** Whether any limit has a window. */
+function hasWindows({ recommended, default: common, plans, providers, accounts }: Config['limits']): boolean {
+  const layers = [common, ...Object.values(plans), ...Object.values(providers), ...Object.values(accounts)];
+  return recommended || layers.some(layerHasWindows);
+}
+
+function layerHasWindows({ allMethods = [], routes = {} }: Config['limits']['default']): boolean {
+  const windows = 'windows' in allMethods ? allMethods.windows : allMethods;
+  return windows.length > 0 || Object.values(routes).some((limit) => limit.length > 0);
 }
 
 /**

@@ -259,6 +259,10 @@ export const configSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe("Starts each provider from headgate's recommended limits; `providers` overrides them by limit name"),
+      unlimited: z
+        .literal(true)
+        .optional()
+        .describe('Says that no request is limited. Without it, routes with an account need a window somewhere'),
       default: layer.default({}),
       plans: z.record(z.string(), layer).default({}),
       providers: z.record(z.string(), layer).default({}),

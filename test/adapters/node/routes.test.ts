@@ -194,7 +194,7 @@ describe('in Koa', () => {
 
   it('I4: the replay of an answer to HEAD has no made-up content-length', async () => {
     const gate = createGate<Koa.Context>({
-      limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+      limiter: createLimiter({ store: createMemoryStore(), limits: { unlimited: true } }),
       account: () => undefined,
       route: () => undefined,
       idempotency: createIdempotency({ store: createMemoryClaimStore() }),
@@ -267,7 +267,7 @@ describe('an upgraded connection', () => {
 
   it('with a key, works in a handler that takes over the socket and writes to it', async () => {
     const gate = createGate<IncomingMessage>({
-      limiter: createLimiter({ store: createMemoryStore(), limits: {} }),
+      limiter: createLimiter({ store: createMemoryStore(), limits: { unlimited: true } }),
       account: () => undefined,
       route: () => undefined,
       idempotency: createIdempotency({ store: createMemoryClaimStore() }),

@@ -107,6 +107,7 @@ describe('routes', () => {
           { route: 'GET /' },
           { route: 'DELETE /slash/' },
         ],
+        limits: { unlimited: true },
       },
       'test',
     ),

@@ -124,7 +124,8 @@ describe('check', () => {
   });
 
   it('without limits for an account there is no table of accounts', async () => {
-    const { out } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
+    const config = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits: { unlimited: true } });
+    const { out } = await run('check', '--config', config);
     expect(out).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');
   });
 
@@ -166,7 +167,8 @@ describe('check', () => {
       'warning: limits.providers["out look"]: no account of the file has this provider, did you mean "outlook"?',
       '',
     ]);
-    const { error: bare } = await run('check', '--config', file({ routes: [{ route: 'GET /x', account: 'query.a' }] }));
+    const unlimited = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits: { unlimited: true } });
+    const { error: bare } = await run('check', '--config', unlimited);
     expect(bare).toBe(
       'warning: keys: the config has no keys, so every request is refused\n' +
         'warning: accounts: the config has no accounts, so requests for a route with an account are refused\n',

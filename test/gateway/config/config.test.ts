@@ -4,15 +4,17 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { checkConfig, type Overrides, parseConfig } from '../../../src/gateway/config/config.ts';
 import { ConfigError } from '../../../src/gateway/config/config-error.ts';
-import { limitsOf } from '../../../src/gateway/config/limits.ts';
+import { limiterOf, limitsOf } from '../../../src/gateway/config/limits.ts';
 import { routesOf } from '../../../src/gateway/config/routes.ts';
 import { jsonSchema } from '../../../src/gateway/config/schema.ts';
 import { warningsFor } from '../../../src/gateway/config/warnings.ts';
 import { createIdempotency } from '../../../src/idempotency/idempotency.ts';
 import { DEFAULT_SETTINGS, SETTING_NAMES } from '../../../src/idempotency/settings.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 
 const HASH = 'a'.repeat(64);
+const SUBJECT = { account: 'acc_1', route: 'GET /x' };
 
 /** Every issue as `path: reason`. */
 function issuesOf(config: unknown, overrides: Overrides = {}): string[] {
@@ -227,7 +229,7 @@ describe('errors', () => {
     const config = {
       accounts: [{ id: 'acc_1', application: 'a' }],
       routes: [{ route: 'POST /api/v1/emails', account: 'query.a' }],
-      limits: { default: { routes: { 'POST /api/v1/email': [] } }, accounts: { acc1: {} } },
+      limits: { default: { routes: { 'POST /api/v1/email': ['1/1m'] } }, accounts: { acc1: {} } },
     };
     expect(issuesOf(config)).toEqual([
       'limits.accounts.acc1: the file has no such account, did you mean "acc_1"?',
@@ -308,7 +310,7 @@ describe('errors', () => {
       'routes[0].idempotent.lease: unknown option, did you mean "leaseMs"?',
     ],
   ])('a route %j', (route, issue) => {
-    expect(issuesOf({ routes: [route] })).toEqual([issue]);
+    expect(issuesOf({ routes: [route], limits: { unlimited: true } })).toEqual([issue]);
   });
 
   it('S3: limits: each window has its own place', () => {
@@ -339,7 +341,7 @@ describe('errors', () => {
   });
 
   it('a limit for a route or an account that the file does not have', () => {
-    const layer = { routes: { 'POST /q': [] } };
+    const layer = { routes: { 'POST /q': ['1/1m'] } };
     expect(issuesOf({ limits: { providers: { p: layer }, accounts: { 'acc 1': layer } } })).toEqual([
       'limits.accounts["acc 1"]: the file has no such account',
       'limits.providers.p.routes["POST /q"]: the file has no such route',
@@ -353,7 +355,7 @@ describe('errors', () => {
       { route: 'POST /b', idempotent: { onOrphan: 'reexecute', waitMs: 0 } },
       { route: 'POST /c', idempotent: false },
     ];
-    expect(issuesOf({ routes })).toEqual([]);
+    expect(issuesOf({ routes, limits: { unlimited: true } })).toEqual([]);
     expect(issuesOf({ routes: [{ route: 'POST /a', idempotent: { wat: 1 } }] })).toEqual([
       expect.stringContaining('routes[0].idempotent.wat'),
     ]);
@@ -555,6 +557,57 @@ describe('names such as __proto__', () => {
       'limits.accounts.__proto__: must be an object, got 5',
       expect.stringMatching(/^__proto__: unknown option \(expected \$schema, listen, .* or limits\)$/),
       'limits.accounts.__proto__: the file has no such account',
+    ]);
+  });
+});
+
+describe('limits without any window', () => {
+  const NO_WINDOW =
+    'limits: has no window, so no request is limited: add one, such as "default": { "allMethods": ["60/1m"] }, or say so with "unlimited": true';
+  const accounts = [{ id: 'acc_1', application: 'app_1' }];
+  const limited = [{ route: 'GET /x', account: 'header.x-account' }, { route: 'GET /y' }];
+
+  it.each([
+    {},
+    { recommended: false },
+    { default: {}, providers: {}, accounts: {} },
+    { default: { allMethods: [] } },
+    { default: { allMethods: { windows: [], scope: 'account' }, routes: { 'GET /x': [] } } },
+    { providers: { p: {} }, accounts: { acc_1: { allMethods: [] } } },
+  ])('%j is an issue that says how to mean it', (limits) => {
+    expect(issuesOf({ accounts, routes: limited, limits })).toEqual([NO_WINDOW]);
+    const meant = { accounts, routes: limited, limits: { ...limits, unlimited: true } };
+    expect(issuesOf(meant)).toEqual([]);
+    // The limiter accepts what the config says.
+    expect(limiterOf(checkConfig(meant, 'test'), createMemoryStore()).plan(SUBJECT).windows).toEqual([]);
+  });
+
+  it('missing altogether, are an issue only if a route has an account', () => {
+    expect(issuesOf({ routes: limited })).toEqual([NO_WINDOW]);
+    expect(issuesOf({ routes: [{ route: 'GET /y' }] })).toEqual([]);
+    expect(issuesOf({ routes: [{ route: 'GET /y' }], limits: {} })).toEqual([NO_WINDOW]);
+    expect(limiterOf(checkConfig({}, 'test'), createMemoryStore()).plan(SUBJECT).windows).toEqual([]);
+  });
+
+  it.each([
+    { recommended: true },
+    { default: { allMethods: ['1/1m'] } },
+    { default: { routes: { 'GET /x': ['1/1m'] } } },
+    { providers: { p: { allMethods: { windows: ['1/1m'] } } } },
+    { accounts: { acc_1: { allMethods: ['1/1m'] } } },
+  ])('%j has a window; `unlimited` beside it is an issue', (limits) => {
+    expect(issuesOf({ accounts, routes: limited, limits })).toEqual([]);
+    expect(issuesOf({ accounts, routes: limited, limits: { ...limits, unlimited: true } })).toEqual([
+      'limits.unlimited: must not be given beside windows',
+    ]);
+  });
+
+  it('`unlimited` is true or absent; another issue is not hidden', () => {
+    expect(issuesOf({ routes: limited, limits: { unlimited: false } })).toEqual([
+      'limits.unlimited: must be one of true, got false',
+    ]);
+    expect(issuesOf({ routes: limited, limits: { default: { allmethods: ['1/1m'] } } })).toEqual([
+      expect.stringMatching(/^limits\.default\.allmethods: unknown option, did you mean/),
     ]);
   });
 });

@@ -19,7 +19,7 @@ async function samplesOf(metrics: ReturnType<typeof create>, name: string): Prom
 
 const limiter = createLimiter({
   store: createMemoryStore(),
-  limits: (subject) => (subject.route === 'GET /free' ? {} : { allMethods: ['1/1m'] }),
+  limits: ({ route }) => (route === 'GET /free' ? { unlimited: true } : { allMethods: ['1/1m'] }),
 });
 const decide = (route: string) => limiter.consumeSync({ account: 'acc_secret', route });
 

@@ -13,12 +13,20 @@ function pathPattern(path: Path): RegExp {
 const check = (config: Config | string) => runHeadgate(['check', '--config', writeConfig(config)]);
 const good = (rest: Config = {}) => configOf('http://127.0.0.1:9', rest);
 const limits = (rest: Config) => good({ limits: rest });
-const routes = (...list: Config[]) => good({ routes: list, limits: {} });
+const routes = (...list: Config[]) => good({ routes: list, limits: { unlimited: true } });
 const key = (rest: Config) => good({ keys: [{ token: 't', application: 'app_1', role: 'account' }, rest] });
 const account = (rest: Config) =>
-  good({ accounts: [{ id: 'acc_1', application: 'app_1', provider: 'mock' }, rest], limits: {} });
+  good({ accounts: [{ id: 'acc_1', application: 'app_1', provider: 'mock' }, rest], limits: { unlimited: true } });
 
 const faults: [title: string, config: Config, ...paths: Path[]][] = [
+  ['limits without any window', limits({}), ['limits']],
+  ['limits that are missing, beside a route with an account', good({ limits: undefined }), ['limits']],
+  [
+    'unlimited, beside a window',
+    limits({ unlimited: true, default: { allMethods: ['1/1m'] } }),
+    ['limits'],
+    ['unlimited'],
+  ],
   ['an unknown option', good({ drainMS: 1 }), ['drainMS']],
   ['an unknown option inside', good({ listen: { hots: '127.0.0.1' } }), ['listen'], ['hots']],
   ['a port out of range', good({ listen: { port: 70_000 } }), ['listen', 'port']],

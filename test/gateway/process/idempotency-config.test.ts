@@ -5,7 +5,11 @@ import { callsOf, expectOriginal, expectReplay, freshKey, keyedConfig, OPEN, pos
 import { answer, startUpstream } from '../../support/upstream.ts';
 
 const route = (rest: Config, top: Config = {}) =>
-  configOf('http://127.0.0.1:9', { routes: [{ route: 'POST /api/v1/emails', ...rest }], limits: {}, ...top });
+  configOf('http://127.0.0.1:9', {
+    routes: [{ route: 'POST /api/v1/emails', ...rest }],
+    limits: { unlimited: true },
+    ...top,
+  });
 
 const DEFAULTS = {
   leaseMs: 30_000,

@@ -182,6 +182,8 @@ function entryOf(layers: Layers, previous?: Entry): Entry {
 }
 
 function setOf(limits: readonly EffectiveLimit[]): LimitSet {
+  // An operator may remove every limit. headgate wants to be told so.
+  if (limits.every(({ windows }) => windows.length === 0)) return { unlimited: true };
   const routes: Record<string, readonly string[]> = {};
   let allMethods: readonly string[] = [];
   for (const { route, windows } of limits) {

@@ -91,6 +91,19 @@ test('a change keeps the counters of windows whose length stays', async () => {
   await limiter.close();
 });
 
+test('an operator can remove every limit: requests of the account are not limited, and headgate is told so', async () => {
+  const { applicationId, account, provider, limits } = await subject();
+  for (const removed of [null, route]) await overrides.set(applicationId, { accountId: account }, removed, [], 'key_1');
+  await book.reload(applicationId);
+  expect(limits()).toEqual({ unlimited: true });
+  const limiter = createLimiter({
+    store: createMemoryStore(),
+    limits: ({ account, provider = '' }) => book.of(account, provider),
+  });
+  expect(limiter.consumeSync({ account, provider, route })).toMatchObject({ accepted: true, shown: undefined });
+  await limiter.close();
+});
+
 test('a book that has not read the adjustments refuses to answer', async () => {
   const { account, provider } = await subject();
   const unread = new LimitBook(overrides, { log: pino({ level: 'silent' }) });
