@@ -244,11 +244,7 @@ class StagedGate<Request> implements Gate<Request> {
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId, decision });
     const headers = rateLimitFields(decision, this.#headerStyle);
     if (decision.accepted) return this.#createPassage(requestId, decision, headers);
-    const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
-    const detail = decision.impossible
-      ? 'The request costs more than this limit ever allows; waiting does not help.'
-      : `The rate limit of this account is used up; retry ${retry}.`;
-    return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
+    return this.#answer(429, 'api/too_many_requests', rejectionDetail(decision, headers), requestId, headers);
   }
 
   #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {
@@ -300,6 +296,14 @@ class StagedGate<Request> implements Gate<Request> {
     const problem = createProblem(status, type, detail, requestId);
     return { kind: 'answer', reply: problemReply(problem, headers, this.#options.problemMediaType) };
   }
+}
+
+function rejectionDetail({ impossible, blocked }: Decision, headers: HeaderFields): string {
+  if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
+  const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
+  if (blocked === undefined) return `The rate limit of this account is used up; retry ${retry}.`;
+  const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
+  return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }
 
 /** The account of a request whose resolver was already called, so that it is called only once. */
