@@ -26,7 +26,9 @@ export class Instances {
   /** The earliest time to which the clock can step back: the last end of an instance that has passed. */
   earliest(now: number): number {
     return Math.max(
-      ...[...this.#all, ...this.#blocks].map(({ startedAt, durationMs }) => startedAt + durationMs).filter((end) => end <= now),
+      ...[...this.#all, ...this.#blocks]
+        .map(({ startedAt, durationMs }) => startedAt + durationMs)
+        .filter((end) => end <= now),
     );
   }
 

@@ -175,7 +175,7 @@ class RedisLimitStore implements RedisStore {
     const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKS_PER_ACCOUNT)];
     const hasRoom = await this.#changeBlock(target, args);
     if (!hasRoom) {
-      const reason = `cannot be blocked, because ${MAX_BLOCKS_PER_ACCOUNT} routes of the account are: block the account`;
+      const reason = `cannot be blocked, because the account has ${MAX_BLOCKS_PER_ACCOUNT} blocks: block the account`;
       throw new OptionError('target.route', target.route, reason);
     }
     this.#parts.knownBlocks.add(target, block);
