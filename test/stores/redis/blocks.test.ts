@@ -9,6 +9,7 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan, type Plan } from '../../../src/core/plan.ts';
 import { rateLimitFields } from '../../../src/http/rate-limit-fields.ts';
 import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
+import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
 import { CLUSTER_CLIENTS } from '../../support/redis-clients.ts';
 import { accountOn, idOf, startCluster, tell } from '../../support/redis-cluster.ts';
 import { startRedis } from '../../support/redis-server.ts';
@@ -52,6 +53,7 @@ describe('a block in Redis', () => {
       own.disconnect();
       await server.stop();
     });
+    await once(own, 'ready');
     const store = createRedisStore(own, { deadlineMs: 10_000, denyCacheMaxMs: 60_000 });
     for (let i = 0; i < 10; i++) expect(await accepted(store)).toBe(true);
     expect(store.stats().calls).toBe(10);
@@ -186,10 +188,7 @@ describe('a block in Redis', () => {
 
 describe('while Redis is down', () => {
   /** Stores on a server of their own, which is then killed. */
-  async function stopped(
-    policies: readonly RedisStoreOptions['onStoreFailure'][],
-    before: (stores: RedisStore[]) => Promise<void>,
-  ) {
+  async function stopped(policies: readonly OnStoreFailure[], before: (stores: RedisStore[]) => Promise<void>) {
     const server = await startRedis();
     const own = new Redis({
       port: server.port,
