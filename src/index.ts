@@ -3,6 +3,7 @@
  * @module headgate
  */
 
+export type { Block, BlockTarget } from './core/block.ts';
 export type { KeptResult, OnOrphan } from './core/claim.ts';
 export { type Clock, monotonicClock } from './core/clock.ts';
 export type { Decision, WindowStatus } from './core/decision.ts';

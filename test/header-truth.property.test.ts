@@ -54,6 +54,8 @@ describe('x-ratelimit-reset and retry-after', () => {
       // again (S15). From then on every header is exact.
       world.clock.advance(history.commands.reduce((sum, command) => sum + stepBackMs(command), 0));
       for (const { account, route } of PAIRS) {
+        world.subject.unblock?.({ account });
+        world.subject.unblock?.({ account, route });
         const spend: Spend = () => world.subject.consume(account, route, world.planOf(route), 1);
         const rejection = spendUntilRejected(spend);
         if (rejection === undefined) continue;

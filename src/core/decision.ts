@@ -1,3 +1,4 @@
+import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
 import type { Plan, PlanWindow } from './plan.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
@@ -97,7 +98,10 @@ export class Decision {
     this.#isUnsettled = this.accepted;
   }
 
-  /** The window that headers show: the one that rejected, else the plan's last. Undefined without windows (S6). */
+  /**
+   * The window that headers show: the one that rejected, else the plan's last. Undefined without windows, and if a block
+   * rejected (S6).
+   */
   get shown(): WindowStatus | undefined {
     const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
     return index < 0 ? undefined : this.#status(index);
@@ -112,6 +116,11 @@ export class Decision {
   /** True if waiting will not help, because the cost is more than the max of the window that rejected (S9, S11). */
   get impossible(): boolean {
     return !this.accepted && this.cost > (this.plan.windows[this.#rejectedBy] as PlanWindow).max;
+  }
+
+  /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
+  get blocked(): Block | undefined {
+    return undefined;
   }
 
   /** For stores: true for the first call on an accepted decision only, so that a charge is settled once (S13). */
@@ -129,8 +138,8 @@ export class Decision {
 
   /** All readable fields, for logs. */
   toJSON(): object {
-    const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible } = this;
-    return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible };
+    const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
+    return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked };
   }
 
   #status(index: number): WindowStatus {

@@ -1,3 +1,4 @@
+import type { Block, BlockTarget } from './block.ts';
 import type {
   AbandonCommand,
   AbandonReply,
@@ -45,8 +46,21 @@ export interface LimitStore {
    * @returns whether one of these instances was still active
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
-  /** Deletes counters (S14). */
+  /** Deletes counters (S14). Blocks stay. */
   reset(target: ResetTarget): MaybePromise<void>;
+  /**
+   * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
+   * `BlockedDecision`, except for a plan without windows. A store has all three methods of blocks or none. The caller has
+   * checked the block.
+   */
+  block?(target: BlockTarget, block: Block): MaybePromise<void>;
+  /** Lifts the block of exactly this target, if there is one. */
+  unblock?(target: BlockTarget): MaybePromise<void>;
+  /**
+   * Returns the block that rejects requests of the target, and how much longer; of two, the one that ends last. Undefined
+   * without one.
+   */
+  blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }
@@ -58,6 +72,9 @@ export interface SynchronousLimitStore extends LimitStore {
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
   settle(decision: Decision, cost: number): boolean;
   reset(target: ResetTarget): void;
+  block?(target: BlockTarget, block: Block): void;
+  unblock?(target: BlockTarget): void;
+  blocked?(target: BlockTarget): Block | undefined;
   close?(): void;
 }
 

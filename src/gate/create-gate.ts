@@ -300,10 +300,7 @@ class StagedGate<Request> implements Gate<Request> {
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId, decision });
     const headers = rateLimitFields(decision, this.#headerStyle);
     if (decision.accepted) return this.#createPassage(requestId, decision, headers);
-    const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
-    const detail = decision.impossible
-      ? 'The request costs more than this limit ever allows; waiting does not help.'
-      : `The rate limit of this account is used up; retry ${retry}.`;
+    const detail = rejectionDetail(decision, headers);
     return this.#answer(429, 'api/too_many_requests', detail, request, requestId, headers, decision);
   }
 
@@ -403,6 +400,14 @@ class StagedGate<Request> implements Gate<Request> {
       return { kind: 'answer', reply, decision };
     }
   }
+}
+
+function rejectionDetail({ impossible, blocked }: Decision, headers: HeaderFields): string {
+  if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
+  const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
+  if (blocked === undefined) return `The rate limit of this account is used up; retry ${retry}.`;
+  const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
+  return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }
 
 /** What is known of a request before its key is claimed, so that no resolver is called twice. */

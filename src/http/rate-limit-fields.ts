@@ -53,12 +53,15 @@ const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
  * The header fields of a decision (S6 to S8): none if it has no window to show, and none if it is degraded (S17). Any
- * other rejection has `retry-after`, whatever the styles.
+ * other rejection has `retry-after`, whatever the styles. That of a block has no other field (S21).
  * @throws OptionError for an unknown style
  */
 export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x-ratelimit'): HeaderFields {
   const shown = decision.degraded ? undefined : decision.shown;
-  if (shown === undefined) return NO_FIELDS;
+  if (shown === undefined) {
+    const { blocked, degraded } = decision;
+    return blocked === undefined || degraded ? NO_FIELDS : { 'retry-after': wholeSeconds(blocked.forMs) };
+  }
   const reset = wholeSeconds(shown.resetMs);
   const only = typeof styles === 'string' || styles.length !== 1 ? styles : styles[0];
   if (only === 'x-ratelimit' && decision.accepted) {

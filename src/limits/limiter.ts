@@ -1,9 +1,11 @@
+import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from '../core/errors.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { checkOptions } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { type AdjustTarget, type Limits, Plans, type Subject } from './plans.ts';
 
 /** Options of {@link createLimiter}. */
@@ -53,8 +55,22 @@ export interface Limiter {
    * @throws CostError; nothing was changed then
    */
   settle(decision: Decision, cost: number): Promise<boolean>;
-  /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. */
+  /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. Blocks stay. */
   reset(target: ResetTarget): Promise<void>;
+  /**
+   * Rejects every request of an account, or of one of its routes, for `forMs` from now on, in every process that shares
+   * the store (S21). It replaces the block of the same target, if there is one. A request without any window is not
+   * limited, and so not blocked.
+   * @param block `forMs` is an integer of milliseconds from 1 to a year. `reason` has at most 200 characters, and over
+   * HTTP the client reads it
+   * @throws OptionError (also if the store has no blocks), SubjectError, StoreFullError, or what the store throws; then
+   * nothing is blocked
+   */
+  block(target: BlockTarget, block: Block): Promise<void>;
+  /** Lifts the block of exactly this target: that of an account does not lift those of its routes. */
+  unblock(target: BlockTarget): Promise<void>;
+  /** Returns the block that rejects requests of the target now, and how much longer; of two, the one that ends last. */
+  blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
    * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the
    * values of `limits`.
@@ -147,6 +163,18 @@ class StoreLimiter implements Limiter {
     await this.#store.reset(target);
   }
 
+  async block(target: BlockTarget, block: Block): Promise<void> {
+    await this.#blockStore().block(checkBlockTarget(target), checkBlock(block));
+  }
+
+  async unblock(target: BlockTarget): Promise<void> {
+    await this.#blockStore().unblock(checkBlockTarget(target));
+  }
+
+  async blocked(target: BlockTarget): Promise<Block | undefined> {
+    return this.#blockStore().blocked(checkBlockTarget(target));
+  }
+
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
     this.#plans.adjust(target, windows);
   }
@@ -172,6 +200,15 @@ class StoreLimiter implements Limiter {
     const { account, route, cost = 1 } = request;
     checkCost(cost);
     return this.#store.consume(account, route, plan, cost);
+  }
+
+  #blockStore(): Required<LimitStore> {
+    this.#checkOpen();
+    for (const method of ['block', 'unblock', 'blocked'] as const) {
+      if (typeof this.#store[method] !== 'function')
+        throw new OptionError('store', this.#store, `must have ${method}(): this store cannot block`);
+    }
+    return this.#store as Required<LimitStore>;
   }
 
   #checkOpen(): void {

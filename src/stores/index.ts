@@ -4,6 +4,8 @@
  * @module headgate/stores
  */
 
+export type { Block, BlockTarget } from '../core/block.ts';
+export { BlockedDecision } from '../core/blocked-decision.ts';
 export {
   type AbandonCommand,
   type AbandonReply,

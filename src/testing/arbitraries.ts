@@ -14,6 +14,15 @@ export type Command =
   /** From now on the route has plan `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
+  /** Blocks an account, or with a route one of its routes. A store without blocks skips it. */
+  | {
+      readonly type: 'block';
+      readonly account: string;
+      readonly route?: string | undefined;
+      readonly forMs: number;
+      readonly reason?: string | undefined;
+    }
+  | { readonly type: 'unblock'; readonly account: string; readonly route?: string | undefined }
   | { readonly type: 'advance'; readonly ms: number }
   /**
    * Moves the clock to `offset` ms after the end of the `pick`-th window of the pair. A window that is not active is
@@ -116,6 +125,27 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
     { arbitrary: fc.record({ type: fc.constant('adjust' as const), route, pick }), weight: 3 },
     {
       arbitrary: fc.record({ type: fc.constant('reset' as const), account, route }, { requiredKeys: ['type'] }),
+      weight: 1,
+    },
+    {
+      arbitrary: fc.record(
+        {
+          type: fc.constant('block' as const),
+          account,
+          route,
+          // Short ones end within a short history.
+          forMs: fc.oneof(fc.integer({ min: 1, max: 50 }), duration),
+          reason: fc.string({ unit: 'binary', maxLength: 8 }),
+        },
+        { requiredKeys: ['type', 'account', 'forMs'] },
+      ),
+      weight: 1,
+    },
+    {
+      arbitrary: fc.record(
+        { type: fc.constant('unblock' as const), account, route },
+        { requiredKeys: ['type', 'account'] },
+      ),
       weight: 1,
     },
     { arbitrary: fc.record({ type: fc.constant('advance' as const), ms: fc.nat(50) }), weight: 4 },

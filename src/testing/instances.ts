@@ -8,9 +8,15 @@ type Instance = Pick<ModelCharge, 'startedAt' | 'durationMs'>;
  */
 export class Instances {
   #all: Instance[] = [];
+  /** Blocks are over at the same time in every store, but a store may delete one that is over. */
+  #blocks: Instance[] = [];
 
   add(charges: readonly Instance[]): void {
     this.#all.push(...charges);
+  }
+
+  addBlock(block: Instance): void {
+    this.#blocks.push(block);
   }
 
   clear(): void {
@@ -20,7 +26,9 @@ export class Instances {
   /** The earliest time to which the clock can step back: the last end of an instance that has passed. */
   earliest(now: number): number {
     return Math.max(
-      ...this.#all.map(({ startedAt, durationMs }) => startedAt + durationMs).filter((end) => end <= now),
+      ...[...this.#all, ...this.#blocks]
+        .map(({ startedAt, durationMs }) => startedAt + durationMs)
+        .filter((end) => end <= now),
     );
   }
 

@@ -1,4 +1,5 @@
 import type FastCheck from 'fast-check';
+import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
@@ -120,6 +121,37 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual((await store.peek('a', 'r', minute))[0]?.startedAt, undefined);
       }));
 
+    it('S21: a block rejects before every window, charges nothing, and ends by itself or when it is lifted', () =>
+      withStore(async (store, clock) => {
+        if (store.block === undefined || store.unblock === undefined) return;
+        const minute = plan(['5/1m'], ['9/1d'], 'account');
+        const accepts = async (route = 'r'): Promise<boolean> => (await store.consume('a', route, minute, 1)).accepted;
+        assertEqual(await accepts(), true);
+        await store.block({ account: 'a' }, { forMs: 1_000, reason: 'too many failures' });
+        await store.reset({ account: 'b' });
+        const { blocked, shown, trace, impossible } = await store.consume('a', 'r', minute, 1);
+        assertEqual(
+          { blocked, shown, trace, impossible },
+          { blocked: { forMs: 1_000, reason: 'too many failures' }, shown: undefined, trace: [], impossible: false },
+        );
+        assertEqual(await accepts('another route'), false);
+        assertEqual((await store.consume('another account', 'r', minute, 1)).accepted, true);
+        assertEqual(
+          (await store.peek('a', 'r', minute)).map(({ remaining }) => remaining),
+          [4, 8],
+        );
+        await store.reset({ account: 'a' });
+        assertEqual(await accepts(), false);
+        clock.advance(999);
+        assertEqual(await accepts(), false);
+        clock.advance(1);
+        assertEqual(await accepts(), true);
+        await store.block({ account: 'a', route: 'r' }, { forMs: 1_000 });
+        assertEqual([await accepts(), await accepts('another route')], [false, true]);
+        await store.unblock({ account: 'a', route: 'r' });
+        assertEqual(await accepts(), true);
+      }));
+
     it(
       'two different accounts or routes are never confused, whatever their characters',
       () =>
@@ -198,6 +230,11 @@ class HistoryRun {
       case 'reset':
         await this.#store.reset(command);
         return this.#model.reset(command);
+      case 'block':
+        return this.#block(command, { forMs: command.forMs, reason: command.reason });
+      case 'unblock':
+        await this.#store.unblock?.(targetOf(command));
+        return this.#model.unblock(targetOf(command));
       case 'advance':
         return this.#advanceTo(this.#clock.now() + command.ms);
       case 'edge':
@@ -212,8 +249,10 @@ class HistoryRun {
   async #consume(account: string, route: string, cost: number): Promise<void> {
     const actual = await this.#store.consume(account, route, this.#plan(route), cost);
     const expected = this.#model.consume(account, route, this.#plan(route), cost);
-    const { accepted, shown, trace, impossible } = actual;
-    assertEqual({ accepted, shown, trace, impossible }, withoutCharges(expected));
+    const { accepted, shown, trace, impossible, blocked } = actual;
+    assertEqual({ accepted, shown, trace, impossible, blocked }, withoutCharges(expected));
+    if (this.#store.blocked !== undefined)
+      assertEqual(await this.#store.blocked({ account, route }), this.#model.blocked({ account, route }));
     this.#decisions.push({ actual, expected });
     this.#instances.add(expected.charges);
   }
@@ -221,6 +260,14 @@ class HistoryRun {
   async #peek(account: string, route: string): Promise<void> {
     const actual: readonly WindowStatus[] = await this.#store.peek(account, route, this.#plan(route));
     assertEqual(actual, this.#model.peek(account, route, this.#plan(route)));
+  }
+
+  async #block(command: BlockTarget, block: Block): Promise<void> {
+    if (this.#store.block === undefined) return;
+    const target = targetOf(command);
+    await this.#store.block(target, block);
+    this.#model.block(target, block);
+    this.#instances.addBlock({ startedAt: this.#clock.now(), durationMs: block.forMs });
   }
 
   async #settle(which: number, cost: number): Promise<void> {
@@ -251,8 +298,12 @@ class HistoryRun {
   }
 }
 
-function withoutCharges({ accepted, shown, trace, impossible }: ModelDecision): object {
-  return { accepted, shown, trace, impossible };
+function withoutCharges({ accepted, shown, trace, impossible, blocked }: ModelDecision): object {
+  return { accepted, shown, trace, impossible, blocked };
+}
+
+function targetOf({ account, route }: BlockTarget): BlockTarget {
+  return route === undefined ? { account } : { account, route };
 }
 
 function at<T>(values: readonly T[], index: number): T {

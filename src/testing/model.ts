@@ -1,3 +1,4 @@
+import type { Block, BlockTarget } from '../core/block.ts';
 import type { Clock } from '../core/clock.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
@@ -43,10 +44,18 @@ export interface ModelDecision {
   readonly trace: readonly WindowStatus[];
   /** Whether waiting cannot help: the cost is above the max of the window that rejected (S11). */
   readonly impossible: boolean;
+  /** The block that rejected the request (S21). */
+  readonly blocked: Block | undefined;
   readonly charges: readonly ModelCharge[];
 }
 
-/** The rules S1 to S14, without any optimization. */
+/** A block from one time to another. */
+interface ModelBlock extends BlockTarget {
+  readonly until: number;
+  readonly reason: string | undefined;
+}
+
+/** The rules S1 to S14 and S21, without any optimization. */
 export interface Model {
   /** Does what `consume` of a `LimitStore` must do. */
   consume(account: string, route: string, plan: Plan, cost: number): ModelDecision;
@@ -56,6 +65,12 @@ export interface Model {
   settle(decision: ModelDecision, cost: number): boolean;
   /** Does what `reset` of a `LimitStore` must do. */
   reset(target: ResetTarget): void;
+  /** Does what `block` of a `LimitStore` must do. */
+  block(target: BlockTarget, block: Block): void;
+  /** Does what `unblock` of a `LimitStore` must do. */
+  unblock(target: BlockTarget): void;
+  /** Does what `blocked` of a `LimitStore` must do. */
+  blocked(target: BlockTarget): Block | undefined;
 }
 
 /**
@@ -65,6 +80,7 @@ export interface Model {
  */
 export function createModel(clock: Clock): Model {
   let ledger: Entry[] = [];
+  let blocks: ModelBlock[] = [];
   const settled = new Set<ModelDecision>();
 
   /** An instance is active from its start for its duration, also if the clock is set back to before its start. */
@@ -91,8 +107,24 @@ export function createModel(clock: Clock): Model {
     return { limit, max, remaining, resetMs, durationMs, startedAt: instance?.startedAt };
   }
 
+  function blockOf({ account, route }: BlockTarget): Block | undefined {
+    const [last] = blocks
+      .filter((block) => block.account === account && (block.route === undefined || block.route === route))
+      .sort((a, b) => b.until - a.until || (a.route === undefined ? -1 : 1));
+    const forMs = (last?.until ?? 0) - clock.now();
+    return last === undefined || forMs <= 0 ? undefined : { forMs, reason: last.reason };
+  }
+
+  function unblock({ account, route }: BlockTarget): void {
+    blocks = blocks.filter((block) => block.account !== account || block.route !== route);
+  }
+
   return {
     consume(account, route, plan, cost) {
+      const blocked = plan.windows.length === 0 ? undefined : blockOf({ account, route });
+      if (blocked !== undefined)
+        return { accepted: false, shown: undefined, trace: [], impossible: false, blocked, charges: [] };
+
       const ids = plan.windows.map((window) => counterId(account, route, plan, window));
       const statuses = (count: number, isRejection: boolean): WindowStatus[] =>
         plan.windows.slice(0, count).map(({ max }, i) => statusOf(ids[i] as CounterId, max, isRejection));
@@ -103,13 +135,13 @@ export function createModel(clock: Clock): Model {
       if (rejecting >= 0) {
         const trace = statuses(rejecting + 1, true);
         const impossible = cost > (plan.windows[rejecting] as PlanWindow).max;
-        return { accepted: false, shown: trace.at(-1), trace, impossible, charges: [] };
+        return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [] };
       }
 
       ledger.push(...ids.map((id) => ({ ...id, at: clock.now(), cost })));
       const trace = statuses(ids.length, false);
       const charges = ids.map((id, i) => ({ ...id, cost, startedAt: trace[i]?.startedAt as number }));
-      return { accepted: true, shown: trace.at(-1), trace, impossible: false, charges };
+      return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges };
     },
 
     peek(account, route, plan) {
@@ -130,6 +162,14 @@ export function createModel(clock: Clock): Model {
         return !isNamed;
       });
     },
+
+    block(target, { forMs, reason }) {
+      unblock(target);
+      blocks.push({ ...target, until: clock.now() + forMs, reason });
+    },
+
+    unblock,
+    blocked: blockOf,
   };
 }
 

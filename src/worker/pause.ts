@@ -21,16 +21,22 @@ export class Pause {
 
   /**
    * The pause after `decision`, or undefined if a job of `cost` may fit now. A window without room stays so until it is
-   * over, also after a decision that was accepted. So the job need not be rejected to know it.
+   * over, also after a decision that was accepted. So the job need not be rejected to know it. A block lasts until it is
+   * over (S21).
    * @param now when the decision arrived, on the worker's clock
    * @param roundingMs how much later than the store's clock says a window may be over
    */
   static after(decision: Decision, cost: number, now: number, roundingMs: number): Pause | undefined {
+    const { blocked, degraded, plan } = decision;
+    if (blocked !== undefined) {
+      const waitMs = degraded ? Math.min(blocked.forMs, DEGRADED_PAUSE_MS) : blocked.forMs + roundingMs;
+      return new Pause(now + waitMs, plan, undefined);
+    }
     const [first, ...others] = decision.trace.filter(({ remaining }) => remaining < cost);
     if (first === undefined) return undefined;
     const last = others.reduce((latest, window) => (window.resetMs > latest.resetMs ? window : latest), first);
-    if (decision.degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), decision.plan, undefined);
-    return new Pause(now + last.resetMs + roundingMs, decision.plan, last);
+    if (degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), plan, undefined);
+    return new Pause(now + last.resetMs + roundingMs, plan, last);
   }
 
   /**

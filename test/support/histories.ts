@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Block, BlockTarget } from '../../src/core/block.ts';
 import type { WindowStatus } from '../../src/core/decision.ts';
 import type { LimitInput } from '../../src/core/limit.ts';
 import type { AllMethodsScope, Plan } from '../../src/core/plan.ts';
@@ -15,6 +16,7 @@ export interface Outcome {
   readonly shown: WindowStatus | undefined;
   readonly trace: readonly WindowStatus[];
   readonly impossible: boolean;
+  readonly blocked?: Block | undefined;
 }
 
 /** What is compared with the model. */
@@ -23,6 +25,9 @@ export interface Subject<D extends Outcome = Outcome> {
   peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
   settle(decision: D, cost: number): boolean;
   reset(target: ResetTarget): void;
+  /** Without them, the blocks of a history are skipped. */
+  block?(target: BlockTarget, block: Block): void;
+  unblock?(target: BlockTarget): void;
 }
 
 export interface ReplayOptions<D extends Outcome> {
@@ -86,6 +91,13 @@ export class World<D extends Outcome> {
         this.subject.reset(command);
         this.model.reset(command);
         break;
+      case 'block':
+        if (this.subject.block !== undefined) this.#block(command, command);
+        break;
+      case 'unblock':
+        this.subject.unblock?.(command);
+        this.model.unblock(command);
+        break;
       case 'advance':
         this.#advanceTo(this.clock.now() + command.ms);
         break;
@@ -109,10 +121,16 @@ export class World<D extends Outcome> {
     const plan = this.planOf(route);
     const actual = this.subject.consume(account, route, plan, cost);
     const { charges, ...expected } = this.model.consume(account, route, plan, cost);
-    const { accepted, shown, trace, impossible } = actual;
-    this.#options.compare({ accepted, shown, trace, impossible }, expected, step);
+    const { accepted, shown, trace, impossible, blocked } = actual;
+    this.#options.compare({ accepted, shown, trace, impossible, blocked }, expected, step);
     this.decisions.push({ actual, expected: { ...expected, charges } });
     this.#instances.add(charges);
+  }
+
+  #block({ account, route }: BlockTarget, { forMs, reason }: Block): void {
+    this.subject.block?.({ account, route }, { forMs, reason });
+    this.model.block({ account, route }, { forMs, reason });
+    this.#instances.addBlock({ startedAt: this.clock.now(), durationMs: forMs });
   }
 
   #peek(account: string, route: string, plan: Plan, step: string): void {

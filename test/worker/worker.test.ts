@@ -9,7 +9,7 @@ import {
   StoreUnavailableError,
   type Timers,
 } from '../../src/index.ts';
-import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createMemoryStore, type MemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFailover } from '../../src/stores/shared/failover.ts';
 import { createDistantStore } from '../support/distant-store.ts';
 import { createFakeTimers, settled } from '../support/fake-timers.ts';
@@ -40,12 +40,15 @@ function workerOf(limits: LimiterOptions['limits'], options: { maxQueue?: number
   return { timers, limiter, worker, log, acquire, checks: () => checks };
 }
 
-const methodsOf = (store: LimitStore): LimitStore => ({
+const methodsOf = (store: MemoryStore): LimitStore => ({
   synchronous: store.synchronous,
   consume: (...args) => store.consume(...args),
   peek: (...args) => store.peek(...args),
   settle: (...args) => store.settle(...args),
   reset: (...args) => store.reset(...args),
+  block: (...args) => store.block(...args),
+  unblock: (...args) => store.unblock(...args),
+  blocked: (...args) => store.blocked(...args),
 });
 
 describe('a worker', () => {
@@ -126,6 +129,30 @@ describe('a worker', () => {
     abort.abort(new Error('gone'));
     await timers.advance(1_000);
     expect(log).toEqual(['0 waits a', '0 leaves a', '0 leaves b gone', '0 leaves c', '1000 waits b', '1000 waits c']);
+  });
+
+  it('S21: waits exactly until a block is over, and asks nothing meanwhile', async () => {
+    const { timers, limiter, log, acquire, checks } = workerOf({ allMethods: ['10/1s'] });
+    await limiter.block({ account: 'acc' }, { forMs: 5_000 });
+    for (const name of ['a', 'b', 'c']) void acquire(name);
+    await timers.advance(4_999);
+    expect([log, checks(), timers.waiting]).toEqual([[], 1, 1]);
+    await timers.advance(1);
+    expect(log).toEqual(['5000 a', '5000 b', '5000 c']);
+  });
+
+  it('S21: a job whose maxWaitMs ends before the block is an error as soon as that is known', async () => {
+    const { timers, limiter, log, acquire } = workerOf({ allMethods: ['1/10s'] });
+    await limiter.block({ account: 'acc', route: SUBJECT.route }, { forMs: 5_000 });
+    void acquire('a', {}, { maxWaitMs: 4_999 });
+    void acquire('b', {}, { maxWaitMs: 5_000 });
+    await settled();
+    expect(log).toEqual(['0 a wait_too_long']);
+    void acquire('c', {}, { maxWaitMs: 4_999 });
+    await settled();
+    expect(log).toEqual(['0 a wait_too_long', '0 c wait_too_long']);
+    await timers.advance(5_000);
+    expect(log.slice(2)).toEqual(['5000 b']);
   });
 
   it('without limits, a job does not wait', async () => {

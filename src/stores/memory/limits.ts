@@ -1,9 +1,12 @@
+import type { Block, BlockTarget } from '../../core/block.ts';
+import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { ClockError, StoreFullError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
+import { Blocks } from './blocks.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
@@ -26,6 +29,9 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  block(target: BlockTarget, block: Block): void;
+  unblock(target: BlockTarget): void;
+  blocked(target: BlockTarget): Block | undefined;
   /** Returns the current figures. */
   stats(): MemoryStoreStats;
 }
@@ -55,6 +61,8 @@ class MemoryLimitStore implements MemoryStore {
   readonly #clock: Clock;
   readonly #partsOfPlan = new WeakMap<Plan, readonly PlanPart[]>();
   #records: Records;
+  /** Undefined until the first block, which saves a look-up per request. */
+  #blocks: Blocks | undefined;
   #lastPlan: Plan | undefined;
   /** The part of the last plan, if it has only one and that is the route's own, which is usual. */
   #lastPart: PlanPart | undefined;
@@ -72,6 +80,10 @@ class MemoryLimitStore implements MemoryStore {
     const now = this.#clock.now();
     if (!Number.isSafeInteger(now)) throw new ClockError(now);
     if (++this.#calls % CALLS_PER_SWEEP === 0) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
+    if (this.#blocks !== undefined && plan.windows.length > 0) {
+      const block = this.#blocks.find({ account, route }, now);
+      if (block !== undefined) return new BlockedDecision(account, route, plan, cost, now, block);
+    }
     const part = plan === this.#lastPlan ? this.#lastPart : this.#onlyPart(plan);
     const address = part === undefined ? NOWHERE : this.#records.find(account, route, part);
     if (address === NOWHERE) return this.#consumeRecords(account, route, plan, cost, now);
@@ -134,6 +146,19 @@ class MemoryLimitStore implements MemoryStore {
       this.#sweptBefore += this.#records.swept;
       this.#records = new Records(this.#maxKeys);
     }
+  }
+
+  block(target: BlockTarget, block: Block): void {
+    this.#blocks ??= new Blocks(this.#maxKeys);
+    this.#blocks.set(target, block, readClock(this.#clock));
+  }
+
+  unblock(target: BlockTarget): void {
+    this.#blocks?.delete(target);
+  }
+
+  blocked(target: BlockTarget): Block | undefined {
+    return this.#blocks?.find(target, readClock(this.#clock));
   }
 
   stats(): MemoryStoreStats {

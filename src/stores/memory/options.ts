@@ -19,7 +19,7 @@ export interface MemoryStoreOptions {
   readonly clock?: Clock;
 }
 
-const DEFAULT_MAX_KEYS = 65_536;
+export const DEFAULT_MAX_KEYS = 65_536;
 /** A V8 Map has at most 2^24 entries. */
 const LARGEST_MAX_KEYS = 16_000_000;
 

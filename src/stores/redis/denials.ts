@@ -1,14 +1,18 @@
 import { LRUCache } from 'lru-cache';
+import type { Block } from '../../core/block.ts';
+import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { Decision } from '../../core/decision.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { Counters } from '../../core/window.ts';
 
-/** A rejection that is certain until a known time, because a full window stays full until it ends (S20). */
+/** A rejection that is certain until a known time, because a full window or a block stays until it ends (S20). */
 interface Denial {
   readonly plan: Plan;
   readonly decidedAt: number;
   readonly rejectedBy: number;
   readonly counters: Counters;
+  /** Set if not a window, but a block rejected. */
+  readonly block: Block | undefined;
   /** When the reply arrived, on this process's clock. Times of two clocks are never compared, only elapsed times. */
   readonly receivedAt: number;
   readonly until: number;
@@ -58,7 +62,13 @@ export class Denials {
     this.#hits++;
     // The server decided between sending and receiving. Counting from the later one, the wait shown is never too short
     // (S7).
-    const decidedAt = denial.decidedAt + Math.floor(now - denial.receivedAt);
+    const ageMs = Math.floor(now - denial.receivedAt);
+    const decidedAt = denial.decidedAt + ageMs;
+    const { block } = denial;
+    if (block !== undefined) {
+      const left = { ...block, forMs: block.forMs - ageMs };
+      return new BlockedDecision(account, route, plan, cost, decidedAt, left);
+    }
     return new Decision(account, route, plan, cost, decidedAt, denial.rejectedBy, denial.counters);
   }
 
@@ -71,14 +81,15 @@ export class Denials {
     sentAt: number,
     receivedAt: number,
   ): void {
-    const { shown, plan, decidedAt } = decision;
+    const { shown, plan, decidedAt, blocked: block } = decision;
     // If the window has room left, a request with a lower cost could still fit.
-    if (this.#maxMs === 0 || shown === undefined || shown.remaining > 0) return;
+    const certainMs = shown === undefined || shown.remaining > 0 ? block?.forMs : shown.resetMs;
+    if (this.#maxMs === 0 || certainMs === undefined) return;
     if (sentAt <= this.#clearedAt) return;
     const known = this.#byPair.peek(key);
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
-    const until = sentAt + Math.min(shown.resetMs, this.#maxMs);
-    this.#byPair.set(key, { plan, decidedAt, rejectedBy, counters, receivedAt, until });
+    const until = sentAt + Math.min(certainMs, this.#maxMs);
+    this.#byPair.set(key, { plan, decidedAt, rejectedBy, counters, block, receivedAt, until });
   }
 
   /** Forgets a rejection, and ignores the replies to checks that were sent until `now`. */

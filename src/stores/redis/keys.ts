@@ -14,6 +14,10 @@ export interface KeyNames {
   pattern(account?: string): string;
   /** The escaped account and route of a record's name; undefined if headgate does not use such a name. */
   parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
+  /** Name of the blocks of an account. */
+  blocks(account: string): string;
+  /** What a block is about, as its record has it: the account, or one of its routes. */
+  blocked(route: string | undefined): string;
   /** Escapes an account or a route. */
   escape(text: string): string;
 }
@@ -26,6 +30,8 @@ export function createKeyNames(prefix: string): KeyNames {
       const tag = `${start}${escapeName(account)}}`;
       return route === undefined ? `${tag}:a` : `${tag}:r:${escapeName(route)}`;
     },
+    blocks: (account) => `${start}${escapeName(account)}}:b`,
+    blocked: (route) => (route === undefined ? 'a' : `r:${escapeName(route)}`),
     pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escapeName(account))}}:*`,
     parse(key) {
       const end = key.indexOf('}:', start.length);

@@ -13,12 +13,15 @@
  * Both sides come to the same result, because they have the same counters, time and plan, and all numbers are safe
  * integers. The suites in headgate/testing check this.
  */
+import type { Block, BlockTarget } from '../../core/block.ts';
+import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { StoreUnavailableError } from '../../core/errors.ts';
+import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../core/ports.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { createFailover, type Failover } from '../shared/failover.ts';
@@ -26,11 +29,13 @@ import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Denials } from './denials.ts';
 import { foreignRecord, isHarmless, isSlotMoving } from './errors.ts';
 import { createKeyNames, type KeyNames } from './keys.ts';
+import { KnownBlocks } from './known-blocks.ts';
 import { layoutOf, windowName } from './layout.ts';
+import blockSource from './lua/block.lua';
 import consumeSource from './lua/consume.lua';
 import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
-import { type ConsumeReply, readConsumeReply, readSettleReply } from './reply.ts';
+import { type ConsumeReply, type FoundBlock, readBlockReply, readConsumeReply, readSettleReply } from './reply.ts';
 import { createScript } from './script.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -55,12 +60,20 @@ export interface RedisStoreStats {
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
+  block(target: BlockTarget, block: Block): Promise<void>;
+  unblock(target: BlockTarget): Promise<void>;
+  blocked(target: BlockTarget): Promise<Block | undefined>;
   /** Returns the current figures. */
   stats(): RedisStoreStats;
 }
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const settleScript = /* @__PURE__ */ createScript(settleSource);
+const blockScript = /* @__PURE__ */ createScript(blockSource);
+
+/** Most blocks of one account: each decision about an account with blocks reads all of them. */
+const MAX_BLOCKS_PER_ACCOUNT = 100;
+const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
 
 /**
  * Creates a store in Redis. It has one string per (account, route). A decision is one atomic script and one round trip,
@@ -76,6 +89,7 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
     names: createKeyNames(prefix),
     breaker: new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError }),
     failover: createFailover(onStoreFailure, localMaxKeys),
+    knownBlocks: new KnownBlocks(localMaxKeys ?? DEFAULT_MAX_KEYS),
     denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
     onError,
     clock,
@@ -88,6 +102,7 @@ interface Parts {
   readonly names: KeyNames;
   readonly breaker: CircuitBreaker;
   readonly failover: Failover;
+  readonly knownBlocks: KnownBlocks;
   readonly denials: Denials;
   readonly onError: ((error: unknown) => void) | undefined;
   readonly clock: Clock | undefined;
@@ -127,7 +142,7 @@ class RedisLimitStore implements RedisStore {
     const check = { keys: this.#keysOf(name, account, plan), account, route, waiting: [] };
     const { now, checks } = await this.#run({ plan, cost: 1, checks: [check], position: 0 });
     const counters = checks[0] as Counters | number;
-    if (typeof counters === 'number') throw this.#recordFault(check.keys[counters]);
+    if (typeof counters === 'number') throw this.#recordFault(check, counters);
     return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
@@ -154,6 +169,39 @@ class RedisLimitStore implements RedisStore {
       return;
     }
     await this.#forgetRejections(undefined, () => this.#resetMany(target));
+  }
+
+  async block(target: BlockTarget, block: Block): Promise<void> {
+    const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKS_PER_ACCOUNT)];
+    const hasRoom = await this.#changeBlock(target, args);
+    if (!hasRoom) {
+      const reason = `cannot be blocked, because the account has ${MAX_BLOCKS_PER_ACCOUNT} blocks: block the account`;
+      throw new OptionError('target.route', target.route, reason);
+    }
+    this.#parts.knownBlocks.add(target, block);
+  }
+
+  async unblock(target: BlockTarget): Promise<void> {
+    await this.#changeBlock(target, ['0']);
+    this.#parts.knownBlocks.delete(target);
+  }
+
+  blocked(target: BlockTarget): Promise<Block | undefined> {
+    return this.#parts.breaker.run(async () => readBlockReply(await this.#runBlockScript(target, [''])));
+  }
+
+  /** Sets or lifts a block. Returns whether there was room. */
+  #changeBlock(target: BlockTarget, args: readonly string[]): Promise<boolean> {
+    const { names, breaker } = this.#parts;
+    const { account, route } = target;
+    return this.#forgetRejections(route === undefined ? undefined : names.record(account, route), () =>
+      breaker.run(async () => readSettleReply(await this.#runBlockScript(target, args)) > 0),
+    );
+  }
+
+  #runBlockScript({ account, route }: BlockTarget, args: readonly string[]): Promise<unknown> {
+    const { commands, names } = this.#parts;
+    return blockScript.run(commands, [names.blocks(account)], [this.#now(), names.blocked(route), ...args]);
   }
 
   async #resetMany({ account, route }: ResetTarget): Promise<void> {
@@ -214,9 +262,10 @@ class RedisLimitStore implements RedisStore {
       const { now, checks } = await this.#run(batch);
       const receivedAt = monotonicClock.now();
       for (const [i, check] of batch.checks.entries()) {
-        const counters = checks[i] as Counters | number;
-        if (typeof counters === 'number') this.#failOver(check, batch, this.#recordFault(check.keys[counters]));
-        else this.#settle(check, batch, counters, now, sentAt, receivedAt);
+        const found = checks[i] as Counters | FoundBlock | number;
+        if (typeof found === 'number') this.#failOver(check, batch, this.#recordFault(check, found));
+        else if ('block' in found) this.#reject(check, batch, found, now, sentAt, receivedAt);
+        else this.#settle(check, batch, found, now, sentAt, receivedAt);
       }
     } catch (error) {
       if (batch.checks.length > 1 && isSlotMoving((error as Error).cause)) {
@@ -230,6 +279,7 @@ class RedisLimitStore implements RedisStore {
   #settle(check: Check, batch: CheckBatch, counters: Counters, now: number, sentAt: number, receivedAt: number): void {
     const { keys, account, route, waiting } = check;
     const { plan, cost } = batch;
+    this.#parts.knownBlocks.deleteAll(account, route);
     let left = waiting.length;
     for (const { resolve } of waiting) {
       const rejectedBy = evaluate(plan, counters, 0, cost, now);
@@ -242,10 +292,31 @@ class RedisLimitStore implements RedisStore {
     }
   }
 
+  /** Rejects the requests of a check, because its account or its route is blocked (S21). */
+  #reject(
+    check: Check,
+    { plan, cost }: CheckBatch,
+    found: FoundBlock,
+    now: number,
+    sentAt: number,
+    receivedAt: number,
+  ): void {
+    const { keys, account, route, waiting } = check;
+    const { denials, knownBlocks } = this.#parts;
+    const { block, isOfAccount } = found;
+    const decision = new BlockedDecision(account, route, plan, cost, now, block);
+    denials.remember(keys[0] as string, decision, FITS, NO_COUNTERS, sentAt, receivedAt);
+    knownBlocks.add(isOfAccount ? { account } : { account, route }, block);
+    for (const { resolve } of waiting) resolve(decision);
+  }
+
   #failOver({ account, route, waiting }: Check, { plan, cost }: CheckBatch, error: unknown): void {
+    const { failover, knownBlocks } = this.#parts;
+    const block = knownBlocks.find(account, route);
     for (const { resolve, reject } of waiting) {
       try {
-        resolve(this.#parts.failover.decide(account, route, plan, cost, error));
+        if (block === undefined) resolve(failover.decide(account, route, plan, cost, error));
+        else resolve(new BlockedDecision(account, route, plan, cost, monotonicClock.now(), block, true));
         this.#degraded++;
       } catch (reason) {
         reject(reason);
@@ -276,8 +347,8 @@ class RedisLimitStore implements RedisStore {
   }
 
   /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
-  #recordFault(key: string | undefined): StoreUnavailableError {
-    const error = foreignRecord(key);
+  #recordFault({ keys, account }: Pick<Check, 'keys' | 'account'>, index: number): StoreUnavailableError {
+    const error = foreignRecord(keys[index] ?? this.#parts.names.blocks(account));
     this.#parts.onError?.(error);
     return new StoreUnavailableError(error);
   }

@@ -22,7 +22,7 @@ export interface RedisStoreOptions {
    */
   readonly onStoreFailure?: OnStoreFailure;
   /**
-   * For `local`: most (account, route) pairs in this process's memory.
+   * For `local`: most (account, route) pairs in this process's memory. Always: most blocks that this process knows.
    * @default 65_536
    */
   readonly localMaxKeys?: number;

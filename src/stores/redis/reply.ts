@@ -1,14 +1,27 @@
+import type { Block } from '../../core/block.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
+
+/** The block that rejects a check. */
+export interface FoundBlock {
+  readonly block: Block;
+  /** Whether the whole account is blocked, and not only the route. */
+  readonly isOfAccount: boolean;
+}
 
 /** The output of `consume.lua`. */
 export interface ConsumeReply {
   /** Milliseconds on the server's clock. */
   readonly now: number;
-  /** The counters of each check before its requests; or the index of its key that headgate did not write. */
-  readonly checks: readonly (Counters | number)[];
+  /**
+   * The counters of each check before its requests; or the block that rejects them; or the index of its record that
+   * headgate did not write. The blocks of the account come after the records.
+   */
+  readonly checks: readonly (Counters | FoundBlock | number)[];
 }
 
 const BYTES_PER_DOUBLE = Float64Array.BYTES_PER_ELEMENT;
+/** In place of the index of a record: the check is blocked. */
+const IS_BLOCKED = -1;
 
 /**
  * Reads the output of `consume.lua`. The reply is untrusted: anything that the script cannot return is an error.
@@ -17,20 +30,56 @@ const BYTES_PER_DOUBLE = Float64Array.BYTES_PER_ELEMENT;
 export function readConsumeReply(reply: unknown, checks: number, windows: number): ConsumeReply {
   const doubles = windows * SLOTS_PER_WINDOW;
   const size = (1 + checks * doubles) * BYTES_PER_DOUBLE;
-  if (!(reply instanceof Uint8Array) || reply.length !== size) throw unexpected(reply);
+  if (!(reply instanceof Uint8Array) || reply.length < size) throw unexpected(reply);
   const view = new DataView(reply.buffer, reply.byteOffset, reply.length);
-  const read: (Counters | number)[] = [];
-  for (let i = 0; i < checks; i++) read.push(readCheck(view, 1 + i * doubles, doubles));
+  const blocks = reply.length === size ? [] : readBlocks(reply.subarray(size));
+  const read: (Counters | FoundBlock | number)[] = [];
+  for (let i = 0; i < checks; i++) {
+    const check = readCheck(view, 1 + i * doubles, doubles);
+    read.push(check === IS_BLOCKED ? readFoundBlock(blocks.shift()) : check);
+  }
+  if (blocks.length > 0) throw unexpected(reply);
   return { now: integerAt(view, 0), checks: read };
 }
 
-/** Reads the output of `settle.lua`: the number of windows that were settled. */
+/** Reads the output of `block.lua` when it reads. */
+export function readBlockReply(reply: unknown): Block | undefined {
+  if (!(reply instanceof Uint8Array)) throw unexpected(reply);
+  return reply.length === 0 ? undefined : readBlock(parse(reply));
+}
+
+/** Reads the output of `settle.lua`, the number of windows that were settled, or that of `block.lua`. */
 export function readSettleReply(reply: unknown): number {
   const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
   if (text === '' || !['string', 'number', 'bigint'].includes(typeof text)) throw unexpected(reply);
   const number = Number(text);
   if (!Number.isSafeInteger(number)) throw unexpected(reply);
   return number;
+}
+
+function readBlocks(json: Uint8Array): unknown[] {
+  const blocks = parse(json);
+  if (!Array.isArray(blocks)) throw unexpected(blocks);
+  return blocks;
+}
+
+function readFoundBlock(found: unknown): FoundBlock {
+  return { block: readBlock(found), isOfAccount: (found as unknown[])[2] === true };
+}
+
+function readBlock(block: unknown): Block {
+  const [forMs, reason] = Array.isArray(block) ? block : [];
+  if (!Number.isSafeInteger(forMs) || forMs < 1 || (reason !== null && typeof reason !== 'string'))
+    throw unexpected(block);
+  return { forMs, reason: reason ?? undefined };
+}
+
+function parse(json: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(json));
+  } catch {
+    throw unexpected(json);
+  }
 }
 
 function readCheck(view: DataView, at: number, doubles: number): Counters | number {

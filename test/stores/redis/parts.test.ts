@@ -82,6 +82,19 @@ describe('an invalid reply', () => {
     doubles(1.5, 0, 0),
     doubles(1e300, 0, 0),
     doubles(Number.NaN, 0, 0),
+    // Of a blocked check: without the block, with one too many, and with a wrong one.
+    doubles(1, Number.NaN, 0),
+    Buffer.concat([doubles(1, 0, 0), Buffer.from('[[1,null,true]]')]),
+    ...[
+      '[',
+      '{}',
+      '[]',
+      '[1]',
+      '[[0,null,true]]',
+      '[[1.5,null,true]]',
+      '[[1,2,true]]',
+      '[[1,null,true],[1,null,true]]',
+    ].map((blocks) => Buffer.concat([doubles(1, Number.NaN, 0), Buffer.from(blocks)])),
   ];
 
   it.each(replies.map((reply) => [reply]))('is refused: %j', (reply) => {
@@ -189,6 +202,7 @@ it("every key has an expiry after random histories with the server's clock", asy
       else if (command.type === 'settle' && decisions.length > 0) {
         await store.settle(decisions[command.pick % decisions.length] as (typeof decisions)[number], command.cost);
       } else if (command.type === 'reset') await store.reset(command);
+      else if (command.type === 'block') await store.block(command, command);
     }
     expect(store.stats().degraded).toBe(0);
   });

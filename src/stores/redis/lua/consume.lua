@@ -19,17 +19,25 @@
   Output: one string of doubles (little-endian): the time, then for each check the start and count of every window
     as they were before these requests. Instances that are over are included; the caller detects them.
     If headgate did not write a record of a check, the check charges nothing and the others are not affected: its
-    first start is NaN, and its first count is the number of that record (1 or 2).
+    first start is NaN, and its first count is the number of that record (1 or 2); the blocks come after the records.
+    If the account or the route of a check is blocked (S21), the check charges nothing: its first start is NaN, and its
+    first count is 0. If there are such checks, a list in JSON follows the doubles: for each of them a list of the
+    milliseconds until the block ends, the reason, and whether the whole account is blocked.
 
   Record: one string: its head, then start and count of each window in the head as doubles. Windows of an earlier plan
     follow those of the plan until they are over. The key expires with the window that ends last. The expiry only saves
     memory: every window is compared with the time as well.
+
+  Blocks of an account (see block.lua) have a key in the same hash slot. It is not in KEYS: while a cluster moves the
+    slot, it refuses a call if only one of its keys exists, and few accounts have a block. During that time a block may
+    be unknown here.
 ]]
 
 local LARGEST_INTEGER = 9007199254740991
 local BYTES_PER_WINDOW = 16
 
-local call, pack, unpackBytes, find, sub = redis.call, struct.pack, struct.unpack, string.find, string.sub
+local call, pack, unpackBytes = redis.call, struct.pack, struct.unpack
+local find, match, sub = string.find, string.match, string.sub
 
 local now, minExpiry = ARGV[1], 1
 if now == '' then
@@ -44,12 +52,17 @@ end
 local plan = cjson.decode(ARGV[2])
 local cost, recordsPerCheck = plan[1], plan[2]
 
--- The fast path: one request of one record, which has exactly the plan's windows, none of them over. It is not a
--- function, because creating one would cost a twentieth of the whole call.
+-- Whether an account of the call may have blocks; nil until it is known.
+local mayBeBlocked
+
+-- The fast path: one request of one record, which has exactly the plan's windows, none of them over, of an account
+-- without blocks. It is not a function, because creating one would cost a twentieth of the whole call.
 if #KEYS == 1 and not ARGV[5] then
-  local packed, head, layout = redis.pcall('GET', KEYS[1]), ARGV[3], ARGV[4]
-  local size = 8 * (#layout - 1)
-  if type(packed) == 'string' and #packed == #head + size and find(packed, head, 1, true) == 1 then
+  -- One command for both keys is cheaper than two. It returns false for a record of another type.
+  local found, head, layout = redis.pcall('MGET', KEYS[1], match(KEYS[1], '^.*}:') .. 'b'), ARGV[3], ARGV[4]
+  local packed, size = not found[2] and found[1], 8 * (#layout - 1)
+  mayBeBlocked = found[2] ~= false
+  if packed and #packed == #head + size and find(packed, head, 1, true) == 1 then
     local numbers, active, fits = { unpackBytes(layout, packed, #head + 1) }, true, true
     for i = 1, #plan - 2, 2 do
       local start, count = numbers[i], numbers[i + 1]
@@ -132,6 +145,50 @@ local function writeRecord(key, numbers, head, windows, before)
   redis.call('SET', key, packed, 'PX', string.format('%.0f', math.max(minExpiry, ends - now)))
 end
 
+-- The key of the blocks of a record's account. Only the account's end has '}:' behind the last brace.
+local function blocksKey(record) return match(record, '^.*}:') .. 'b' end
+
+--[[
+  Finds the block of a record's account or route that ends last.
+
+  Input: the record of the (account, route)
+  Output: the block in JSON as it is in the reply, or nil; false if headgate did not write the blocks
+]]
+local function findBlock(record)
+  local key = blocksKey(record)
+  -- An error: the value has another type, so it is not of blocks, or the slot is moving.
+  local packed = redis.pcall('GET', key)
+  if type(packed) ~= 'string' then return nil end
+  local isJson, blocks = pcall(cjson.decode, packed)
+  if not isJson or type(blocks) ~= 'table' then return false end
+  local last, found = now, nil
+  for _, name in ipairs({ 'a', sub(record, #key) }) do
+    local block = blocks[name]
+    if block then
+      local ends = type(block) == 'table' and type(block[2]) == 'string' and tonumber(block[1])
+      if not ends then return false end
+      if ends > last then
+        last, found = ends, string.format('[%.0f,%s,%s]', ends - now, block[2], tostring(name == 'a'))
+      end
+    end
+  end
+  return found
+end
+
+-- Whether an account of the call can have blocks: usually none has, which one command finds out. It fails while a
+-- cluster moves the slot, because not all of its keys exist.
+local function hasBlocks()
+  local keys = {}
+  for i = 1, #KEYS, recordsPerCheck do keys[#keys + 1] = blocksKey(KEYS[i]) end
+  return redis.pcall('EXISTS', unpack(keys)) ~= 0
+end
+
+-- A part of the reply without counters, which says why there are none. It must have its usual length.
+local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('\0', 8 * #plan - 32) end
+
+-- The end of the reply: the block of each blocked check.
+local blocked = {}
+
 --[[
   Decides and charges the requests of one check. One function, because a call or a table more per check is noticeable.
 
@@ -141,6 +198,14 @@ end
   Output: the check's part of the reply; else nil and an error of the server
 ]]
 local function decideCheck(check, requests)
+  if mayBeBlocked and requests > 0 then
+    local block = findBlock(KEYS[(check - 1) * recordsPerCheck + 1])
+    if block == false then return unusual(recordsPerCheck + 1) end
+    if block then
+      blocked[#blocked + 1] = block
+      return unusual(0)
+    end
+  end
   -- Read the records, start new instances, and lower `requests` to the number that fits.
   local records, reply, before = {}, '', 0
   for i = 1, recordsPerCheck do
@@ -159,8 +224,7 @@ local function decideCheck(check, requests)
       numbers = readOtherRecord(packed, head, windows, before)
       if numbers then reply = reply .. pack(layout, unpack(numbers, 1, 2 * windows)) end
     end
-    -- Not a record of headgate. This part of the reply must have its usual length.
-    if not numbers then return pack('<dd', 0 / 0, i) .. string.rep('\0', 8 * #plan - 32) end
+    if not numbers then return unusual(i) end
     records[i] = numbers
     for window = 1, windows do
       local max, duration = plan[2 * (before + window) + 1], plan[2 * (before + window) + 2]
@@ -191,10 +255,12 @@ local function decideCheck(check, requests)
   return reply
 end
 
+if mayBeBlocked == nil then mayBeBlocked = hasBlocks() end
 local reply = { pack('<d', now) }
 for check = 1, #KEYS / recordsPerCheck do
   local part, failure = decideCheck(check, (ARGV[2 + 2 * recordsPerCheck + check] or 1) + 0)
   if failure then return failure end
   reply[check + 1] = part
 end
+if #blocked > 0 then reply[#reply + 1] = '[' .. table.concat(blocked, ',') .. ']' end
 return table.concat(reply)

@@ -1,0 +1,13 @@
+/** The requests that a block rejects: all of an account, or (with `route`) those of one of its routes. */
+export interface BlockTarget {
+  readonly account: string;
+  readonly route?: string | undefined;
+}
+
+/** Rejects requests before any window is checked, whatever room their windows have (S21). */
+export interface Block {
+  /** How long from now on, in milliseconds: a positive integer. Of a decision: how much longer. */
+  readonly forMs: number;
+  /** Why, in words that the client may read. */
+  readonly reason?: string | undefined;
+}

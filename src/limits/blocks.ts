@@ -1,0 +1,29 @@
+import type { Block, BlockTarget } from '../core/block.ts';
+import { OptionError, SubjectError } from '../core/errors.ts';
+import { checkOptions } from '../core/options.ts';
+
+/** A year. For longer, or for ever, an application has to remember the account itself: then it can deny the request. */
+const LONGEST_MS = 365 * 86_400_000;
+/** Longest reason, in UTF-16 units. */
+const MAX_REASON = 200;
+
+/** @throws OptionError */
+export function checkBlock(block: object): Block {
+  checkOptions(block, ['forMs', 'reason'], 'block');
+  const { forMs, reason } = block as { forMs: unknown; reason: unknown };
+  if (!Number.isSafeInteger(forMs) || (forMs as number) < 1 || (forMs as number) > LONGEST_MS)
+    throw new OptionError('block.forMs', forMs, `must be an integer of milliseconds from 1 to ${LONGEST_MS} (a year)`);
+  if (reason !== undefined && (typeof reason !== 'string' || reason.length > MAX_REASON))
+    throw new OptionError('block.reason', reason, `must be a text of at most ${MAX_REASON} characters`);
+  return { forMs: forMs as number, reason };
+}
+
+/** @throws OptionError, SubjectError */
+export function checkBlockTarget(target: object): BlockTarget {
+  checkOptions(target, ['account', 'route'], 'target');
+  const { account, route } = target as { account: unknown; route: unknown };
+  if (typeof account !== 'string') throw new SubjectError('account', account);
+  // A route that is given but undefined would silently block every route of the account.
+  if ('route' in target && typeof route !== 'string') throw new SubjectError('route', route);
+  return { account, route: route as string | undefined };
+}
