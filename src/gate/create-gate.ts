@@ -2,6 +2,7 @@ import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
 import { createLogger } from '../core/logger.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
+import { createMisuseLog } from '../core/misuse.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
@@ -10,6 +11,7 @@ import type { Claim } from '../idempotency/claim.ts';
 import { problemOfBody } from './body-problem.ts';
 import { GateEmitter } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
+import { GateChecks } from './gate-checks.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
   checkIdempotentRequest,
@@ -59,7 +61,8 @@ function isNotRejection(status: number): boolean {
  */
 export function createGate<Request>(options: GateOptions<Request>): Gate<Request> {
   checkGateOptions(options);
-  return new StagedGate(options);
+  const misuse = createMisuseLog(options);
+  return new StagedGate(options, misuse && new GateChecks(misuse));
 }
 
 /** Runs its stages in order: idempotency, cache, limits. */
@@ -68,9 +71,11 @@ class StagedGate<Request> implements Gate<Request> {
   readonly #headerStyle: RateLimitFields;
   readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
+  readonly #checks: GateChecks | undefined;
 
-  constructor(options: GateOptions<Request>) {
+  constructor(options: GateOptions<Request>, checks: GateChecks | undefined) {
     this.#options = options;
+    this.#checks = checks;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
@@ -80,7 +85,10 @@ class StagedGate<Request> implements Gate<Request> {
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;
-    return after(entry, (entered) => (entered.kind === 'answer' ? entered : entered.behind(outer)));
+    return after(entry, (entered) => {
+      this.#checks?.decidedBehind(outer, entered.decision);
+      return entered.kind === 'answer' ? entered : entered.behind(outer);
+    });
   }
 
   #enter(
@@ -114,7 +122,9 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   with(options: RouteOptions<Request>): Gate<Request> {
-    return createGate(withRoute(this.#options, options));
+    const ofRoute = withRoute(this.#options, options);
+    checkGateOptions(ofRoute);
+    return new StagedGate(ofRoute, this.#checks);
   }
 
   /** Claims the key, then runs the later stages. If one rejects the request, the key is released before the answer. */
@@ -221,6 +231,7 @@ class StagedGate<Request> implements Gate<Request> {
     provider: string | undefined,
     cost: number,
   ): MaybePromise<Answer | GatePassage> {
+    if (route !== undefined) this.#checks?.resolved(account);
     if (account === undefined || route === undefined) return this.#skip(requestId, 'not_limited');
     if (isCached === true) return this.#skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
@@ -248,7 +259,7 @@ class StagedGate<Request> implements Gate<Request> {
     const detail = decision.impossible
       ? 'The request costs more than this limit ever allows; waiting does not help.'
       : `The rate limit of this account is used up; retry ${retry}.`;
-    return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
+    return { ...this.#answer(429, 'api/too_many_requests', detail, requestId, headers), decision };
   }
 
   #skip(requestId: string | undefined, reason: 'not_limited' | 'cached'): GatePassage {

@@ -64,6 +64,8 @@ export interface Answer {
    * @default false
    */
   readonly replayed?: boolean;
+  /** The decision, if a limit rejected the request. */
+  readonly decision?: Decision | undefined;
 }
 
 /** Result of {@link Gate.enter}: an answer, or permission to continue. */

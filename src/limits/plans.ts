@@ -40,6 +40,8 @@ export class Plans {
   #defaultPlans: PlanCache | undefined;
   /** The plans of each layer that the function has returned. Replaced at every adjustment. */
   #plansByLayer = new WeakMap<Layer, PlanCache>();
+  /** Called if a subject names a provider that has no layer, although others have one. */
+  onUnknownProvider: ((provider: string) => void) | undefined;
 
   /** @throws LimitError, OptionError with the place of the fault */
   constructor(limits: Limits, place = 'limits') {
@@ -58,10 +60,16 @@ export class Plans {
     this.#defaultPlans = new PlanCache([this.#default]);
   }
 
+  /** Routes that have limits of their own by default or for a provider. Empty if `limits` is a function. */
+  get limitedRoutes(): readonly string[] {
+    const layers = [this.#default, ...this.#providers.values()];
+    return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
+  }
+
   planFor(subject: Subject): Plan {
     const { account, route, provider } = subject;
     let plans = this.#defaultPlans ?? this.#plansOfFunction(subject);
-    if (provider !== undefined) plans = plans.withLayer(this.#providers.get(provider));
+    if (provider !== undefined) plans = plans.withLayer(this.#providerLayer(provider));
     if (this.#accounts !== undefined) plans = plans.withLayer(this.#accounts.get(account));
     return plans.planFor(route);
   }
@@ -91,6 +99,12 @@ export class Plans {
       throw new OptionError('target', 'neither', reason);
     }
     return this.#default;
+  }
+
+  #providerLayer(provider: string): Layer | undefined {
+    const layer = this.#providers.get(provider);
+    if (layer === undefined && this.#providers.size > 0) this.onUnknownProvider?.(provider);
+    return layer;
   }
 
   #plansOfFunction(subject: Subject): PlanCache {

@@ -40,6 +40,7 @@ export type {
   ClaimView,
   LimitStore,
   MaybePromise,
+  ReadyOptions,
   ResetTarget,
   SynchronousLimitStore,
 } from '../core/ports.ts';

@@ -26,6 +26,8 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  /** Returns at once, because there is no server. */
+  ready(): void;
   /** Returns the current figures. */
   stats(): MemoryStoreStats;
 }
@@ -134,6 +136,9 @@ class MemoryLimitStore implements MemoryStore {
       this.#records = new Records(this.#maxKeys);
     }
   }
+
+  /** Does nothing, because there is no server to wait for. */
+  ready(): void {}
 
   stats(): MemoryStoreStats {
     return {

@@ -16,12 +16,14 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { StoreUnavailableError } from '../../core/errors.ts';
-import type { Plan } from '../../core/plan.ts';
-import type { LimitStore, ResetTarget } from '../../core/ports.ts';
+import { createPlan, type Plan } from '../../core/plan.ts';
+import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
-import { createFailover, type Failover } from '../shared/failover.ts';
+import { createFailover, type Failover, type OnStoreFailure } from '../shared/failover.ts';
+import { OutageLog } from '../shared/outage-log.ts';
+import { waitUntilReady } from '../shared/ready.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Denials } from './denials.ts';
 import { foreignRecord, isHarmless, isSlotMoving } from './errors.ts';
@@ -55,9 +57,26 @@ export interface RedisStoreStats {
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
+  /**
+   * Resolves after the first answer of Redis, when the client is connected and the script is loaded. Await it when the
+   * program starts: without a connection, `onStoreFailure` decides.
+   * @throws StoreUnavailableError after `timeoutMs`, or the reason of the signal
+   */
+  ready(options?: ReadyOptions): Promise<void>;
   /** Returns the current figures. */
   stats(): RedisStoreStats;
 }
+
+/** What a log says of each failure policy. */
+const EFFECTS: Readonly<Record<OnStoreFailure, string>> = {
+  local: 'this process decides with counters of its own',
+  admit: 'every request is accepted',
+  refuse: 'every request is refused',
+};
+/** Plan and subject of a call that only tests the server. It charges nothing. */
+const PROBE = /* @__PURE__ */ createPlan([{ max: 1, durationMs: 1_000 }], []);
+const PROBED = 'headgate:ready';
+const identities = /* @__PURE__ */ new WeakMap<RedisClient, Map<string, object>>();
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const refundScript = /* @__PURE__ */ createScript(refundSource);
@@ -68,18 +87,38 @@ const refundScript = /* @__PURE__ */ createScript(refundSource);
  * @throws OptionError
  */
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
-  const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, denyCacheMaxMs, denyCacheMaxKeys, clock } =
+  const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, log, denyCacheMaxMs, denyCacheMaxKeys, clock } =
     fillOptions(options);
   const commands = commandsOf('client', client);
+  const outages = new OutageLog({ what: 'rate limits', effect: EFFECTS[onStoreFailure], log, onError, isHarmless });
   return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),
-    breaker: new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError }),
+    breaker: new CircuitBreaker({
+      deadlineMs,
+      isReady: commands.isReady,
+      isHarmless,
+      onError: outages.failed,
+      onAnswer: outages.answered,
+    }),
     failover: createFailover(onStoreFailure, localMaxKeys),
     denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
-    onError,
+    outages,
+    identity: identityOf(client, prefix),
     clock,
   });
+}
+
+/** An object for each client and prefix, which stores with the same counters share. */
+function identityOf(client: RedisClient, prefix: string): object {
+  let byPrefix = identities.get(client);
+  if (byPrefix === undefined) {
+    byPrefix = new Map();
+    identities.set(client, byPrefix);
+  }
+  const identity = byPrefix.get(prefix) ?? {};
+  byPrefix.set(prefix, identity);
+  return identity;
 }
 
 /** The parts of a store. */
@@ -89,7 +128,8 @@ interface Parts {
   readonly breaker: CircuitBreaker;
   readonly failover: Failover;
   readonly denials: Denials;
-  readonly onError: ((error: unknown) => void) | undefined;
+  readonly outages: OutageLog;
+  readonly identity: object;
   readonly clock: Clock | undefined;
 }
 
@@ -100,6 +140,10 @@ class RedisLimitStore implements RedisStore {
   #calls = 0;
   #coalesced = 0;
   #degraded = 0;
+
+  get identity(): object {
+    return this.#parts.identity;
+  }
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -194,6 +238,11 @@ class RedisLimitStore implements RedisStore {
     }
   }
 
+  ready(options?: ReadyOptions): Promise<void> {
+    const probe = () => this.peek(PROBED, PROBED, PROBE);
+    return waitUntilReady({ isConnected: this.#parts.commands.isReady, probe }, options);
+  }
+
   stats(): RedisStoreStats {
     const { denials, breaker } = this.#parts;
     return {
@@ -278,7 +327,7 @@ class RedisLimitStore implements RedisStore {
   /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
   #recordFault(key: string | undefined): StoreUnavailableError {
     const error = foreignRecord(key);
-    this.#parts.onError?.(error);
+    this.#parts.outages.recordFailed(error);
     return new StoreUnavailableError(error);
   }
 

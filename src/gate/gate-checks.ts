@@ -1,0 +1,34 @@
+import type { Decision } from '../core/decision.ts';
+import type { MisuseLog } from '../core/misuse.ts';
+import type { GatePassage } from './passage.ts';
+
+/** So many requests without an account, and none with one, are probably a mistake. */
+const REQUESTS = 100;
+
+/** Looks for signs that a gate is mounted by mistake. A gate shares them with the gates that `with()` makes of it. */
+export class GateChecks {
+  readonly #misuse: MisuseLog;
+  #withoutAccount = 0;
+  #hasAccount = false;
+
+  constructor(misuse: MisuseLog) {
+    this.#misuse = misuse;
+  }
+
+  /** Call it with the account of each request that has a route. */
+  resolved(account: string | undefined): void {
+    if (this.#hasAccount) return;
+    this.#hasAccount = account !== undefined;
+    if (this.#hasAccount || ++this.#withoutAccount < REQUESTS) return;
+    const reason = `\`account\` resolved to undefined for all of the first ${REQUESTS} requests, so none had limits`;
+    const advice = 'check that it reads the right field, and that what sets this field runs before the gate.';
+    this.#misuse.warn('HG_NO_ACCOUNT', `${reason}: ${advice}`);
+  }
+
+  /** Call it with each decision of a request that another gate has let through. */
+  decidedBehind(outer: GatePassage, decision: Decision | undefined): void {
+    if (decision === undefined || !outer.hasCharged(decision)) return;
+    const reason = 'One request was counted twice for the same account and route, so it uses the limit twice';
+    this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate once, for the application or in the route.`);
+  }
+}
