@@ -10,6 +10,7 @@ export class GateChecks {
   readonly #misuse: MisuseLog;
   #withoutAccount = 0;
   #hasAccount = false;
+  #isTwice = false;
 
   constructor(misuse: MisuseLog) {
     this.#misuse = misuse;
@@ -27,7 +28,9 @@ export class GateChecks {
 
   /** Call it with each decision of a request that another gate has let through. */
   decidedBehind(outer: GatePassage, decision: Decision | undefined): void {
-    if (decision === undefined || !outer.hasCharged(decision)) return;
+    if (this.#isTwice || decision === undefined) return;
+    this.#isTwice = outer.hasCharged(decision);
+    if (!this.#isTwice) return;
     const reason = 'One request was counted twice for the same account and route, so it uses the limit twice';
     this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate once, for the application or in the route.`);
   }

@@ -89,7 +89,12 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, plans.limitedRoutes);
   checks?.created(store, limits);
-  if (checks !== undefined) plans.onUnknownProvider = (provider) => checks.unknownProvider(provider);
+  if (checks !== undefined) {
+    plans.onUnknownProvider = (provider) => {
+      plans.onUnknownProvider = undefined;
+      checks.unknownProvider(provider);
+    };
+  }
   return new StoreLimiter(store, plans, checks);
 }
 
