@@ -142,9 +142,8 @@ function proxyCheck(misuse: MisuseLog): (fields: unknown) => void {
     const found = FIELDS_OF_PROXIES.find((name) => headerValue(fields as RequestFields, name) !== '');
     if (found === undefined) return;
     left = 0;
-    const reason = `A request has the field ${found}, but no proxy is trusted, so all clients of a proxy are one client`;
-    const advice = 'if a proxy is in front of this server, name it in trustedProxies.';
-    misuse.warn('HG_PROXY_NOT_TRUSTED', `${reason}: ${advice}`);
+    const reason = `A request has the field ${found}, but no proxy is trusted`;
+    misuse.warn('HG_PROXY_NOT_TRUSTED', `${reason}: name a proxy in front of this server in trustedProxies.`);
   };
 }
 

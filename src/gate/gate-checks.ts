@@ -21,9 +21,8 @@ export class GateChecks {
     if (this.#hasAccount) return;
     this.#hasAccount = account !== undefined;
     if (this.#hasAccount || ++this.#withoutAccount < REQUESTS) return;
-    const reason = `\`account\` resolved to undefined for all of the first ${REQUESTS} requests, so none had limits`;
-    const advice = 'check that it reads the right field, and that what sets this field runs before the gate.';
-    this.#misuse.warn('HG_NO_ACCOUNT', `${reason}: ${advice}`);
+    const reason = `\`account\` was undefined for all of the first ${REQUESTS} requests`;
+    this.#misuse.warn('HG_NO_ACCOUNT', `${reason}: does it read the right field, and is that set before the gate?`);
   }
 
   /** Call it with each decision of a request that another gate has let through. */
@@ -31,7 +30,7 @@ export class GateChecks {
     if (this.#isTwice || decision === undefined) return;
     this.#isTwice = outer.hasCharged(decision);
     if (!this.#isTwice) return;
-    const reason = 'One request was counted twice for the same account and route, so it uses the limit twice';
-    this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate once, for the application or in the route.`);
+    const reason = 'One request was counted twice for one account and route';
+    this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate for the application or in the route, not both.`);
   }
 }

@@ -51,17 +51,14 @@ export class LimiterChecks {
     const others = limitsByCounters.get(counters);
     limitsByCounters.set(counters, limits);
     if (others === undefined || areEqual(limits, others)) return;
-    const advice = 'give each a store of its own, with a Redis prefix of its own.';
-    this.#misuse.warn('HG_SHARED_PREFIX', `Two limiters with different limits have the same counters: ${advice}`);
+    const reason = 'Two limiters with different limits share their counters';
+    this.#misuse.warn('HG_SHARED_PREFIX', `${reason}: give each its own store, or its own Redis prefix.`);
   }
 
   /** Call it if a request names a provider that has no limits, although others have. */
   unknownProvider(provider: string): void {
-    const advice = 'correct the name, or write {} for the provider if the default limits are meant.';
-    this.#misuse.warn(
-      'HG_PROVIDER_WITHOUT_LIMITS',
-      `limits.providers has no ${describe(provider)}, so its requests get the default limits: ${advice}`,
-    );
+    const reason = `limits.providers has no ${describe(provider)}, so the default limits apply`;
+    this.#misuse.warn('HG_PROVIDER_WITHOUT_LIMITS', `${reason}: correct the name, or add it as {}.`);
   }
 
   #look(account: string, route: string, decisions: number): void {
@@ -72,24 +69,20 @@ export class LimiterChecks {
     if (decisions === DECISIONS) this.#findUnseen(routes);
     if (routes.size <= MAX_ROUTES) return;
     this.#routes = undefined;
-    const name = describe(route.split(/[?#]/, 1)[0]);
-    const advice = 'name the operation, as in GET /users/:id, not the URL.';
-    const reason = `Requests had more than ${MAX_ROUTES} names of routes, such as ${name}, and each name has its own allowance`;
-    this.#misuse.warn('HG_TOO_MANY_ROUTES', `${reason}: ${advice}`);
+    const reason = `Requests had over ${MAX_ROUTES} names of routes, such as ${listOf([route])}`;
+    this.#misuse.warn('HG_TOO_MANY_ROUTES', `${reason}: name the operation, GET /users/:id, not the URL.`);
   }
 
   #findUnseen(routes: ReadonlySet<string>): void {
     const unseen = this.#limitedRoutes.filter((route) => !routes.has(route));
     if (unseen.length === 0) return;
-    const advice = `compare the spelling with the names of the requests, such as ${listOf([...routes])}.`;
-    const reason = `None of the first ${DECISIONS} requests had these routes of \`limits\`: ${listOf(unseen)}`;
-    this.#misuse.warn('HG_ROUTE_NEVER_SEEN', `${reason}; ${advice}`);
+    const reason = `The first ${DECISIONS} requests had none of these routes of \`limits\`: ${listOf(unseen)}`;
+    this.#misuse.warn('HG_ROUTE_NEVER_SEEN', `${reason}. They had ${listOf([...routes])}.`);
   }
 
   #warnOfRequest(): void {
-    const reason = 'Ten limiters in a row were created, and each decided one request of the same account and route';
-    const advice = 'create the limiter once, when the program starts. A new one has forgotten every earlier request.';
-    this.#misuse.warn('HG_LIMITER_PER_REQUEST', `${reason}: ${advice}`);
+    const reason = 'Ten limiters in a row decided one request each, of one account and route';
+    this.#misuse.warn('HG_LIMITER_PER_REQUEST', `${reason}: create the limiter once, at the start.`);
   }
 }
 
