@@ -105,9 +105,10 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   const { deadlineMs, maxLargeBytesPerScope: maxBytesPerScope, largeClient, onError, log } = filled;
   const commands = commandsOf('client', client);
   const largeCommands = commandsOf('largeValues.client', largeClient);
-  const outages = new OutageLog({ what: 'idempotency keys', effect: 'keys are refused', log, onError, isHarmless });
-  const largeEffect = 'results of more than 8 KiB are neither stored nor replayed';
-  const largeOutages = new OutageLog({ what: 'large results', effect: largeEffect, log, onError, isHarmless });
+  const outagesOf = ({ isReady }: Commands, what: string, effect: string): OutageLog =>
+    new OutageLog({ what, effect, isReady, log, onError, isHarmless });
+  const outages = outagesOf(commands, 'idempotency keys', 'keys are refused');
+  const largeOutages = outagesOf(largeCommands, 'large results', 'they are neither stored nor replayed');
   const breakerOf = ({ isReady }: Commands, { failed, answered }: OutageLog): CircuitBreaker =>
     new CircuitBreaker({ deadlineMs, isReady, isHarmless, onError: failed, onAnswer: answered });
   const breaker = breakerOf(commands, outages);

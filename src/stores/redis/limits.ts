@@ -90,13 +90,15 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
   const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, log, denyCacheMaxMs, denyCacheMaxKeys, clock } =
     fillOptions(options);
   const commands = commandsOf('client', client);
-  const outages = new OutageLog({ what: 'rate limits', effect: EFFECTS[onStoreFailure], log, onError, isHarmless });
+  const { isReady } = commands;
+  const effect = EFFECTS[onStoreFailure];
+  const outages = new OutageLog({ what: 'rate limits', effect, isReady, log, onError, isHarmless });
   return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),
     breaker: new CircuitBreaker({
       deadlineMs,
-      isReady: commands.isReady,
+      isReady,
       isHarmless,
       onError: outages.failed,
       onAnswer: outages.answered,

@@ -8,6 +8,8 @@ export interface OutageLogOptions {
   readonly what: string;
   /** What happens while the server fails, as a part of a sentence. */
   readonly effect: string;
+  /** Whether the client is connected now. */
+  readonly isReady: () => boolean;
   readonly log: Logger;
   /** Called with the error of every call that failed. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -32,7 +34,7 @@ export class OutageLog {
 
   /** Call it with the error of each call that failed. */
   readonly failed = (error: unknown): void => {
-    const { what, effect, log, isHarmless } = this.#options;
+    const { what, effect, isReady, log, isHarmless } = this.#options;
     if (isHarmless(error)) {
       this.recordFailed(error);
       return;
@@ -41,8 +43,9 @@ export class OutageLog {
     this.#failedAt = monotonicClock.now();
     if (this.#isDown) return;
     this.#isDown = true;
-    const never = ' It has not answered yet: connect the client, and await store.ready() when the program starts.';
-    log(`headgate: the store for ${what} fails: ${effect}.${this.#hasAnswered ? '' : never}`, error);
+    const wasConnected = this.#hasAnswered || isReady();
+    const advice = wasConnected ? '' : '; connect the client, and await store.ready() when the program starts';
+    log(`headgate: the store for ${what} fails, so ${effect}${advice}`, error);
   };
 
   /** Call it when a call has succeeded. */

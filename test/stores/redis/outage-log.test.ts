@@ -15,13 +15,14 @@ function outageLog(options: Partial<OutageLogOptions> = {}) {
     what: 'rate limits',
     effect: 'every request is accepted',
     log: (message, error) => void messages.push(error instanceof Error ? `${message} [${error.message}]` : message),
+    isReady: () => true,
     isHarmless: (error) => error === HARMLESS,
     ...options,
   });
   return { outages, messages, pass: (ms: number) => (now += ms) };
 }
 
-const FAILS = 'headgate: the store for rate limits fails: every request is accepted.';
+const FAILS = 'headgate: the store for rate limits fails, so every request is accepted';
 const AGAIN = 'headgate: the store for rate limits answers again';
 
 afterEach(() => vi.restoreAllMocks());
@@ -54,10 +55,14 @@ describe('a log of outages', () => {
     expect(messages).toEqual([`${FAILS} [late]`, AGAIN]);
   });
 
-  it('says if the store has never answered, and what to do', () => {
-    const { outages, messages } = outageLog();
+  it('says what to do if the client was never connected, but not if it was connected before', () => {
+    const { outages, messages } = outageLog({ isReady: () => false });
     outages.failed(new Error('no'));
-    expect(messages[0]).toMatch(/It has not answered yet: connect the client, and await store\.ready\(\)/);
+    expect(messages).toEqual([`${FAILS}; connect the client, and await store.ready() when the program starts [no]`]);
+    const later = outageLog({ isReady: () => false });
+    later.outages.answered();
+    later.outages.failed(new Error('no'));
+    expect(later.messages).toEqual([`${FAILS} [no]`]);
   });
 
   it('writes the first error of a record only, and no outage for it', () => {

@@ -169,7 +169,7 @@ describe.each(Object.entries(CLIENTS))('an outage, with %s', (_name, connect) =>
       for (let i = 0; i < 20; i++) expect(await isDegraded()).toBe(true);
       expect(messages).toHaveLength(2 * outage - 1);
       expect(messages.at(-1)).toBe(
-        'headgate: the store for rate limits fails: this process decides with counters of its own.',
+        'headgate: the store for rate limits fails, so this process decides with counters of its own',
       );
       await server.restart();
       await until(async () => !(await isDegraded()) && messages.length === 2 * outage, 'the end is logged', 20_000);
@@ -199,7 +199,7 @@ describe('a client that was never connected', () => {
     for (let i = 0; i < 20; i++) expect(await limiter.consume(SUBJECT)).toMatchObject({ degraded: true });
     expect(written.mock.calls.map(([, text]) => text)).toEqual([
       expect.stringMatching(
-        /^headgate: the store for rate limits fails: .* It has not answered yet: connect the client.*: Error: the client is not connected/,
+        /^headgate: the store for rate limits fails, so .*; connect the client, and await .*: Error: the client is not connected/,
       ),
     ]);
   });
@@ -218,7 +218,7 @@ describe('a client that was never connected', () => {
     expect(logger.mock.calls).toEqual([
       [
         expect.stringMatching(
-          /^headgate: the store for idempotency keys fails: keys are refused\. It has not answered/,
+          /^headgate: the store for idempotency keys fails, so keys are refused; connect the client, /,
         ),
         new Error('the client is not connected'),
       ],
