@@ -4,6 +4,8 @@
  */
 
 import { OptionError } from './core/errors.ts';
+import type { Logger } from './core/logger.ts';
+import { createMisuseLog, type MisuseLog } from './core/misuse.ts';
 import { checkOptions } from './core/options.ts';
 
 /** Options of {@link createClientIp}. */
@@ -29,6 +31,17 @@ export interface ClientIpOptions {
    * @default 64
    */
   readonly ipv6Prefix?: number | undefined;
+  /**
+   * Whether a warning is logged if requests seem to come through a proxy, but none is trusted (`HG_PROXY_NOT_TRUSTED` in
+   * `docs/misuse.md`).
+   * @default true
+   */
+  readonly validate?: boolean | undefined;
+  /**
+   * Is called with this warning, as a text and a `MisuseWarning`; false: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
 }
 
 /** The headers of a request: `Headers`, or the `headers` of a Node request. */
@@ -57,6 +70,10 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
 };
 
 const FORWARDED = 'forwarded';
+/** Fields that only a proxy writes, unless a client forges them. */
+const FIELDS_OF_PROXIES = ['x-forwarded-for', FORWARDED];
+/** In so many first requests, fields of a proxy are looked for if none is trusted. */
+const LOOKED_AT = 1_000;
 /** Longer than any address with its zone and port. */
 const MAX_LENGTH = 100;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
@@ -82,7 +99,7 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(?:(${TOKEN})|"([^"\\\\]*)")$`);
  * ```
  */
 export function createClientIp(options: ClientIpOptions = {}): ClientIp {
-  checkOptions(options, ['trustedProxies', 'header', 'ipv6Prefix'], 'options');
+  checkOptions(options, ['trustedProxies', 'header', 'ipv6Prefix', 'validate', 'logger'], 'options');
   const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 64 } = options;
   if (typeof header !== 'string' || !new RegExp(`^${TOKEN}$`).test(header)) {
     throw new OptionError('header', header, 'must be the name of a header');
@@ -93,11 +110,17 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   const name = header.toLowerCase();
   const read = name === FORWARDED ? forwardedFor : (entry: string) => entry;
   const isTrusted = trustCheck(trustedProxies);
+  const misuse = createMisuseLog(options);
+  const trustsNone = trustedProxies === 0 || (Array.isArray(trustedProxies) && trustedProxies.length === 0);
+  const lookForProxy = misuse !== undefined && trustsNone ? proxyCheck(misuse) : undefined;
   return (connected, fields) => {
     let hop = 0;
     let address = parsePeer(connected);
     // If proxies are counted, a connection without an address counts as a proxy too.
-    if (!isTrusted(address, hop)) return address && clientName(address, ipv6Prefix);
+    if (!isTrusted(address, hop)) {
+      lookForProxy?.(fields);
+      return address && clientName(address, ipv6Prefix);
+    }
     const entries = listOf(fields, name);
     for (let at = entries.length - 1; at >= 0; at--) {
       const next = parseAddress(read(entries[at] as string) ?? '');
@@ -107,6 +130,20 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
       if (!isTrusted(address, hop)) break;
     }
     return address && clientName(address, ipv6Prefix);
+  };
+}
+
+/** Returns a function that warns if the fields of one of the first requests were written by a proxy. */
+function proxyCheck(misuse: MisuseLog): (fields: unknown) => void {
+  let left = LOOKED_AT;
+  return (fields) => {
+    if (left === 0 || typeof fields !== 'object' || fields === null) return;
+    left--;
+    const found = FIELDS_OF_PROXIES.find((name) => headerValue(fields as RequestFields, name) !== '');
+    if (found === undefined) return;
+    left = 0;
+    const reason = `A request has the field ${found}, but no proxy is trusted`;
+    misuse.warn('HG_PROXY_NOT_TRUSTED', `${reason}: name a proxy in front of this server in trustedProxies.`);
   };
 }
 

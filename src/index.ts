@@ -36,6 +36,7 @@ export {
   type WindowInput,
 } from './core/limit.ts';
 export type { Logger } from './core/logger.ts';
+export { type MisuseCode, MisuseWarning } from './core/misuse.ts';
 export { createGate } from './gate/create-gate.ts';
 export {
   type DecisionEvent,

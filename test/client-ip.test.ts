@@ -6,7 +6,10 @@ const OTHER_PROXY = '10.0.0.2';
 
 /** The client that headgate identifies when the proxies wrote `field`. */
 function identify(options: ClientIpOptions, connected: string | undefined, field?: string, name = 'x-forwarded-for') {
-  return createClientIp(options)(connected, new Headers(field === undefined ? {} : { [name]: field }));
+  return createClientIp({ logger: false, ...options })(
+    connected,
+    new Headers(field === undefined ? {} : { [name]: field }),
+  );
 }
 
 describe('without proxies', () => {
@@ -236,5 +239,42 @@ describe('invalid options are refused at once', () => {
 
   it('a misspelt option is refused', () => {
     expect(() => createClientIp({ trustProxy: 1 } as never)).toThrow(/trustProxy: unknown option/);
+  });
+});
+
+describe('HG_PROXY_NOT_TRUSTED', () => {
+  /** A function that identifies clients, and the codes of the warnings that it logs. */
+  function watched(options: ClientIpOptions = {}) {
+    const codes: string[] = [];
+    const logger = (_: string, warning: unknown): void => void codes.push((warning as { code: string }).code);
+    return { clientIp: createClientIp({ logger, ...options }), codes };
+  }
+
+  it.each([
+    ['x-forwarded-for', {}],
+    ['forwarded', { trustedProxies: 0 }],
+    ['x-forwarded-for', { trustedProxies: [] }],
+  ])('is logged once if a request has %s, and no proxy is trusted: %j', (field, options) => {
+    const { clientIp, codes } = watched(options);
+    clientIp(PROXY, {});
+    expect(codes).toEqual([]);
+    expect(clientIp(PROXY, { [field]: '203.0.113.9' })).toBe(PROXY);
+    clientIp(PROXY, new Headers({ [field]: '203.0.113.9' }));
+    expect(codes).toEqual(['HG_PROXY_NOT_TRUSTED']);
+  });
+
+  it('is not logged if proxies are trusted, not after 1,000 requests, and not with validate: false', () => {
+    const trusting = watched({ trustedProxies: [OTHER_PROXY] });
+    trusting.clientIp(PROXY, { 'x-forwarded-for': '203.0.113.9' });
+    const late = watched();
+    for (let i = 0; i < 1_000; i++) late.clientIp(PROXY, {});
+    late.clientIp(PROXY, { 'x-forwarded-for': '203.0.113.9' });
+    const off = watched({ validate: false });
+    off.clientIp(PROXY, { 'x-forwarded-for': '203.0.113.9' });
+    expect([trusting.codes, late.codes, off.codes]).toEqual([[], [], []]);
+  });
+
+  it('headers that cannot be read are no reason to fail, because no header is needed', () => {
+    expect(watched().clientIp(PROXY, undefined as never)).toBe(PROXY);
   });
 });

@@ -146,6 +146,13 @@ describe('tables in the docs say what the code has', () => {
     expect(namesOf(rowsOf(page, 'event type')).sort()).toEqual([...new Set(literalsOfType.get(file))].sort());
   });
 
+  it('docs/misuse.md has a section per code', () => {
+    const codes = textsOf((declarations.get('MisuseCode') as ts.TypeAliasDeclaration).type);
+    const sections = [...read('docs/misuse.md').matchAll(/^## (.*)$/gm)].map(([, title]) => title);
+    expect(codes.length).toBeGreaterThan(0);
+    expect(sections.sort()).toEqual(codes.sort());
+  });
+
   it('errors over HTTP, by status', () => {
     const byStatus = declarations.get('ErrorTypesByStatus') as ts.InterfaceDeclaration;
     const produced = byStatus.members.flatMap((member) =>

@@ -72,12 +72,14 @@ describe('examples in README and docs', () => {
   it.each(examples.filter((example) => !isServer(example)))(
     '$name runs and prints what the page says',
     async ({ name, output }) => {
-      const { stdout: printed } = await run(process.execPath, [`${name}.mjs`], {
+      const { stdout: printed, stderr } = await run(process.execPath, [`${name}.mjs`], {
         cwd: FOLDER,
         timeout: 60_000,
         env: { ...process.env, REDIS_PORT: String(inject('redis').port) },
       });
       if (output !== undefined) expect(printed).toBe(output);
+      // No example is a sign of a mistake.
+      expect(stderr).not.toContain('MisuseWarning');
     },
   );
 

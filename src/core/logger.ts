@@ -1,7 +1,10 @@
 import { OptionError } from './errors.ts';
 import { stackOf } from './thrown.ts';
 
-/** Writes one line of a log: what failed, and the error behind it. `console.error` is such a function. */
+/**
+ * Writes one line of a log: what happened, and the error behind it, or undefined if it is good news. `console.error` is
+ * such a function.
+ */
 export type Logger = (message: string, error: unknown) => void;
 
 /**
@@ -24,6 +27,7 @@ export function createLogger(given: Logger | false | undefined): Logger {
 
 /** Writes the stack only: the properties of an error may be very long. */
 function writeToConsole(message: string, error: unknown): void {
+  const text = error === undefined ? message : `${message}: ${stackOf(error)}`;
   // biome-ignore lint/suspicious/noConsole: the default
-  console.error('%s: %s', message, stackOf(error));
+  console.error('%s', text);
 }

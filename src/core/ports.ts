@@ -22,6 +22,17 @@ export interface ResetTarget {
   readonly route?: string | undefined;
 }
 
+/** Options of `ready()` of a store. */
+export interface ReadyOptions {
+  /**
+   * Longest wait for the first answer of the server, in milliseconds.
+   * @default 10_000
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Ends the wait, with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Stores counters and decides with them. For the same sequence of calls every store decides as `core/decision.ts` does;
  * prove it with the suites in `headgate/testing`.
@@ -36,6 +47,11 @@ export interface ResetTarget {
 export interface LimitStore {
   /** True if no method ever returns a promise. */
   readonly synchronous: boolean;
+  /**
+   * Two stores with the same object here have the same counters, as two stores with one Redis client and prefix have.
+   * @default the store itself
+   */
+  readonly identity?: object;
   /** Charges every window of the plan or none (S5), as one atomic step. */
   consume(account: string, route: string, plan: Plan, cost: number): MaybePromise<Decision>;
   /** Returns the state of every window of the plan. Changes nothing (S14). */
@@ -61,6 +77,8 @@ export interface LimitStore {
    * without one.
    */
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
+  /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */
+  ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }
@@ -75,6 +93,7 @@ export interface SynchronousLimitStore extends LimitStore {
   block?(target: BlockTarget, block: Block): void;
   unblock?(target: BlockTarget): void;
   blocked?(target: BlockTarget): Block | undefined;
+  ready?(options?: ReadyOptions): void;
   close?(): void;
 }
 
@@ -122,6 +141,8 @@ export interface ClaimStore {
   abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
   /** Returns the claim as an operator sees it; undefined without a record. Changes nothing. */
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
+  /** Waits until the store's server answers. Absent if there is no server. */
+  ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }

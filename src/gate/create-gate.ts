@@ -2,6 +2,7 @@ import type { Decision } from '../core/decision.ts';
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../core/errors.ts';
 import { createLogger } from '../core/logger.ts';
 import { after, isPromise } from '../core/maybe-promise.ts';
+import { createMisuseLog } from '../core/misuse.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { MISSING_KEY_DETAIL } from '../http/idempotency-key.ts';
@@ -12,6 +13,7 @@ import { type Access, resolveAccess } from './access.ts';
 import { problemOfBody } from './body-problem.ts';
 import { GateEmitter, type RefusedEvent, type SkippedEvent } from './events.ts';
 import type { Answer, Entry, Gate, Passage } from './gate.ts';
+import { GateChecks } from './gate-checks.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
   checkIdempotentRequest,
@@ -63,7 +65,8 @@ function isNotRejection(status: number): boolean {
  */
 export function createGate<Request>(options: GateOptions<Request>): Gate<Request> {
   checkGateOptions(options);
-  return new StagedGate(options);
+  const misuse = createMisuseLog(options);
+  return new StagedGate(options, misuse && new GateChecks(misuse));
 }
 
 /** Runs its stages in order: access, account, idempotency, cache, limits. */
@@ -72,11 +75,13 @@ class StagedGate<Request> implements Gate<Request> {
   readonly #headerStyle: RateLimitFields;
   readonly #events: GateEmitter;
   readonly #idempotency: IdempotencyStage | undefined;
+  readonly #checks: GateChecks | undefined;
   /** Undefined if a request without an account passes. */
   readonly #noAccount: NoAccountRefusal | undefined;
 
-  constructor(options: RouteGateOptions<Request>) {
+  constructor(options: RouteGateOptions<Request>, checks: GateChecks | undefined) {
     this.#options = options;
+    this.#checks = checks;
     this.#headerStyle = options.headers ?? 'x-ratelimit';
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
     this.#noAccount = noAccountRefusal(options.onNoAccount);
@@ -88,6 +93,7 @@ class StagedGate<Request> implements Gate<Request> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;
     return after(entry, (entered) => {
+      this.#checks?.decidedBehind(outer, entered.decision);
       if (entered.kind === 'proceed') return entered.behind(outer);
       if (entered.decision !== undefined) outer.hide();
       return entered;
@@ -97,7 +103,7 @@ class StagedGate<Request> implements Gate<Request> {
   with(options: RouteOptions<Request>): Gate<Request> {
     const { limits, ...others } = withRoute(this.#options, options);
     checkGateOptions(others);
-    return new StagedGate({ ...others, limits });
+    return new StagedGate({ ...others, limits }, this.#checks);
   }
 
   #enter(
@@ -278,6 +284,7 @@ class StagedGate<Request> implements Gate<Request> {
   ): MaybePromise<Answer | GatePassage> {
     if (route === undefined) return this.#skip(requestId, 'not_limited');
     if (account === undefined) return this.#enterWithoutAccount(request, requestId);
+    this.#checks?.resolved(account);
     if (isCached === true) return this.#skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
@@ -305,6 +312,7 @@ class StagedGate<Request> implements Gate<Request> {
   }
 
   #enterWithoutAccount(request: Request, requestId: string | undefined): Answer | GatePassage {
+    this.#checks?.resolved(undefined);
     const refusal = this.#noAccount;
     if (refusal === undefined) return this.#skip(requestId, 'not_limited');
     return this.#refuse('no_account', refusal.status, refusal.type, refusal.detail, request, requestId);

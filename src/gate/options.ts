@@ -1,5 +1,6 @@
 import { OptionError } from '../core/errors.ts';
-import { createLogger, type Logger } from '../core/logger.ts';
+import type { Logger } from '../core/logger.ts';
+import { createMisuseLog } from '../core/misuse.ts';
 import { checkOptions } from '../core/options.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
@@ -131,11 +132,18 @@ export interface GateOptions<Request> {
   /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
   /**
-   * Is called once with each failure, whether anything listens to events or not, and with what `onEvent` throws.
+   * Is called once with each failure, whether anything listens to events or not, with what `onEvent` throws, and with
+   * the warnings of `validate`.
    * `(message, error) => log.error({ err: error }, message)` writes to a log of your own; false: nothing is logged.
    * @default console.error, with the stack of the error
    */
   readonly logger?: Logger | false | undefined;
+  /**
+   * Whether signs of a mistake are logged, once each, such as an account that is always undefined. `docs/misuse.md`
+   * lists them.
+   * @default true
+   */
+  readonly validate?: boolean | undefined;
 }
 
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
@@ -158,6 +166,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     'answer',
     'onEvent',
     'logger',
+    'validate',
   ];
   checkOptions(options, known, 'options');
   const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json' } = options;
@@ -191,7 +200,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
   }
   noAccountRefusal(options.onNoAccount);
-  createLogger(options.logger);
+  createMisuseLog(options);
   rateLimitStyles(headers);
   if (!MEDIA_TYPES.includes(problemMediaType)) {
     throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);

@@ -60,6 +60,13 @@ export class GatePassage implements Passage {
     for (const one of this.#stack ?? [this]) one.#stack = [];
   }
 
+  /** Whether a gate of this request has already counted it in the same counters: those of this decision. */
+  hasCharged({ account, route, plan }: Decision): boolean {
+    return (this.#stack ?? [this]).some(
+      ({ decision: one }) => one?.account === account && one.route === route && one.plan === plan,
+    );
+  }
+
   settle(outcome: Outcome): Settlement {
     const { status, cached = false, fromGate = false } = outcome;
     if (this.#state === 'open') {

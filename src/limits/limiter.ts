@@ -2,10 +2,13 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from '../core/errors.ts';
 import type { LimitInput } from '../core/limit.ts';
+import type { Logger } from '../core/logger.ts';
+import { createMisuseLog } from '../core/misuse.ts';
 import { checkOptions } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
+import { LimiterChecks } from './limiter-checks.ts';
 import { type AdjustTarget, type Limits, Plans, type Subject } from './plans.ts';
 
 /** Options of {@link createLimiter}. */
@@ -14,6 +17,17 @@ export interface LimiterOptions {
   readonly store: LimitStore;
   /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
   readonly limits: Limits;
+  /**
+   * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request has. `docs/misuse.md`
+   * lists them.
+   * @default true
+   */
+  readonly validate?: boolean | undefined;
+  /**
+   * Is called with these warnings, as a text and a `MisuseWarning`; false: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
 }
 
 /** A subject and the cost of its request. */
@@ -93,7 +107,7 @@ export interface Limiter {
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits'], 'options');
+  checkOptions(options, ['store', 'limits', 'validate', 'logger'], 'options');
   const { store, limits } = options;
   for (const method of ['consume', 'peek', 'settle', 'reset'] as const) {
     if (typeof store?.[method] !== 'function')
@@ -103,21 +117,33 @@ export function createLimiter(options: LimiterOptions): Limiter {
         `must have ${method}(), as createMemoryStore() does${hintFor(store, method)}`,
       );
   }
-  return new StoreLimiter(store, new Plans(limits));
+  const plans = new Plans(limits);
+  const misuse = createMisuseLog(options);
+  const checks = misuse && new LimiterChecks(misuse, plans.limitedRoutes);
+  checks?.created(store, limits);
+  if (checks !== undefined) {
+    plans.onUnknownProvider = (provider) => {
+      plans.onUnknownProvider = undefined;
+      checks.unknownProvider(provider);
+    };
+  }
+  return new StoreLimiter(store, plans, checks);
 }
 
 class StoreLimiter implements Limiter {
   readonly #store: LimitStore;
   readonly #plans: Plans;
+  readonly #checks: LimiterChecks | undefined;
   #closed = false;
 
   get synchronous(): boolean {
     return this.#store.synchronous;
   }
 
-  constructor(store: LimitStore, plans: Plans) {
+  constructor(store: LimitStore, plans: Plans, checks: LimiterChecks | undefined) {
     this.#store = store;
     this.#plans = plans;
+    this.#checks = checks;
   }
 
   consume(request: LimitRequest): Promise<Decision> {
@@ -199,6 +225,7 @@ class StoreLimiter implements Limiter {
     const plan = this.plan(request);
     const { account, route, cost = 1 } = request;
     checkCost(cost);
+    this.#checks?.decides(account, route);
     return this.#store.consume(account, route, plan, cost);
   }
 

@@ -64,6 +64,8 @@ export class Plans {
   #plansByLayer = new WeakMap<Layer, PlanCache>();
   /** The plans of each limit that a request has brought along. Replaced at every adjustment. */
   #plansByRouteLimits = new WeakMap<LimitInput, PlanCache>();
+  /** Called if a subject names a provider that has no layer, although others have one. */
+  onUnknownProvider: ((provider: string) => void) | undefined;
 
   /** @throws LimitError, OptionError with the place of the fault */
   constructor(limits: Limits, place = 'limits') {
@@ -88,11 +90,17 @@ export class Plans {
     this.#defaultPlans = new PlanCache([this.#default]);
   }
 
+  /** Routes that have limits of their own by default or for a provider. Empty if `limits` is a function. */
+  get limitedRoutes(): readonly string[] {
+    const layers = [this.#default, ...this.#providers.values()];
+    return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
+  }
+
   planFor(subject: Subject): Plan {
     const { account, route, provider, plan, limits } = subject;
     let plans = limits === undefined ? this.#plansOfDefault(subject) : this.#plansOfRouteLimits(limits, subject);
     if (plan !== undefined) plans = plans.withLayer(this.#layerOfCustomerPlan(plan));
-    if (provider !== undefined) plans = plans.withLayer(this.#providers.get(provider));
+    if (provider !== undefined) plans = plans.withLayer(this.#providerLayer(provider));
     if (this.#accounts !== undefined) plans = plans.withLayer(this.#accounts.get(account));
     return plans.planFor(route);
   }
@@ -125,6 +133,12 @@ export class Plans {
       throw new OptionError('target', 'neither', reason);
     }
     return this.#default;
+  }
+
+  #providerLayer(provider: string): Layer | undefined {
+    const layer = this.#providers.get(provider);
+    if (layer === undefined && this.#providers.size > 0) this.onUnknownProvider?.(provider);
+    return layer;
   }
 
   #layerOfCustomerPlan(name: string): Layer | undefined {

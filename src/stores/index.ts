@@ -42,6 +42,7 @@ export type {
   ClaimView,
   LimitStore,
   MaybePromise,
+  ReadyOptions,
   ResetTarget,
   SynchronousLimitStore,
 } from '../core/ports.ts';

@@ -67,7 +67,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const book = new LimitBook(overrides, { pollMs, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
-  const idempotency = createServiceIdempotency(redis);
+  const idempotency = createServiceIdempotency(redis, log);
   const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {

@@ -11,7 +11,8 @@ const NO_WINDOWS =
 
 /** The limiter that a config describes. */
 export function limiterOf(config: Config, store: LimitStore): Limiter {
-  return createLimiter({ store, limits: limitsOf(config) });
+  // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  return createLimiter({ store, limits: limitsOf(config), validate: false });
 }
 
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */

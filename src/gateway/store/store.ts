@@ -59,6 +59,8 @@ function openMemory(config: Config): GatewayStore {
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
   const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
+  const logger = (message: string, err: unknown): void =>
+    err === undefined ? log.logger.info(message) : log.logger.warn({ err }, message);
   const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * config.storeDeadlineMs));
   const client = createRedisClient(url, onError, { silenceMs });
   // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
@@ -67,14 +69,18 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
   const { maxClaims: maxClaimsPerScope, maxLargeBytes: maxBytesPerScope } = perApplication;
-  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, localMaxKeys: keysNeeded(config) });
+  const localMaxKeys = keysNeeded(config);
+  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys });
   const claims = createRedisClaimStore(client, {
     deadlineMs,
     onError,
+    logger,
     maxClaimsPerScope,
     largeValues: { client: largeClient, maxBytesPerScope },
   });
   const [isConnected] = await Promise.all([connected(client, START_MS), connected(largeClient, START_MS)]);
+  // Loads the scripts, so that the first requests need not. Without a connection the wait would be in vain.
+  if (isConnected) await Promise.allSettled([limits, claims].map((store) => store.ready({ timeoutMs: deadlineMs })));
   if (isConnected) void logFindings(config, log);
   else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
   return {

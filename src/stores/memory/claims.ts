@@ -102,6 +102,8 @@ export interface MemoryClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): CompleteReply;
   abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
   inspect(id: ClaimId): ClaimView | undefined;
+  /** Returns at once, because there is no server. */
+  ready(): void;
   close(): void;
   /** Returns the current figures. */
   stats(): MemoryClaimStoreStats;
@@ -193,6 +195,9 @@ class MemoryClaims implements MemoryClaimStore {
     const leaseMs = record.state === 'in_progress' ? Math.max(0, leaseUntil - now) : 0;
     return { ...rest, leaseMs, keptMs: keptUntil - now };
   }
+
+  /** Does nothing, because there is no server to wait for. */
+  ready(): void {}
 
   /** Does nothing, because the store has opened nothing. */
   close(): void {}

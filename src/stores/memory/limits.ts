@@ -32,6 +32,8 @@ export interface MemoryStore extends SynchronousLimitStore {
   block(target: BlockTarget, block: Block): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
+  /** Returns at once, because there is no server. */
+  ready(): void;
   /** Returns the current figures. */
   stats(): MemoryStoreStats;
 }
@@ -160,6 +162,9 @@ class MemoryLimitStore implements MemoryStore {
   blocked(target: BlockTarget): Block | undefined {
     return this.#blocks?.find(target, readClock(this.#clock));
   }
+
+  /** Does nothing, because there is no server to wait for. */
+  ready(): void {}
 
   stats(): MemoryStoreStats {
     return {

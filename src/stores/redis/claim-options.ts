@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
+import { createLogger, type Logger } from '../../core/logger.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { RedisClient } from './client.ts';
 import { checkInteger, checkPrefix } from './options.ts';
@@ -26,8 +27,14 @@ export interface RedisClaimStoreOptions {
   readonly maxClaimsPerScope?: number | undefined;
   /** How results of more than 8 KiB travel. They never share a call with other commands. */
   readonly largeValues?: LargeValueOptions | undefined;
-  /** Called with the error of every call that failed, for a log. */
+  /** Called with the error of every call that failed, for metrics. What it throws is logged. */
   readonly onError?: ((error: unknown) => void) | undefined;
+  /**
+   * Is called when calls begin to fail, with the first error, and when Redis answers again, with undefined: once each,
+   * and separately for the connection for large results. False: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
   /**
    * For tests: a clock that returns integer milliseconds, instead of the server's clock.
    * @default the server's clock
@@ -60,10 +67,11 @@ export interface FilledClaimOptions {
   readonly largeClient: RedisClient;
   readonly maxLargeBytesPerScope: number;
   readonly onError: ((error: unknown) => void) | undefined;
+  readonly log: Logger;
   readonly clock: Clock | undefined;
 }
 
-const OPTIONS = ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'largeValues', 'onError', 'clock'];
+const OPTIONS = ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'largeValues', 'onError', 'logger', 'clock'];
 
 /** @throws OptionError */
 export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOptions): FilledClaimOptions {
@@ -83,6 +91,7 @@ export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOp
     largeClient,
     maxLargeBytesPerScope: maxBytesPerScope,
     onError,
+    log: createLogger(options.logger),
     clock,
   };
 }

@@ -11,8 +11,10 @@ import type {
 } from '../../core/claim.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { isHeadgateError, ResultUnavailableError, ScopeFullError, StoreUnavailableError } from '../../core/errors.ts';
-import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
+import type { ClaimId, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import { OutageLog } from '../shared/outage-log.ts';
+import { waitUntilReady } from '../shared/ready.ts';
 import { ClaimBatcher, type PendingCommand } from './claim-batcher.ts';
 import { type FilledClaimOptions, fillClaimOptions, type RedisClaimStoreOptions } from './claim-options.ts';
 import {
@@ -76,6 +78,11 @@ export interface RedisClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
+  /**
+   * Resolves after the first answer of Redis, when the store's clients are connected and the script is loaded.
+   * @throws StoreUnavailableError after `timeoutMs`, or the reason of the signal
+   */
+  ready(options?: ReadyOptions): Promise<void>;
   /** Returns the current figures. */
   stats(): RedisClaimStoreStats;
 }
@@ -95,13 +102,20 @@ const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
  */
 export function createRedisClaimStore(client: RedisClient, options: RedisClaimStoreOptions = {}): RedisClaimStore {
   const filled = fillClaimOptions(client, options);
-  const { deadlineMs, maxLargeBytesPerScope: maxBytesPerScope, largeClient, onError } = filled;
+  const { deadlineMs, maxLargeBytesPerScope: maxBytesPerScope, largeClient, onError, log } = filled;
   const commands = commandsOf('client', client);
   const largeCommands = commandsOf('largeValues.client', largeClient);
-  const breaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError });
-  const largeBreaker = new CircuitBreaker({ deadlineMs, isReady: largeCommands.isReady, isHarmless, onError });
-  const large = new LargeValues({ breaker: largeBreaker, deadlineMs, maxBytesPerScope, onError });
-  return new RedisClaims({ ...filled, client, commands, breaker, largeCommands, largeBreaker, large });
+  const outagesOf = ({ isReady }: Commands, what: string, effect: string): OutageLog =>
+    new OutageLog({ what, effect, isReady, log, onError, isHarmless });
+  const outages = outagesOf(commands, 'idempotency keys', 'keys are refused');
+  const largeOutages = outagesOf(largeCommands, 'large results', 'they are neither stored nor replayed');
+  const breakerOf = ({ isReady }: Commands, { failed, answered }: OutageLog): CircuitBreaker =>
+    new CircuitBreaker({ deadlineMs, isReady, isHarmless, onError: failed, onAnswer: answered });
+  const breaker = breakerOf(commands, outages);
+  const largeBreaker = breakerOf(largeCommands, largeOutages);
+  const report = (error: unknown): void => largeOutages.report(error);
+  const large = new LargeValues({ breaker: largeBreaker, deadlineMs, maxBytesPerScope, onError: report });
+  return new RedisClaims({ ...filled, client, commands, breaker, outages, largeCommands, largeBreaker, large });
 }
 
 /** Reads the reply to one kind of command. */
@@ -112,6 +126,7 @@ interface Parts extends FilledClaimOptions {
   readonly client: RedisClient;
   readonly commands: Commands;
   readonly breaker: CircuitBreaker;
+  readonly outages: OutageLog;
   readonly largeCommands: Commands;
   readonly largeBreaker: CircuitBreaker;
   readonly large: LargeValues;
@@ -216,6 +231,18 @@ class RedisClaims implements RedisClaimStore {
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
     return this.#run(id, ['inspect'], readInspectReply);
+  }
+
+  ready(options?: ReadyOptions): Promise<void> {
+    const { commands, largeCommands } = this.#parts;
+    return waitUntilReady(
+      {
+        isConnected: () => commands.isReady() && largeCommands.isReady(),
+        // Its reply also has the server's time, which the first `begin` needs.
+        probe: () => this.inspect({ scope: '', key: '' }),
+      },
+      options,
+    );
   }
 
   stats(): RedisClaimStoreStats {
@@ -336,7 +363,7 @@ class RedisClaims implements RedisClaimStore {
       if (Array.isArray(answer) && answer.length === 1) throw foreignRecord(key);
       settle(answer);
     } catch (error) {
-      this.#parts.onError?.(error);
+      this.#parts.outages.recordFailed(error);
       reject(new StoreUnavailableError(error));
     }
   }

@@ -3,6 +3,7 @@
  * @module headgate/redis
  */
 
+export type { ReadyOptions } from '../../core/ports.ts';
 export type { OnStoreFailure } from '../shared/failover.ts';
 export type { LargeValueOptions, RedisClaimStoreOptions } from './claim-options.ts';
 export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './claims.ts';

@@ -20,7 +20,7 @@ export interface LargeValuesOptions {
   readonly deadlineMs: number;
   /** Most bytes that wait or are under way per scope. One value always fits. */
   readonly maxBytesPerScope: number;
-  /** Called with the error of every call that was not sent. */
+  /** Called with the error of every call that was not sent. Must not throw. */
   readonly onError: ((error: unknown) => void) | undefined;
 }
 

@@ -18,13 +18,15 @@ import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
-import type { Plan } from '../../core/plan.ts';
-import type { LimitStore, ResetTarget } from '../../core/ports.ts';
+import { createPlan, type Plan } from '../../core/plan.ts';
+import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
-import { createFailover, type Failover } from '../shared/failover.ts';
+import { createFailover, type Failover, type OnStoreFailure } from '../shared/failover.ts';
+import { OutageLog } from '../shared/outage-log.ts';
+import { waitUntilReady } from '../shared/ready.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { Denials } from './denials.ts';
 import { foreignRecord, isHarmless, isSlotMoving } from './errors.ts';
@@ -63,9 +65,26 @@ export interface RedisStore extends LimitStore {
   block(target: BlockTarget, block: Block): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
+  /**
+   * Resolves after the first answer of Redis, when the client is connected and the script is loaded. Await it when the
+   * program starts: without a connection, `onStoreFailure` decides.
+   * @throws StoreUnavailableError after `timeoutMs`, or the reason of the signal
+   */
+  ready(options?: ReadyOptions): Promise<void>;
   /** Returns the current figures. */
   stats(): RedisStoreStats;
 }
+
+/** What a log says of each failure policy. */
+const EFFECTS: Readonly<Record<OnStoreFailure, string>> = {
+  local: 'this process decides with counters of its own',
+  admit: 'every request is accepted',
+  refuse: 'every request is refused',
+};
+/** Plan and subject of a call that only tests the server. It charges nothing. */
+const PROBE = /* @__PURE__ */ createPlan([{ max: 1, durationMs: 1_000 }], []);
+const PROBED = 'headgate:ready';
+const identities = /* @__PURE__ */ new WeakMap<RedisClient, Map<string, object>>();
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const settleScript = /* @__PURE__ */ createScript(settleSource);
@@ -81,19 +100,41 @@ const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
  * @throws OptionError
  */
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
-  const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, denyCacheMaxMs, denyCacheMaxKeys, clock } =
+  const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, log, denyCacheMaxMs, denyCacheMaxKeys, clock } =
     fillOptions(options);
   const commands = commandsOf('client', client);
+  const { isReady } = commands;
+  const effect = EFFECTS[onStoreFailure];
+  const outages = new OutageLog({ what: 'rate limits', effect, isReady, log, onError, isHarmless });
   return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),
-    breaker: new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError }),
+    breaker: new CircuitBreaker({
+      deadlineMs,
+      isReady,
+      isHarmless,
+      onError: outages.failed,
+      onAnswer: outages.answered,
+    }),
     failover: createFailover(onStoreFailure, localMaxKeys),
     knownBlocks: new KnownBlocks(localMaxKeys ?? DEFAULT_MAX_KEYS),
     denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
-    onError,
+    outages,
+    identity: identityOf(client, prefix),
     clock,
   });
+}
+
+/** An object for each client and prefix, which stores with the same counters share. */
+function identityOf(client: RedisClient, prefix: string): object {
+  let byPrefix = identities.get(client);
+  if (byPrefix === undefined) {
+    byPrefix = new Map();
+    identities.set(client, byPrefix);
+  }
+  const identity = byPrefix.get(prefix) ?? {};
+  byPrefix.set(prefix, identity);
+  return identity;
 }
 
 /** The parts of a store. */
@@ -104,7 +145,8 @@ interface Parts {
   readonly failover: Failover;
   readonly knownBlocks: KnownBlocks;
   readonly denials: Denials;
-  readonly onError: ((error: unknown) => void) | undefined;
+  readonly outages: OutageLog;
+  readonly identity: object;
   readonly clock: Clock | undefined;
 }
 
@@ -115,6 +157,10 @@ class RedisLimitStore implements RedisStore {
   #calls = 0;
   #coalesced = 0;
   #degraded = 0;
+
+  get identity(): object {
+    return this.#parts.identity;
+  }
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -242,6 +288,11 @@ class RedisLimitStore implements RedisStore {
     }
   }
 
+  ready(options?: ReadyOptions): Promise<void> {
+    const probe = () => this.peek(PROBED, PROBED, PROBE);
+    return waitUntilReady({ isConnected: this.#parts.commands.isReady, probe }, options);
+  }
+
   stats(): RedisStoreStats {
     const { denials, breaker } = this.#parts;
     return {
@@ -349,7 +400,7 @@ class RedisLimitStore implements RedisStore {
   /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
   #recordFault({ keys, account }: Pick<Check, 'keys' | 'account'>, index: number): StoreUnavailableError {
     const error = foreignRecord(keys[index] ?? this.#parts.names.blocks(account));
-    this.#parts.onError?.(error);
+    this.#parts.outages.recordFailed(error);
     return new StoreUnavailableError(error);
   }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import { OptionError } from '../../core/errors.ts';
+import { createLogger, type Logger } from '../../core/logger.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { OnStoreFailure } from '../shared/failover.ts';
 
@@ -26,8 +27,14 @@ export interface RedisStoreOptions {
    * @default 65_536
    */
   readonly localMaxKeys?: number;
-  /** Called with the error of every call that failed, for a log. */
+  /** Called with the error of every call that failed, for metrics. What it throws is logged. */
   readonly onError?: ((error: unknown) => void) | undefined;
+  /**
+   * Is called when calls begin to fail, with the first error, and when Redis answers again, with undefined: once each.
+   * False: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
   /**
    * A rejection is certain until its window ends. The store repeats it without asking Redis, for at most this many
    * milliseconds. If another process raises, resets or settles a limit, this process notices it up to that much later.
@@ -55,6 +62,7 @@ export interface FilledOptions extends RedisStoreOptions {
   readonly onStoreFailure: OnStoreFailure;
   readonly denyCacheMaxMs: number;
   readonly denyCacheMaxKeys: number;
+  readonly log: Logger;
 }
 
 const OPTIONS = [
@@ -63,6 +71,7 @@ const OPTIONS = [
   'onStoreFailure',
   'localMaxKeys',
   'onError',
+  'logger',
   'denyCacheMaxMs',
   'denyCacheMaxKeys',
   'clock',
@@ -81,7 +90,8 @@ export function fillOptions(options: RedisStoreOptions): FilledOptions {
   if (!POLICIES.includes(onStoreFailure)) {
     throw new OptionError('onStoreFailure', onStoreFailure, `must be one of ${POLICIES.join(', ')}`);
   }
-  return { ...options, prefix, deadlineMs, onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys };
+  const log = createLogger(options.logger);
+  return { ...options, prefix, deadlineMs, onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys, log };
 }
 
 /** Braces in the prefix would change the hash slot. */

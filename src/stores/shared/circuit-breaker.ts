@@ -9,8 +9,10 @@ export interface CircuitBreakerOptions {
   readonly isReady: () => boolean;
   /** Whether an error says nothing about the health of the server. Such an error does not count towards opening. */
   readonly isHarmless: (error: unknown) => boolean;
-  /** Called with the error of every call that failed. */
+  /** Called with the error of every call that failed. Must not throw. */
   readonly onError?: ((error: unknown) => void) | undefined;
+  /** Called after every call that succeeded. Must not throw. */
+  readonly onAnswer?: (() => void) | undefined;
 }
 
 /** Consecutive failures that open the circuit breaker. */
@@ -63,7 +65,9 @@ export class CircuitBreaker {
       return send();
     };
     try {
-      return await this.#runIfClosed(() => this.#runWithDeadline(sending, deadlineMs));
+      const answer = await this.#runIfClosed(() => this.#runWithDeadline(sending, deadlineMs));
+      this.#options.onAnswer?.();
+      return answer;
     } catch (error) {
       forgetCommand(error);
       this.#options.onError?.(error);

@@ -1,4 +1,5 @@
 /** The config's `store`, and what happens while Redis is down: S17, S18 and /healthz. */
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { isHeadgateError } from '../../../src/core/errors.ts';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
@@ -7,6 +8,7 @@ import { connected, createRedisClient } from '../../../src/gateway/store/redis-c
 import { openStore } from '../../../src/gateway/store/store.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf } from '../../support/gateway.ts';
 import { type InProcess, openLog, startInProcess } from '../../support/in-process.ts';
+import { planFrom } from '../../support/plan.ts';
 import { eventually } from '../../support/raw-http.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
@@ -91,7 +93,7 @@ describe('a store in Redis', () => {
     const gateway = await start({});
     await gateway.ask('GET', `${CHATS}acc_2`);
     const text = await gateway.metrics();
-    expect(text).toMatch(/^headgate_redis_store_calls 1$/m);
+    expect(text).toMatch(/^headgate_redis_store_calls 2$/m);
     for (const name of ['coalesced_checks', 'local_rejections', 'deadline_misses', 'late_answers', 'breaker']) {
       expect(text).toMatch(new RegExp(`^headgate_redis_store_${name} 0$`, 'm'));
     }
@@ -164,6 +166,36 @@ describe('openStore', () => {
     // Before the store is closed: the connection fails by its own timeout, and a closed client reports no more errors.
     await eventually(() => lines().some(({ msg }) => msg === 'redis error'), 'the warning');
     store.close();
+  });
+
+  it('S17: begins with the scripts loaded, and logs the beginning and the end of an outage once each', async () => {
+    const server = await startRedis();
+    const admin = createRedisClient(parseStoreUrl(`redis://127.0.0.1:${server.port}`) as RedisUrl, () => {});
+    await connected(admin, 5_000);
+    const { log, lines } = openLog();
+    const store = await openStore(checkConfig({ store: `redis://127.0.0.1:${server.port}` }, 'test'), log);
+    const decide = () => store.limits.consume('acc', 'GET /', planFrom(['1000000/1h']), 1);
+    const logged = () => lines().flatMap(({ level, msg }) => (/^headgate: /.test(String(msg)) ? [[level, msg]] : []));
+    try {
+      // Those of the two stores, and the one of the checks that run meanwhile.
+      const scripts = async () => /number_of_cached_scripts:(\d+)/.exec(await (admin as Redis).info('memory'))?.[1];
+      await eventually(async () => (await scripts()) === '3', 'the scripts are loaded');
+      expect((await decide()).degraded).toBe(false);
+      await server.kill();
+      for (let i = 0; i < 10; i++) await decide();
+      await server.restart();
+      await eventually(async () => !(await decide()).degraded && logged().length > 1, 'the end is logged');
+      for (let i = 0; i < 10; i++) await decide();
+      const what = 'headgate: the store for rate limits';
+      expect(logged()).toEqual([
+        [40, `${what} fails, so this process decides with counters of its own`],
+        [30, `${what} answers again`],
+      ]);
+    } finally {
+      admin.disconnect();
+      store.close();
+      await server.stop();
+    }
   });
 
   it.each(['redis', 'redis-cluster'])(

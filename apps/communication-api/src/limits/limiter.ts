@@ -22,6 +22,7 @@ export interface LimiterParts {
  * does not answer in time, the memory of the process decides.
  */
 export function createServiceLimiter({ book, redis, log }: LimiterParts): Limiter {
+  const logger = (message: string, err: unknown): void => log.warn({ err }, message);
   return createLimiter({
     store:
       redis === undefined
@@ -30,8 +31,9 @@ export function createServiceLimiter({ book, redis, log }: LimiterParts): Limite
             prefix: 'ca',
             deadlineMs: REDIS_DEADLINE_MS,
             onStoreFailure: 'local',
-            onError: (error) => log.warn({ err: error }, 'Redis did not count a request'),
+            logger,
           }),
+    logger,
     limits: ({ account, provider = '' }) => book.of(account, provider),
   });
 }

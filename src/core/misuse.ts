@@ -1,0 +1,69 @@
+import { OptionError } from './errors.ts';
+import { createLogger, type Logger } from './logger.ts';
+
+/** What a {@link MisuseWarning} is about. `docs/misuse.md` has a section per code. */
+export type MisuseCode =
+  | 'HG_GATE_TWICE'
+  | 'HG_LIMITER_PER_REQUEST'
+  | 'HG_NO_ACCOUNT'
+  | 'HG_PROVIDER_WITHOUT_LIMITS'
+  | 'HG_PROXY_NOT_TRUSTED'
+  | 'HG_ROUTE_NEVER_SEEN'
+  | 'HG_SHARED_PREFIX'
+  | 'HG_TOO_MANY_ROUTES';
+
+/** The page is in the package, because a program is often debugged offline, and with an older version than the newest. */
+const PAGE = 'node_modules/headgate/docs/misuse.md';
+
+/**
+ * The library is used in a way that is valid, but probably a mistake: limits would not do what their author expects. It
+ * is logged, never thrown.
+ */
+export class MisuseWarning extends Error {
+  readonly code: MisuseCode;
+  /** The section of the documentation that explains the code. */
+  readonly page: string;
+
+  constructor(code: MisuseCode, what: string) {
+    const page = `${PAGE}#${code.toLowerCase()}`;
+    super(`${what} See ${page}`);
+    this.name = 'MisuseWarning';
+    this.code = code;
+    this.page = page;
+    // A stack would only show the request that happened to be looked at, in many lines.
+    this.stack = `${this.name}: ${this.message}`;
+  }
+}
+
+/** Logs each kind of misuse once. */
+export class MisuseLog {
+  readonly #log: Logger;
+  readonly #logged = new Set<MisuseCode>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** @param what what was seen and what to do about it, as sentences */
+  warn(code: MisuseCode, what: string): void {
+    if (this.#logged.has(code)) return;
+    this.#logged.add(code);
+    this.#log(`headgate: ${code}`, new MisuseWarning(code, what));
+  }
+}
+
+/** Options of everything that checks how it is used. */
+export interface MisuseOptions {
+  readonly validate?: boolean | undefined;
+  readonly logger?: Logger | false | undefined;
+}
+
+/**
+ * The log of the warnings; undefined if `validate` is false.
+ * @throws OptionError
+ */
+export function createMisuseLog({ validate = true, logger }: MisuseOptions): MisuseLog | undefined {
+  if (typeof validate !== 'boolean') throw new OptionError('validate', validate, 'must be true or false');
+  const log = createLogger(logger);
+  return validate ? new MisuseLog(log) : undefined;
+}

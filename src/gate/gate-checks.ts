@@ -1,0 +1,36 @@
+import type { Decision } from '../core/decision.ts';
+import type { MisuseLog } from '../core/misuse.ts';
+import type { GatePassage } from './passage.ts';
+
+/** So many requests without an account, and none with one, are probably a mistake. */
+const REQUESTS = 100;
+
+/** Looks for signs that a gate is mounted by mistake. A gate shares them with the gates that `with()` makes of it. */
+export class GateChecks {
+  readonly #misuse: MisuseLog;
+  #withoutAccount = 0;
+  #hasAccount = false;
+  #isTwice = false;
+
+  constructor(misuse: MisuseLog) {
+    this.#misuse = misuse;
+  }
+
+  /** Call it with the account of each request that has a route. */
+  resolved(account: string | undefined): void {
+    if (this.#hasAccount) return;
+    this.#hasAccount = account !== undefined;
+    if (this.#hasAccount || ++this.#withoutAccount < REQUESTS) return;
+    const reason = `\`account\` was undefined for all of the first ${REQUESTS} requests`;
+    this.#misuse.warn('HG_NO_ACCOUNT', `${reason}: does it read the right field, and is that set before the gate?`);
+  }
+
+  /** Call it with each decision of a request that another gate has let through. */
+  decidedBehind(outer: GatePassage, decision: Decision | undefined): void {
+    if (this.#isTwice || decision === undefined) return;
+    this.#isTwice = outer.hasCharged(decision);
+    if (!this.#isTwice) return;
+    const reason = 'One request was counted twice for one account and route';
+    this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate for the application or in the route, not both.`);
+  }
+}

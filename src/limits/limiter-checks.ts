@@ -1,0 +1,98 @@
+import { describe } from '../core/errors.ts';
+import type { MisuseLog } from '../core/misuse.ts';
+import type { LimitStore } from '../core/ports.ts';
+import { LatestLimiters } from './latest-limiters.ts';
+import type { Limits } from './plans.ts';
+
+/** Decisions after which every route with limits of its own should have been seen. */
+const DECISIONS = 1_000;
+/** Most different names of routes. An API has hundreds of operations at most. */
+const MAX_ROUTES = 1_000;
+/** After the first {@link DECISIONS}, only every 64th decision is looked at, so that the others cost nothing. */
+const LOOKED_AT = 64;
+/** Most names that a warning shows. */
+const SHOWN_NAMES = 5;
+
+/** The limits of the limiter that has the counters, by the identity of the counters. */
+const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits>();
+
+/** Those of this process. */
+const latestLimiters = /* @__PURE__ */ new LatestLimiters();
+
+/** Looks for signs that a limiter is used by mistake. At most 1,001 names of routes are stored. */
+export class LimiterChecks {
+  readonly #misuse: MisuseLog;
+  readonly #limitedRoutes: readonly string[];
+  readonly #latest: LatestLimiters;
+  /** Names of the routes so far. Undefined after they were too many. */
+  #routes: Set<string> | undefined = new Set();
+  #decisions = 0;
+
+  /** @param limitedRoutes routes with limits of their own */
+  constructor(misuse: MisuseLog, limitedRoutes: readonly string[], latest = latestLimiters) {
+    this.#misuse = misuse;
+    this.#limitedRoutes = limitedRoutes;
+    this.#latest = latest;
+  }
+
+  get decisions(): number {
+    return this.#decisions;
+  }
+
+  /** Call it with every request that the limiter decides. */
+  decides(account: string, route: string): void {
+    const decisions = ++this.#decisions;
+    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(account, route, decisions);
+  }
+
+  /** Call it when the limiter is created. */
+  created(store: LimitStore, limits: Limits): void {
+    const counters = store.identity ?? store;
+    const others = limitsByCounters.get(counters);
+    limitsByCounters.set(counters, limits);
+    if (others === undefined || areEqual(limits, others)) return;
+    const reason = 'Two limiters with different limits share their counters';
+    this.#misuse.warn('HG_SHARED_PREFIX', `${reason}: give each its own store, or its own Redis prefix.`);
+  }
+
+  /** Call it if a request names a provider that has no limits, although others have. */
+  unknownProvider(provider: string): void {
+    const reason = `limits.providers has no ${describe(provider)}, so the default limits apply`;
+    this.#misuse.warn('HG_PROVIDER_WITHOUT_LIMITS', `${reason}: correct the name, or add it as {}.`);
+  }
+
+  #look(account: string, route: string, decisions: number): void {
+    if (decisions === 1 && this.#latest.begin(this, account, route)) this.#warnOfRequest();
+    const routes = this.#routes;
+    if (routes === undefined) return;
+    routes.add(route);
+    if (decisions === DECISIONS) this.#findUnseen(routes);
+    if (routes.size <= MAX_ROUTES) return;
+    this.#routes = undefined;
+    const reason = `Requests had over ${MAX_ROUTES} names of routes, such as ${listOf([route])}`;
+    this.#misuse.warn('HG_TOO_MANY_ROUTES', `${reason}: name the operation, GET /users/:id, not the URL.`);
+  }
+
+  #findUnseen(routes: ReadonlySet<string>): void {
+    const unseen = this.#limitedRoutes.filter((route) => !routes.has(route));
+    if (unseen.length === 0) return;
+    const reason = `The first ${DECISIONS} requests had none of these routes of \`limits\`: ${listOf(unseen)}`;
+    this.#misuse.warn('HG_ROUTE_NEVER_SEEN', `${reason}. They had ${listOf([...routes])}.`);
+  }
+
+  #warnOfRequest(): void {
+    const reason = 'Ten limiters in a row decided one request each, of one account and route';
+    this.#misuse.warn('HG_LIMITER_PER_REQUEST', `${reason}: create the limiter once, at the start.`);
+  }
+}
+
+/** Functions are equal only if they are the same one, because what they return is not known. */
+function areEqual(limits: Limits, others: Limits): boolean {
+  if (typeof limits === 'function' || typeof others === 'function') return limits === others;
+  return JSON.stringify(limits) === JSON.stringify(others);
+}
+
+function listOf(names: readonly string[]): string {
+  const shown = names.slice(0, SHOWN_NAMES).map((name) => describe(name.split(/[?#]/, 1)[0]));
+  return [...shown, ...(names.length > SHOWN_NAMES ? ['…'] : [])].join(', ');
+}
