@@ -24,9 +24,9 @@ export interface ClientIpOptions {
    */
   readonly header?: string | undefined;
   /**
-   * Leading bits of an IPv6 address that identify a client. A household or a host gets a whole /64, and can use any
-   * address in it.
-   * @default 64
+   * Leading bits of an IPv6 address that identify a client. A client can use every address of its block: a host has a /64,
+   * a household usually has a /56.
+   * @default 56
    */
   readonly ipv6Prefix?: number | undefined;
 }
@@ -40,7 +40,7 @@ export type RequestFields =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:1::/64`. It returns undefined only if
+ * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:100::/56`. It returns undefined only if
  * the connection has no address, as with a Unix socket, and no counted proxy wrote one.
  * @param connected the address of the peer of the connection
  */
@@ -83,7 +83,7 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(?:(${TOKEN})|"([^"\\\\]*)")$`);
  */
 export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   checkOptions(options, ['trustedProxies', 'header', 'ipv6Prefix'], 'options');
-  const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 64 } = options;
+  const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 56 } = options;
   if (typeof header !== 'string' || !new RegExp(`^${TOKEN}$`).test(header)) {
     throw new OptionError('header', header, 'must be the name of a header');
   }

@@ -97,10 +97,18 @@ export class Decision {
     this.#refundable = this.accepted;
   }
 
-  /** The window that headers show: the one that rejected, else the plan's last. Undefined without windows (S6). */
+  /**
+   * The window that headers show: the one that rejected, else the plan's last, or the one that the plan's `shows`
+   * chooses. Undefined without windows (S6).
+   */
   get shown(): WindowStatus | undefined {
-    const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
-    return index < 0 ? undefined : this.#status(index);
+    const { windows, routeWindows, shows } = this.plan;
+    const index = this.accepted ? windows.length - 1 : this.#rejectedBy;
+    if (index < 0) return undefined;
+    const shown = this.#status(index);
+    if (!this.accepted || shows !== 'least' || routeWindows === 0) return shown;
+    const ofRoute = this.#status(routeWindows - 1);
+    return ofRoute.remaining <= shown.remaining ? ofRoute : shown;
   }
 
   /** Every window that was checked, in order. Windows after the one that rejected are not included (S2). */

@@ -247,7 +247,7 @@ class StagedGate<Request> implements Gate<Request> {
     const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
     const detail = decision.impossible
       ? 'The request costs more than this limit ever allows; waiting does not help.'
-      : `The rate limit of this account is used up; retry ${retry}.`;
+      : `The rate limit is used up; retry ${retry}.`;
     return this.#answer(429, 'api/too_many_requests', detail, requestId, headers);
   }
 
