@@ -24,8 +24,8 @@ export interface ClientIpOptions {
    */
   readonly header?: string | undefined;
   /**
-   * Leading bits of an IPv6 address that identify a client. A client can use every address of its block: a host has a /64,
-   * a household usually has a /56.
+   * Leading bits of an IPv6 address that identify a client. A client can use every address of its block: a host has a
+   * /64, a household usually has a /56.
    * @default 56
    */
   readonly ipv6Prefix?: number | undefined;
@@ -40,8 +40,8 @@ export type RequestFields =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:100::/56`. It returns undefined only if
- * the connection has no address, as with a Unix socket, and no counted proxy wrote one.
+ * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:100::/56`. It returns undefined only
+ * if the connection has no address, as with a Unix socket, and no counted proxy wrote one.
  * @param connected the address of the peer of the connection
  */
 export type ClientIp = (connected: string | undefined | null, fields: RequestFields) => string | undefined;

@@ -46,8 +46,9 @@ type Router = AnyElysia['router']['http'];
 type Fetch = (...given: unknown[]) => unknown;
 
 /**
- * Mounts a gate, or limits by the client's address, around a whole app, in front of every hook and body parser. Use it in the app that serves, or in a
- * plugin of that app. If Elysia would leave the gate out, every request fails with an error that says so.
+ * Mounts a gate, or limits by the client's address, around a whole app, in front of every hook and body parser. Use it
+ * in the app that serves, or in a plugin of that app. If Elysia would leave the gate out, every request fails with an
+ * error that says so.
  * @throws OptionError
  * @example
  * ```ts

@@ -45,8 +45,8 @@ const PEER: PeerReader<H3EventLike> = {
 };
 
 /**
- * Mounts a gate, for an app or for one route; or limits by the client's address. The gate turns what a handler returns or
- * throws into a response. Therefore mount `onError()` behind the gate; the app's own `onError` option works as usual.
+ * Mounts a gate, for an app or for one route; or limits by the client's address. The gate turns what a handler returns
+ * or throws into a response. Therefore mount `onError()` behind the gate; the app's own `onError` option works as usual.
  * @throws OptionError
  * @example
  * ```ts

@@ -41,7 +41,8 @@ export type KoaMiddleware<Context extends KoaContext> = (
 const PEER = /* @__PURE__ */ nodePeer(({ req }: KoaContext) => req);
 
 /**
- * Mounts a gate, or limits by the client's address. If requests carry idempotency keys, mount it in front of body parsers.
+ * Mounts a gate, or limits by the client's address. If requests carry idempotency keys, mount it in front of body
+ * parsers.
  * @throws OptionError
  * @example
  * ```ts

@@ -9,17 +9,18 @@ import type { GateOptions } from '../gate/options.ts';
 export interface AddressLimits<Request>
   extends ClientIpOptions,
     Pick<GateOptions<Request>, 'headers' | 'problemMediaType' | 'onEvent' | 'logger'> {
-  /** What one address may send, all routes together. Of IPv6, all addresses of a block count as one: see `ipv6Prefix`. */
+  /** What one address may send, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`. */
   readonly perAddress: LimitInput;
   /**
-   * What all addresses of one IPv6 /48 may send together, so that a network cannot take an allowance, and a record of the
-   * store, for each of its addresses. A request that either limit rejects is charged to neither. `[]`: no such limit.
+   * What all addresses of one IPv6 /48 may send together, so that a network cannot take an allowance, and a record of
+   * the store, for each of its addresses. A request that either limit rejects is charged to neither. `[]`: no such
+   * limit.
    * @default the windows of `perAddress`, each with 16 times its max
    */
   readonly perNetwork?: LimitInput | undefined;
   /**
-   * The address of the peer of the connection, if the adapter does not know it, or if you know better. Trusted proxies are
-   * applied to it. A request without an address is refused with a 500.
+   * The address of the peer of the connection, if the adapter does not know it, or if you know better. Trusted proxies
+   * are applied to it. A request without an address is refused with a 500.
    * @default what the framework knows; `headgate/fetch` knows nothing
    */
   readonly address?: ((request: Request) => string | undefined) | undefined;
@@ -58,7 +59,7 @@ export function checkAddressLimits<Request>(options: AddressLimits<Request>, kno
   const { address, store, trustedProxies = 0 } = options;
   if (address !== undefined && typeof address !== 'function')
     throw new OptionError('address', address, 'must be a function of the request');
-  // Counted proxies write the address of the client, whoever connects to this server.
+  // Counted proxies write the address of the client, so that of the connection is not needed.
   const needsAddress = !knowsAddress && !(typeof trustedProxies === 'number' && trustedProxies > 0);
   if (needsAddress && address === undefined) {
     const reason =
