@@ -25,6 +25,8 @@ export interface ExpressRequest extends IncomingMessage {
   readonly baseUrl: string;
   readonly originalUrl: string;
   readonly params: object;
+  /** By Express's own setting `trust proxy`; for the option `address` of limits by address. */
+  readonly ip?: string | undefined;
   readonly res?: ServerResponse | undefined;
   // `any` in Express, because it is set only inside a route.
   readonly route?: { readonly path?: unknown } | undefined;
