@@ -28,6 +28,7 @@ export interface ElysiaRequest {
 
 /** The part of a server that limits by address use; Bun's server has it. */
 export interface ElysiaServer {
+  /** The address of the peer of a request's connection. */
   requestIP?(request: Request): { readonly address: string } | null;
 }
 
