@@ -102,13 +102,9 @@ export class Decision {
    * chooses. Undefined without windows (S6).
    */
   get shown(): WindowStatus | undefined {
-    const { windows, routeWindows, shows } = this.plan;
-    const index = this.accepted ? windows.length - 1 : this.#rejectedBy;
-    if (index < 0) return undefined;
-    const shown = this.#status(index);
-    if (!this.accepted || shows !== 'least' || routeWindows === 0) return shown;
-    const ofRoute = this.#status(routeWindows - 1);
-    return ofRoute.remaining <= shown.remaining ? ofRoute : shown;
+    if (this.accepted && this.plan.shows === 'least') return this.#leastOfLimits();
+    const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
+    return index < 0 ? undefined : this.#status(index);
   }
 
   /** Every window that was checked, in order. Windows after the one that rejected are not included (S2). */
@@ -139,6 +135,15 @@ export class Decision {
   toJSON(): object {
     const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible } = this;
     return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible };
+  }
+
+  /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */
+  #leastOfLimits(): WindowStatus | undefined {
+    const { routeWindows, windows } = this.plan;
+    const [ofRoute, last] = [routeWindows - 1, windows.length - 1]
+      .filter((at) => at >= 0)
+      .map((at) => this.#status(at));
+    return ofRoute === undefined || last === undefined || ofRoute.remaining <= last.remaining ? ofRoute : last;
   }
 
   #status(index: number): WindowStatus {
