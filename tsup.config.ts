@@ -17,6 +17,7 @@ const library: Options = {
   target: 'node20',
   outDir: 'dist',
   treeshake: true,
+  splitting: true,
   // Deno and Workers only know Node's modules with the prefix `node:`.
   removeNodeProtocol: false,
 };

@@ -7,7 +7,7 @@ import { projects as serviceProjects } from './apps/communication-api/vitest.con
 const ADAPTERS = ['test/adapters/**/*.test.ts'];
 
 /** Some of them, behind Hono's server, which replaces the global `Response` when it is loaded. */
-const WEB = ['test/adapters/{elysia,fetch,h3,hono}.test.ts', 'test/adapters/web/passed-on.test.ts'];
+const WEB = ['test/adapters/{elysia,fetch,h3,hono,per-address}.test.ts', 'test/adapters/web/passed-on.test.ts'];
 
 /** The benchmarks' own parts. */
 const BENCH = ['test/bench/*.test.ts'];
@@ -23,6 +23,7 @@ const GATEWAY_MOCKS = ['test/gateway/body/temporary-file.test.ts', 'test/gateway
 
 /** Stores on real Redis servers. */
 const REDIS = [
+  'test/address/redis.test.ts',
   'test/gateway/store/*.test.ts',
   'test/idempotency/redis.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',

@@ -26,9 +26,9 @@ export interface ClientIpOptions {
    */
   readonly header?: string | undefined;
   /**
-   * Leading bits of an IPv6 address that identify a client. A household or a host gets a whole /64, and can use any
-   * address in it.
-   * @default 64
+   * Leading bits of an IPv6 address that identify a client. A client can use every address of its block: a host has a
+   * /64, a household usually has a /56.
+   * @default 56
    */
   readonly ipv6Prefix?: number | undefined;
   /**
@@ -53,8 +53,8 @@ export type RequestFields =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:1::/64`. It returns undefined only if
- * the connection has no address, as with a Unix socket, and no counted proxy wrote one.
+ * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:100::/56`. It returns undefined only
+ * if the connection has no address, as with a Unix socket, and no counted proxy wrote one.
  * @param connected the address of the peer of the connection
  */
 export type ClientIp = (connected: string | undefined | null, fields: RequestFields) => string | undefined;
@@ -100,7 +100,7 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(?:(${TOKEN})|"([^"\\\\]*)")$`);
  */
 export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   checkOptions(options, ['trustedProxies', 'header', 'ipv6Prefix', 'validate', 'logger'], 'options');
-  const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 64 } = options;
+  const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 56 } = options;
   if (typeof header !== 'string' || !new RegExp(`^${TOKEN}$`).test(header)) {
     throw new OptionError('header', header, 'must be the name of a header');
   }

@@ -16,7 +16,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Of idempotency, the port of timers.
   worker: ['core', 'limits', 'idempotency'],
   gate: ['core', 'http', 'limits', 'idempotency'],
-  adapters: ['core', 'http', 'gate'],
+  // Of stores, the memory store: an address is counted there unless the user says otherwise.
+  address: ['core', 'limits', 'gate', 'stores', 'client-ip'],
+  adapters: ['core', 'http', 'gate', 'address'],
   'client-ip': ['core'],
   client: ['core'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],

@@ -15,12 +15,12 @@ function identify(options: ClientIpOptions, connected: string | undefined, field
 describe('without proxies', () => {
   it.each<[string | undefined, string | undefined]>([
     ['203.0.113.9', '203.0.113.9'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2ab:3:4:5:6', '2001:db8:1:200::/56'],
     ['::ffff:203.0.113.9', '203.0.113.9'],
     ['::ffff:cb00:7109', '203.0.113.9'],
     ['0:0:0:0:0:FFFF:CB00:7109', '203.0.113.9'],
-    ['fe80::1%eth0', 'fe80::/64'],
-    ['::1', '::/64'],
+    ['fe80::1%eth0', 'fe80::/56'],
+    ['::1', '::/56'],
     ['', undefined],
     ['/run/app.sock', undefined],
     [undefined, undefined],
@@ -36,11 +36,11 @@ describe('without proxies', () => {
     expect(clients).toEqual(['192.168.0.1', '192.168.0.2', '192.168.0.3']);
   });
 
-  it('a whole /64 is one client, and the next /64 another one; the prefix is an option', () => {
-    const [one, other] = ['2001:db8::1', '2001:db8::ffff:ffff:ffff:ffff'];
+  it('a whole /56 is one client, and the next /56 another one; the prefix is an option', () => {
+    const [one, other] = ['2001:db8::1', '2001:db8:0:ff:ffff:ffff:ffff:ffff'];
     expect(identify({}, one)).toBe(identify({}, other));
-    expect(identify({}, '2001:db8:0:1::1')).not.toBe(identify({}, one));
-    expect(identify({ ipv6Prefix: 56 }, '2001:db8:0:1ff::1')).toBe('2001:db8:0:100::/56');
+    expect(identify({}, '2001:db8:0:100::1')).not.toBe(identify({}, one));
+    expect(identify({ ipv6Prefix: 64 }, '2001:db8:0:1ff::1')).toBe('2001:db8:0:1ff::/64');
     expect(identify({ ipv6Prefix: 128 }, one)).toBe('2001:db8::1');
     expect(identify({ ipv6Prefix: 1 }, 'ffff::')).toBe('8000::/1');
     expect(identify({ ipv6Prefix: 1 }, '203.0.113.9')).toBe('203.0.113.9');
@@ -115,11 +115,11 @@ describe('proxies by address', () => {
 describe('an entry of the list', () => {
   it.each([
     ['203.0.113.9:4711', '203.0.113.9'],
-    ['[2001:db8::1]', '2001:db8::/64'],
-    ['[2001:db8::1]:4711', '2001:db8::/64'],
-    ['[fe80::1%25eth0]:80', 'fe80::/64'],
+    ['[2001:db8::1]', '2001:db8::/56'],
+    ['[2001:db8::1]:4711', '2001:db8::/56'],
+    ['[fe80::1%25eth0]:80', 'fe80::/56'],
     ['[::ffff:203.0.113.9]:80', '203.0.113.9'],
-    ['2001:DB8::1', '2001:db8::/64'],
+    ['2001:DB8::1', '2001:db8::/56'],
   ])('%s is an address', (entry, client) => expect(identify({ trustedProxies: 1 }, PROXY, entry)).toBe(client));
 
   it.each([
@@ -155,8 +155,8 @@ describe('Forwarded (RFC 7239)', () => {
     ['for=203.0.113.9', '203.0.113.9'],
     ['For=203.0.113.9;proto=https;by=10.0.0.1;', '203.0.113.9'],
     ['proto=https; FOR="203.0.113.9:4711"', '203.0.113.9'],
-    ['for="[2001:db8::1]:4711"', '2001:db8::/64'],
-    ['for="[2001:db8::1]:_obfuscated"', '2001:db8::/64'],
+    ['for="[2001:db8::1]:4711"', '2001:db8::/56'],
+    ['for="[2001:db8::1]:_obfuscated"', '2001:db8::/56'],
     ['for=6.6.6.6, for=203.0.113.9', '203.0.113.9'],
     // Empty elements of a list do not count (RFC 9110, 5.6.1.2).
     ['for=6.6.6.6, , for=203.0.113.9,, ', '203.0.113.9'],

@@ -123,6 +123,17 @@ describe('the packed package', () => {
     expect(node('copies.mjs', source)).toBe('false true');
   });
 
+  it('S6: in CommonJS too, the gates of two subpaths know each other', () => {
+    const source = `const { createGate, createLimiter } = require('headgate');
+      const { createMemoryStore } = require('headgate/memory');
+      const { withHeadgate } = require('headgate/fetch');
+      const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['3/1m'] } });
+      const inner = withHeadgate(createGate({ limiter, account: () => 'a', route: () => 'r' }), () => new Response());
+      const outer = withHeadgate({ perAddress: ['100/1m'], address: () => '203.0.113.1' }, inner);
+      outer(new Request('http://localhost')).then(({ headers }) => console.log(headers.get('x-ratelimit-remaining')));`;
+    expect(node('stack.cjs', source)).toBe('2');
+  });
+
   it('the command runs without any installed package', () => {
     const alone = join(folder, 'alone.cjs');
     writeFileSync(alone, readFileSync(join(installed, manifest.bin.headgate)));

@@ -4,6 +4,8 @@
  */
 
 import type { AnyElysia } from 'elysia';
+import type { AddressLimits } from '../address/options.ts';
+import type { PeerReader } from '../address/peer.ts';
 import { OptionError } from '../core/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -12,6 +14,7 @@ import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
 /** Argument of resolvers. Elysia has no context yet, because nothing of the request was read. */
@@ -19,7 +22,20 @@ export interface ElysiaRequest {
   readonly request: Request;
   /** The template that will match, `/api/v1/chats/:id`; undefined if none does. */
   readonly route: string | undefined;
+  /** The server on which the app listens; null if something else calls the app. */
+  readonly server?: ElysiaServer | null | undefined;
 }
+
+/** The part of a server that limits by address use; Bun's server has it. */
+export interface ElysiaServer {
+  /** The address of the peer of a request's connection. */
+  requestIP?(request: Request): { readonly address: string } | null;
+}
+
+const PEER: PeerReader<ElysiaRequest> = {
+  address: ({ request, server }) => server?.requestIP?.(request)?.address,
+  fields: ({ request }) => request.headers,
+};
 
 /** Options of {@link headgate}. */
 export interface HeadgateOptions {
@@ -31,8 +47,9 @@ type Router = AnyElysia['router']['http'];
 type Fetch = (...given: unknown[]) => unknown;
 
 /**
- * Mounts a gate around a whole app, in front of every hook and body parser. Use it in the app that serves, or in a
- * plugin of that app. If Elysia would leave the gate out, every request fails with an error that says so.
+ * Mounts a gate, or limits by the client's address, around a whole app, in front of every hook and body parser. Use it
+ * in the app that serves, or in a plugin of that app. If Elysia would leave the gate out, every request fails with an
+ * error that says so.
  * @throws OptionError
  * @example
  * ```ts
@@ -40,24 +57,30 @@ type Fetch = (...given: unknown[]) => unknown;
  * ```
  */
 export function headgate(
-  gate: Gate<ElysiaRequest>,
+  gate: Gate<ElysiaRequest> | AddressLimits<ElysiaRequest>,
   { routes = {} }: HeadgateOptions = {},
 ): <App extends AnyElysia>(app: App) => App {
-  const appGate = gateForRoute(gate);
-  const routeGates = new Map(Object.keys(routes).map((route) => [route, gateForRoute(gate, routes[route])]));
+  const appGate = gateForRoute(gate, PEER);
+  const routeGates = new Map(Object.keys(routes).map((route) => [route, gateForRoute(appGate, PEER, routes[route])]));
   const text = `headgate ${crypto.randomUUID()}`;
   const passed = Symbol(text);
   return (app) => {
     checkServes(app);
+    let serving: AnyElysia | undefined;
     let findRoute: ReturnType<typeof createRouteFinder> | undefined;
     const around = (fetch: Fetch, request: Request & { [passed]?: true }) => {
       return (...given: unknown[]) => {
         request[passed] = true;
         // Not earlier: routes may be added until the first request.
-        findRoute ??= createRouteFinder(app);
+        serving ??= servingApp(app);
+        findRoute ??= createRouteFinder(serving);
         const route = findRoute(request);
         const routeGate = (route === undefined ? undefined : routeGates.get(route)) ?? appGate;
-        return web.enterGate(routeGate, { request, route }, { request, proceed: () => fetch(...given) });
+        return web.enterGate(
+          routeGate,
+          { request, route, server: serving.server },
+          { request, proceed: () => fetch(...given) },
+        );
       };
     };
     // Elysia keeps only one of several wrappers with the same source text. A text of its own makes every gate count.
@@ -113,7 +136,7 @@ function servingApp(app: AnyElysia): AnyElysia {
 /** Finds templates with a second router of Elysia's kind, because the app's router returns handlers. */
 function createRouteFinder(app: AnyElysia): (request: Request) => string | undefined {
   const router = new (app.router.http.constructor as new () => Router)();
-  for (const { method, path } of servingApp(app).routes) router.add(method, path, path as never);
+  for (const { method, path } of app.routes) router.add(method, path, path as never);
   return ({ method, url }) => {
     const start = url.indexOf('/', url.indexOf('://') + 3);
     const [path = '/'] = url.slice(start).split(/[?#]/, 1);

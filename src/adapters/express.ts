@@ -4,12 +4,14 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressLimits } from '../address/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { headgate as mount, type NodeMiddleware } from './node.ts';
 import { checkArgument, routeName } from './shared/mount.ts';
 
 export {
+  type AddressLimits,
   fieldOfBody,
   type IdempotentRequestOptions,
   idempotentRequest,
@@ -23,6 +25,8 @@ export interface ExpressRequest extends IncomingMessage {
   readonly baseUrl: string;
   readonly originalUrl: string;
   readonly params: object;
+  /** By Express's own setting `trust proxy`; for the option `address` of limits by address. */
+  readonly ip?: string | undefined;
   readonly res?: ServerResponse | undefined;
   // `any` in Express, because it is set only inside a route.
   readonly route?: { readonly path?: unknown } | undefined;
@@ -32,17 +36,18 @@ export interface ExpressRequest extends IncomingMessage {
 export type ExpressMiddleware = NodeMiddleware;
 
 /**
- * Mounts a gate in front of one route, or of a whole application or router. If requests carry idempotency keys, mount
- * it in front of body parsers.
+ * Mounts a gate in front of one route, or of a whole application or router; or limits by the client's address. If
+ * requests carry idempotency keys, mount the gate in front of body parsers.
  * @throws OptionError
  * @example
  * ```ts
  * app.post('/api/v1/emails', headgate(gate), (request, response) => response.send('sent'));
  * app.get('/api/v1/chats/:id', headgate(gate, { cost: 2 }), handler);
+ * app.use(headgate({ perAddress: ['100/1m'] }));
  * ```
  */
 export function headgate<Request extends ExpressRequest>(
-  gate: Gate<Request>,
+  gate: Gate<Request> | AddressLimits<Request>,
   options?: RouteOptions<Request>,
 ): ExpressMiddleware {
   return mount(gate, options) as ExpressMiddleware;

@@ -4,17 +4,20 @@
  */
 
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import type { AddressLimits } from '../address/options.ts';
 import { OptionError } from '../core/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import * as node from './node/bridge.ts';
 import type { NodeRequest, NodeResponse } from './node/http.ts';
+import { nodePeer } from './node/peer.ts';
 import { adviseIfRead } from './node/put-back.ts';
 import * as nodeRequest from './node/request.ts';
 import { sendFastifyReply } from './node/send.ts';
 import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import { readBody } from './shared/request.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
 /** Options of the plugin, or, as `config.headgate`, of one route. */
@@ -38,6 +41,7 @@ export interface FastifyGateOptions extends FastifyRouteOptions {
   readonly readAhead?: boolean | ((request: FastifyRequest) => boolean) | undefined;
 }
 
+const PEER = /* @__PURE__ */ nodePeer(({ raw }: { readonly raw: NodeRequest }) => raw);
 const HOOKS: readonly unknown[] = ['onRequest', 'preHandler'];
 
 /** For a resolver that reads the body in `preHandler`. */
@@ -53,18 +57,23 @@ declare module 'fastify' {
 }
 
 /**
- * A plugin that puts a gate in front of every route of the context where it is registered, and of its children.
+ * A plugin that puts a gate, or limits by the client's address, in front of every route of the context where it is
+ * registered, and of its children.
  * @throws OptionError
  * @example
  * ```ts
  * app.register(headgate(gate));
  * app.post('/api/v1/emails', { config: { headgate: { cost: 2 } } }, async () => 'sent');
+ * app.register(headgate({ perAddress: ['100/1m'] }));
  * ```
  */
-export function headgate(gate: Gate<FastifyRequest>, options: FastifyGateOptions = {}): FastifyPluginCallback {
+export function headgate(
+  gate: Gate<FastifyRequest> | AddressLimits<FastifyRequest>,
+  options: FastifyGateOptions = {},
+): FastifyPluginCallback {
   const { hook = 'onRequest', readAhead = true, ...common } = options;
   checkHook(hook, readAhead);
-  const pluginGate = gateForRoute(gate, Object.keys(common).length === 0 ? undefined : common);
+  const pluginGate = gateForRoute(gate, PEER, Object.keys(common).length === 0 ? undefined : common);
   const routeGates = new WeakMap<object, Gate<FastifyRequest>>();
   const gateFor = (given: FastifyRouteOptions | false | undefined): Gate<FastifyRequest> | undefined => {
     if (given === undefined) return pluginGate;

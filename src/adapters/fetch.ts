@@ -4,6 +4,8 @@
  * @module headgate/fetch
  */
 
+import type { AddressLimits } from '../address/options.ts';
+import type { PeerReader } from '../address/peer.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -12,6 +14,7 @@ import { enterGate, type ResultReader, SWITCHING_PROTOCOLS, type WebExchange } f
 import { isWebRequest } from './web/http.ts';
 import { RESULT_FIELD, replayResult, returnedOutcome, returnedStatus, thrownOutcome } from './web/results.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 export { passageOf, servedFromCache } from './web/bridge.ts';
 export { fieldOfBody, idempotentRequest } from './web/request.ts';
@@ -34,6 +37,9 @@ const RESULTS: ResultReader = {
 /** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
 
+/** Only the runtime knows the address, and each in its own way: see the option `address`. */
+const PEER: PeerReader<FetchSubject> = { fields: (subject) => requestOf(subject).headers };
+
 /**
  * Puts a gate in front of a handler of web requests: Bun.serve, Deno.serve, Workers, Next.js route handlers and
  * middleware, SvelteKit endpoints, Remix loaders and actions. All other arguments of the handler are passed on, with
@@ -48,11 +54,11 @@ export type FetchSubject = Request | { readonly request: Request };
  * ```
  */
 export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[], Answer>(
-  gate: Gate<Subject>,
+  gate: Gate<Subject> | AddressLimits<Subject>,
   handler: (subject: Subject, ...rest: Rest) => MaybePromise<Answer>,
   options?: RouteOptions<Subject>,
 ): (subject: Subject, ...rest: Rest) => Promise<Answer | Response> {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute(gate, PEER, options);
   checkHandler(handler);
   return async (subject, ...rest) => {
     const exchange = exchangeOf(subject, () => handler(subject, ...rest), findWaitUntil(rest));
@@ -70,10 +76,10 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
  * ```
  */
 export function headgate<Subject extends FetchSubject>(
-  gate: Gate<Subject>,
+  gate: Gate<Subject> | AddressLimits<Subject>,
   options?: RouteOptions<Subject>,
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute(gate, PEER, options);
   return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) =>
     (await enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
 }

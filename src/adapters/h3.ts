@@ -4,6 +4,8 @@
  */
 
 import { toResponse } from 'h3';
+import type { AddressLimits } from '../address/options.ts';
+import type { PeerReader } from '../address/peer.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -13,6 +15,7 @@ import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
 import { createResponse } from './web/response.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
 /** The part of an h3 event that the adapter uses; `H3Event` has it. */
@@ -35,21 +38,28 @@ export type H3Middleware<Event extends H3EventLike> = (
 type H3Event = Parameters<typeof toResponse>[1];
 type H3Config = NonNullable<Parameters<typeof toResponse>[2]>;
 
+/** h3's servers say the address of the peer on every runtime, as a property of the request. */
+const PEER: PeerReader<H3EventLike> = {
+  address: ({ req }) => (req as { readonly ip?: string | undefined }).ip,
+  fields: ({ req }) => req.headers,
+};
+
 /**
- * Mounts a gate, for an app or for one route. The gate turns what a handler returns or throws into a response.
- * Therefore mount `onError()` behind the gate; the app's own `onError` option works as usual.
+ * Mounts a gate, for an app or for one route; or limits by the client's address. The gate turns what a handler returns
+ * or throws into a response. Therefore mount `onError()` behind the gate; the app's own `onError` option works as usual.
  * @throws OptionError
  * @example
  * ```ts
  * app.use(headgate(gate)); // every route; or each by itself:
  * app.post('/api/v1/emails', handler, { middleware: [headgate(gate, { cost: 2 })] });
+ * app.use(headgate({ perAddress: ['100/1m'] }));
  * ```
  */
 export function headgate<Event extends H3EventLike>(
-  gate: Gate<Event>,
+  gate: Gate<Event> | AddressLimits<Event>,
   options?: RouteOptions<Event>,
 ): H3Middleware<Event> {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute(gate, PEER, options);
   return async (event, next) => {
     // The app calls its `onResponse` hook when it sends this response; a second call here would be one too many.
     const { onResponse: _, ...config } = (event.app?.config ?? {}) as H3Config;

@@ -5,6 +5,8 @@
 
 import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
+import type { AddressLimits } from '../address/options.ts';
+import type { PeerReader } from '../address/peer.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
@@ -12,22 +14,49 @@ import * as web from './web/bridge.ts';
 import * as webRequest from './web/request.ts';
 import { responseParts } from './web/response.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
+/** What the servers of Node, Bun and Deno pass as `env`. */
+interface ServerEnv {
+  /** Node, by `@hono/node-server`. */
+  readonly incoming?: { readonly socket?: { readonly remoteAddress?: string | undefined } | undefined } | undefined;
+  /** Bun, if the app passes an object with the server in it. */
+  readonly server?: BunServer | undefined;
+  /** Bun, whose server is `env` itself. */
+  readonly requestIP?: BunServer['requestIP'] | undefined;
+  /** Deno. */
+  readonly remoteAddr?: { readonly hostname?: string | undefined } | undefined;
+}
+
+interface BunServer {
+  requestIP(request: Request): { readonly address: string } | null;
+}
+
+const PEER: PeerReader<Context> = {
+  address(c) {
+    const env = Object(c.env) as ServerEnv;
+    const server = env.server ?? env;
+    return env.incoming?.socket?.remoteAddress ?? env.remoteAddr?.hostname ?? server.requestIP?.(c.req.raw)?.address;
+  },
+  fields: (c) => c.req.raw.headers,
+};
+
 /**
- * Mounts a gate, for an app or for one route.
+ * Mounts a gate, for an app or for one route; or limits by the client's address.
  * @throws OptionError
  * @example
  * ```ts
  * app.use(headgate(gate)); // every route; or each by itself:
  * app.post('/api/v1/emails', headgate(gate, { cost: 2 }), (c) => c.text('sent'));
+ * app.use(headgate({ perAddress: ['100/1m'] }));
  * ```
  */
 export function headgate<E extends Env>(
-  gate: Gate<Context<E>>,
+  gate: Gate<Context<E>> | AddressLimits<Context<E>>,
   options?: RouteOptions<Context<E>>,
 ): MiddlewareHandler<E> {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute<Context<E>>(gate, PEER, options);
   return async (c, next) => {
     const response = await web.enterGate(routeGate, c, {
       request: c.req.raw,

@@ -4,14 +4,17 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressLimits } from '../address/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
 import * as node from './node/bridge.ts';
+import { nodePeer } from './node/peer.ts';
 import * as nodeRequest from './node/request.ts';
 import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import { replyFields } from './shared/reply.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
 /** The part of a Koa context that the adapter uses; `Koa.Context` has it. */
@@ -35,19 +38,23 @@ export type KoaMiddleware<Context extends KoaContext> = (
   next: () => Promise<unknown>,
 ) => Promise<void>;
 
+const PEER = /* @__PURE__ */ nodePeer(({ req }: KoaContext) => req);
+
 /**
- * Mounts a gate. If requests carry idempotency keys, mount it in front of body parsers.
+ * Mounts a gate, or limits by the client's address. If requests carry idempotency keys, mount it in front of body
+ * parsers.
  * @throws OptionError
  * @example
  * ```ts
  * router.post('/api/v1/emails', headgate(gate), (context) => { context.body = 'sent'; });
+ * app.use(headgate({ perAddress: ['100/1m'] }));
  * ```
  */
 export function headgate<Context extends KoaContext>(
-  gate: Gate<Context>,
+  gate: Gate<Context> | AddressLimits<Context>,
   options?: RouteOptions<Context>,
 ): KoaMiddleware<Context> {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute(gate, PEER, options);
   return async (context, next) => {
     await node.enterGate<Context, unknown>(routeGate, context, {
       response: context.res,

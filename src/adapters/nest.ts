@@ -14,6 +14,7 @@ import type {
   NestInterceptor,
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AddressLimits } from '../address/options.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -21,10 +22,12 @@ import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
 import { enterGate } from './node/bridge.ts';
 import type { NodeRequest } from './node/http.ts';
+import { nodePeer } from './node/peer.ts';
 import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
 import { sendFastifyReply, sendReply } from './node/send.ts';
 import { forContext, gateForRoute } from './shared/mount.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
 export { readAhead } from './node/read-ahead.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -45,7 +48,12 @@ export interface NestFastifyRequest {
  * both platforms.
  */
 export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | NestFastifyRequest;
+/** A gate, or limits by the client's address. */
+export type NestGate = Gate<NestRequest> | AddressLimits<NestRequest>;
 type NestResponse = ServerResponse | FastifyReply;
+
+const nodeRequest = (request: NestRequest) => ('raw' in request ? request.raw : request);
+const PEER = /* @__PURE__ */ nodePeer(nodeRequest);
 
 /** The property in which the decorator stores a route's options; every copy of this package finds it. */
 const OPTIONS = Symbol.for('headgate.nest.options');
@@ -73,8 +81,8 @@ export class HeadgateGuard implements CanActivate {
   /** By controller, then by handler: two controllers may inherit the same handler. */
   readonly #routeGates = new WeakMap<object, WeakMap<object, Gate<NestRequest> | false>>();
 
-  constructor(gate: Gate<NestRequest>) {
-    this.#gate = gateForRoute(gate);
+  constructor(gate: NestGate) {
+    this.#gate = gateForRoute(gate, PEER);
   }
 
   canActivate(context: ExecutionContext): MaybePromise<boolean> {
@@ -125,7 +133,7 @@ function answered(): Promise<never> {
 export class HeadgateInterceptor implements NestInterceptor {
   readonly #guard: HeadgateGuard;
 
-  constructor(gate: Gate<NestRequest>) {
+  constructor(gate: NestGate) {
     this.#guard = new HeadgateGuard(gate);
   }
 
@@ -145,8 +153,8 @@ export class HeadgateInterceptor implements NestInterceptor {
  */
 // biome-ignore lint/complexity/noStaticOnlyClass: a module of Nest is a class
 export class HeadgateModule {
-  /** Mounts a gate that exists already. */
-  static forRoot(gate: Gate<NestRequest>): DynamicModule {
+  /** Mounts a gate that exists already, or limits by the client's address: `{ perAddress: ['100/1m'] }`. */
+  static forRoot(gate: NestGate): DynamicModule {
     return HeadgateModule.forRootAsync({ useFactory: () => gate });
   }
 
@@ -155,7 +163,7 @@ export class HeadgateModule {
     readonly imports?: ModuleMetadata['imports'];
     readonly inject?: FactoryProvider['inject'];
     // Gets the injected providers, in the order of `inject`.
-    readonly useFactory: (...injected: never[]) => Gate<NestRequest> | Promise<Gate<NestRequest>>;
+    readonly useFactory: (...injected: never[]) => NestGate | Promise<NestGate>;
   }): DynamicModule {
     const { imports = [], inject = [], useFactory } = options;
     const make = async (...injected: never[]) => new HeadgateGuard(await useFactory(...injected));
@@ -175,7 +183,4 @@ export function routeOf(request: NestRequest): string | undefined {
  * For a gate's `idempotent` resolver; see `idempotentRequest` of `headgate/node`. Needs {@link readAhead} in front of
  * the parsers.
  */
-export const idempotentRequest = /* @__PURE__ */ forContext(
-  (request: NestRequest) => ('raw' in request ? request.raw : request),
-  idempotentNodeRequest,
-);
+export const idempotentRequest = /* @__PURE__ */ forContext(nodeRequest, idempotentNodeRequest);

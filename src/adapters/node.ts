@@ -5,12 +5,16 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { AddressLimits } from '../address/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
+import type { NodeRequest } from './node/http.ts';
+import { nodePeer } from './node/peer.ts';
 import { sendReply } from './node/send.ts';
 import { checkHandler, gateForRoute } from './shared/mount.ts';
 
+export type { AddressLimits } from '../address/options.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
 export type { NodeRequest, NodeResponse } from './node/http.ts';
 export { fieldOfBody, idempotentRequest } from './node/request.ts';
@@ -35,19 +39,22 @@ export type Http2Handler<Request extends Http2ServerRequest = Http2ServerRequest
   response: Http2ServerResponse,
 ) => void;
 
+const PEER = /* @__PURE__ */ nodePeer((request: NodeRequest) => request);
+
 /**
- * Mounts a gate as middleware.
+ * Mounts a gate as middleware, or limits by the client's address.
  * @throws OptionError
  * @example
  * ```ts
  * app.use(headgate(gate));
+ * app.use(headgate({ perAddress: ['100/1m'] }));
  * ```
  */
 export function headgate<Request extends IncomingMessage>(
-  gate: Gate<Request>,
+  gate: Gate<Request> | AddressLimits<Request>,
   options?: RouteOptions<Request>,
 ): NodeMiddleware<Request> {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute(gate, PEER, options);
   return (request, response, next) => enter(routeGate, request, response, next);
 }
 
@@ -61,21 +68,21 @@ export function headgate<Request extends IncomingMessage>(
  * ```
  */
 export function withHeadgate<Request extends IncomingMessage>(
-  gate: Gate<Request>,
+  gate: Gate<Request> | AddressLimits<Request>,
   handler: NodeHandler<Request>,
   options?: RouteOptions<Request>,
 ): NodeHandler<Request>;
 export function withHeadgate<Request extends Http2ServerRequest>(
-  gate: Gate<Request>,
+  gate: Gate<Request> | AddressLimits<Request>,
   handler: Http2Handler<Request>,
   options?: RouteOptions<Request>,
 ): Http2Handler<Request>;
 export function withHeadgate(
-  gate: Gate<never>,
+  gate: Gate<never> | AddressLimits<never>,
   handler: (request: never, response: never) => void,
   options?: RouteOptions<never>,
 ): unknown {
-  const routeGate = gateForRoute(gate, options);
+  const routeGate = gateForRoute<never>(gate, PEER, options);
   checkHandler(handler);
   // Typed as HTTP/1; the bridge handles what differs in HTTP/2.
   return (request: never, response: never) => enter(routeGate, request, response, () => handler(request, response));

@@ -99,10 +99,11 @@ export class Decision {
   }
 
   /**
-   * The window that headers show: the one that rejected, else the plan's last. Undefined without windows, and if a block
-   * rejected (S6).
+   * The window that headers show: the one that rejected, else the plan's last, or the one that the plan's `shows`
+   * chooses. Undefined without windows, and if a block rejected (S6).
    */
   get shown(): WindowStatus | undefined {
+    if (this.accepted && this.plan.shows === 'least') return this.#leastOfLimits();
     const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
     return index < 0 ? undefined : this.#status(index);
   }
@@ -140,6 +141,15 @@ export class Decision {
   toJSON(): object {
     const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
     return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked };
+  }
+
+  /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */
+  #leastOfLimits(): WindowStatus | undefined {
+    const { routeWindows, windows } = this.plan;
+    const [ofRoute, last] = [routeWindows - 1, windows.length - 1]
+      .filter((at) => at >= 0)
+      .map((at) => this.#status(at));
+    return ofRoute === undefined || last === undefined || ofRoute.remaining <= last.remaining ? ofRoute : last;
   }
 
   #status(index: number): WindowStatus {

@@ -8,6 +8,12 @@ export interface PlanWindow extends Window {
 /** Which counters the All methods limit uses: separate ones for each route (S1), or one set for the whole account. */
 export type AllMethodsScope = 'route' | 'account';
 
+/**
+ * Which window an accepted request shows: the plan's last one, or, of the route's last one and the plan's last one, the
+ * one with the least remaining (S6).
+ */
+export type ShownWindow = 'last' | 'least';
+
 /** The windows that one request must fit, in the order of checking. Immutable. Share it: stores cache by identity. */
 export interface Plan {
   /** The route's own windows, then those of All methods; the shorter window first within each (S2). */
@@ -18,13 +24,19 @@ export interface Plan {
   /** How many of `windows` are the route's own. */
   readonly routeWindows: number;
   readonly allMethodsScope: AllMethodsScope;
+  readonly shows: ShownWindow;
 }
 
 /**
  * Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty; a plan
  * without windows limits nothing.
  */
-export function createPlan(routeLimit: Limit, allMethods: Limit, allMethodsScope: AllMethodsScope = 'route'): Plan {
+export function createPlan(
+  routeLimit: Limit,
+  allMethods: Limit,
+  allMethodsScope: AllMethodsScope = 'route',
+  shows: ShownWindow = 'last',
+): Plan {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({
     windows,
@@ -32,6 +44,7 @@ export function createPlan(routeLimit: Limit, allMethods: Limit, allMethodsScope
     maxes: Float64Array.from(windows, (window) => window.max),
     routeWindows: routeLimit.length,
     allMethodsScope,
+    shows,
   });
 }
 

@@ -413,7 +413,7 @@ class StagedGate<Request> implements Gate<Request> {
 function rejectionDetail({ impossible, blocked }: Decision, headers: HeaderFields): string {
   if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
-  if (blocked === undefined) return `The rate limit of this account is used up; retry ${retry}.`;
+  if (blocked === undefined) return `The rate limit is used up; retry ${retry}.`;
   const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
   return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }

@@ -35,7 +35,7 @@ export {
   StoreTimeoutError,
   StoreUnavailableError,
 } from '../core/errors.ts';
-export { type AllMethodsScope, createPlan, type Plan, type PlanWindow } from '../core/plan.ts';
+export { type AllMethodsScope, createPlan, type Plan, type PlanWindow, type ShownWindow } from '../core/plan.ts';
 export type {
   ClaimId,
   ClaimStore,

@@ -36,6 +36,8 @@ it.each<[string, (gate: never) => unknown]>([
 ])('%s: a value that is not a gate throws when it is mounted, not with each request', (_name, mount) => {
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
   for (const wrong of [undefined, {}, limiter]) {
-    expect(() => mount(wrong as never)).toThrow(/^gate: must be what createGate\(\) returns, got /);
+    expect(() => mount(wrong as never)).toThrow(
+      /^gate: must be what createGate\(\) returns, or \{ perAddress: \["100\/1m"\] \}, got /,
+    );
   }
 });

@@ -89,7 +89,7 @@ describe.each(PLATFORMS)('tRPC, headgate/%s', (platform) => {
     for (const result of await Promise.allSettled(calls)) {
       const reason = result.status === 'rejected' ? result.reason : undefined;
       expect(reason).toBeInstanceOf(TRPCClientError);
-      expect(reason.message).toMatch(/^The rate limit of this account is used up; retry in \d+ s\.$/);
+      expect(reason.message).toMatch(/^The rate limit is used up; retry in \d+ s\.$/);
       expect(reason).toMatchObject({
         data: { code: 'TOO_MANY_REQUESTS', httpStatus: 429 },
         shape: { code: TRPC_ERROR_CODES_BY_KEY.TOO_MANY_REQUESTS },

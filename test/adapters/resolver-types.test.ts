@@ -34,10 +34,12 @@ it('the resolvers of each adapter take the request of its framework, with its ty
   expectTypeOf<Parameters<GateOptions<Mail>['account']>[0]['body']>().toEqualTypeOf<{ account_id: string }>();
   expectTypeOf(onExpress.headgate<Mail>)
     .parameter(0)
-    .toEqualTypeOf<Gate<Mail>>();
+    .toEqualTypeOf<Gate<Mail> | onExpress.AddressLimits<Mail>>();
   expectTypeOf(onHono.headgate<{ Variables: { user: string } }>)
     .parameter(0)
-    .toEqualTypeOf<Gate<Context<{ Variables: { user: string } }>>>();
+    .toEqualTypeOf<
+      Gate<Context<{ Variables: { user: string } }>> | onHono.AddressLimits<Context<{ Variables: { user: string } }>>
+    >();
 });
 
 it('behind a gate in Express, the path of a handler decides the type of its params', () => {

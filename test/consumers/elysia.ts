@@ -12,7 +12,10 @@ const gate = createGate<ElysiaRequest>({
   idempotent: (given) => idempotentRequest(given, { scope: 'app_1' }),
 });
 // The types of the app's routes stay the same behind the gate.
-const app = new Elysia().get('/chats/:id', ({ params }) => params.id).use(headgate(gate));
+const app = new Elysia()
+  .get('/chats/:id', ({ params }) => params.id)
+  .use(headgate(gate))
+  .use(headgate({ perAddress: ['100/1m'] }));
 export type Paths = keyof (typeof app)['~Routes'];
 export const path: Paths = 'chats';
 // @ts-expect-error a path without a route

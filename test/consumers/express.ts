@@ -13,7 +13,7 @@ const gate = createGate<express.Request>({
 });
 
 const app = express();
-app.use(headgate(gate));
+app.use(headgate({ perAddress: ['100/1m'], address: (request) => request.ip }), headgate(gate));
 app.get('/chats/:id', headgate(gate, { cost: 2 }), (request, response) => {
   servedFromCache(response);
   const accepted: boolean | undefined = passageOf(response)?.decision?.accepted;

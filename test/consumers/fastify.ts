@@ -13,6 +13,7 @@ const gate = createGate<FastifyRequest>({
 });
 
 const app = fastify();
+app.register(headgate({ perAddress: ['100/1m'], address: (request) => request.ip }));
 app.register(headgate(gate, { hook: 'preHandler' }));
 app.get('/chats/:id', { config: { headgate: { cost: 2 } } }, async (_request, reply) => {
   const accepted: boolean | undefined = passageOf(reply)?.decision?.accepted;

@@ -11,7 +11,10 @@ const gate = createGate<H3Event>({
   idempotency: createIdempotency({ store: createMemoryClaimStore() }),
   idempotent: (event) => idempotentRequest(event, { scope: 'app_1' }),
 });
-new H3().use(headgate(gate)).get('/', (event) => String(passageOf(event)?.decision));
+new H3()
+  .use(headgate({ perAddress: ['100/1m'] }))
+  .use(headgate(gate))
+  .get('/', (event) => String(passageOf(event)?.decision));
 
 // @ts-expect-error an event of h3 does not have this property
 createGate<H3Event>({ account: (event) => event.nothing });

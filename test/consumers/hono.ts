@@ -15,6 +15,7 @@ const gate = createGate<Context<Application>>({
 });
 
 export const app = new Hono<Application>()
+  .use(headgate({ perAddress: ['100/1m'], address: (c) => c.req.header('cf-connecting-ip') }))
   .use(headgate(gate))
   .get('/chats/:id', headgate(gate, { cost: (c) => c.get('account').length }), (c) => {
     servedFromCache(c);

@@ -11,7 +11,10 @@ const gate = createGate<Koa.Context>({
   idempotency: createIdempotency({ store: createMemoryClaimStore() }),
   idempotent: (context) => idempotentRequest(context, { scope: 'app_1' }),
 });
-new Koa().use(headgate(gate, { route: 'every route' })).use((context) => {
-  const accepted: boolean | undefined = passageOf(context)?.decision?.accepted;
-  context.body = String(accepted);
-});
+new Koa()
+  .use(headgate({ perAddress: ['100/1m'], trustedProxies: ['loopback'] }))
+  .use(headgate(gate, { route: 'every route' }))
+  .use((context) => {
+    const accepted: boolean | undefined = passageOf(context)?.decision?.accepted;
+    context.body = String(accepted);
+  });

@@ -33,7 +33,7 @@ class Things {
 }
 
 @Module({
-  imports: [HeadgateModule.forRoot(gate)],
+  imports: [HeadgateModule.forRoot({ perAddress: ['100/1m'] }), HeadgateModule.forRoot(gate)],
   controllers: [Things],
   providers: [{ provide: HeadgateGuard, useValue: 1 }],
 })

@@ -11,4 +11,5 @@ const gate = createGate<IncomingMessage>({
   idempotency: createIdempotency({ store: createMemoryClaimStore() }),
   idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
 });
+createServer(withHeadgate({ perAddress: ['100/1m'] }, (_request, response) => response.end('ok')));
 createServer(withHeadgate(gate, (_request, response) => response.end('ok')));

@@ -59,6 +59,10 @@ export const POST: (request: Request, context: { id: string }) => Promise<Respon
   { cost: 2 },
 );
 export const middleware = headgate(gate.with({ route: 'GET /chats/:id' }));
+export const limited = withHeadgate(
+  { perAddress: ['100/1m'], address: (request: Request) => request.headers.get('cf-connecting-ip') ?? undefined },
+  () => new Response(),
+);
 
 export async function use(): Promise<string> {
   const decision: Decision = limiter.consumeSync({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { charge, Decision, evaluate, FITS, windowStatus } from '../../src/core/decision.ts';
-import type { PlanWindow } from '../../src/core/plan.ts';
+import { parseLimit } from '../../src/core/limit.ts';
+import { createPlan, type PlanWindow } from '../../src/core/plan.ts';
 import { NEVER } from '../../src/core/window.ts';
 import { planFrom } from '../support/plan.ts';
 
@@ -84,6 +85,22 @@ describe('decisions', () => {
     const own = planFrom(['3/1s', '5/1m']);
     const counters = Float64Array.of(NOW, 1, NOW, 1);
     expect(new Decision('a', 'r', own, 1, NOW, FITS, counters).shown).toMatchObject({ limit: 'route', max: 5 });
+  });
+
+  it("S6: a plan can show the one with the least left, of the last window of each limit; of equal ones the route's", () => {
+    const route = parseLimit(['1/1s', '5/1m']);
+    const shownWith = (allMethods: string[], ...counts: number[]) => {
+      const plan = createPlan(route, parseLimit(allMethods), 'account', 'least');
+      return new Decision('a', 'r', plan, 1, NOW, FITS, started(...counts)).shown;
+    };
+    expect(shownWith(['9/1h'], 1, 2, 2)).toMatchObject({ limit: 'route', max: 5, remaining: 3 });
+    expect(shownWith(['9/1h'], 1, 2, 6)).toMatchObject({ limit: 'route', max: 5, remaining: 3 });
+    expect(shownWith(['9/1h'], 1, 2, 7)).toMatchObject({ limit: 'all-methods', max: 9, remaining: 2 });
+    expect(shownWith([], 1, 2)).toMatchObject({ limit: 'route', max: 5, remaining: 3 });
+    const own = createPlan([], parseLimit(['9/1h']), 'account', 'least');
+    expect(new Decision('a', 'r', own, 1, NOW, FITS, started(7)).shown).toMatchObject({ limit: 'all-methods' });
+    const rejected = createPlan(route, parseLimit(['9/1h']), 'account', 'least');
+    expect(new Decision('a', 'r', rejected, 1, NOW, 2, started(0, 0, 9)).shown).toMatchObject({ remaining: 0, max: 9 });
   });
 
   it('S2, S6: a rejected decision shows the window that rejected, and the trace ends with it', () => {

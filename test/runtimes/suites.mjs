@@ -10,6 +10,12 @@ const IS_HTTP2 = "it uses Node's HTTP/2 client, which ends the process in Deno, 
 
 export const SUITES = [
   { name: 'direct calls', file: 'suites/direct.ts', kinds: EVERYWHERE },
+  {
+    name: 'limits by address',
+    file: 'suites/address.ts',
+    kinds: ['bun', 'deno'],
+    why: 'they are tested in Node itself, and a worker has no address',
+  },
   { name: 'memory stores', file: 'suites/stores.ts', kinds: EVERYWHERE },
   adapter('fetch', 'fetch', EVERYWHERE),
   adapter('hono', 'hono', EVERYWHERE),

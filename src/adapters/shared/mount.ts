@@ -1,3 +1,6 @@
+import { createAddressGate } from '../../address/gate.ts';
+import { type AddressLimits, isAddressLimits } from '../../address/options.ts';
+import type { PeerReader } from '../../address/peer.ts';
 import { OptionError } from '../../core/errors.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { RouteOptions } from '../../gate/route-options.ts';
@@ -5,10 +8,18 @@ import type { RouteOptions } from '../../gate/route-options.ts';
 /**
  * The gate of one route. Adapters call it when a gate is mounted, so that a mistake shows at the start and not with
  * every request.
+ * @param given a gate, or limits by address, of which a gate is made
+ * @param peer reads the address of a request's client
  * @throws OptionError
  */
-export function gateForRoute<Request>(gate: Gate<Request>, options?: RouteOptions<Request>): Gate<Request> {
-  if (typeof gate?.enter !== 'function') throw new OptionError('gate', gate, 'must be what createGate() returns');
+export function gateForRoute<Request>(
+  given: Gate<Request> | AddressLimits<Request>,
+  peer: PeerReader<Request>,
+  options?: RouteOptions<Request>,
+): Gate<Request> {
+  const gate = isAddressLimits(given) ? createAddressGate(given, peer) : given;
+  if (typeof gate?.enter !== 'function')
+    throw new OptionError('gate', gate, 'must be what createGate() returns, or { perAddress: ["100/1m"] }');
   return options === undefined ? gate : gate.with(options);
 }
 

@@ -151,6 +151,6 @@ describe('called directly by a program', () => {
 
   it('a client behind a proxy has one address', () => {
     const clientIp = createClientIp({ trustedProxies: 1 });
-    same(clientIp('10.0.0.1', { 'x-forwarded-for': '2001:db8::1' }), '2001:db8::/64');
+    same(clientIp('10.0.0.1', { 'x-forwarded-for': '2001:db8::1' }), '2001:db8::/56');
   });
 });

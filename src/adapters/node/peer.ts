@@ -1,0 +1,15 @@
+import type { PeerReader } from '../../address/peer.ts';
+import type { NodeRequest } from './http.ts';
+
+/**
+ * What Node knows of the client of a request, for limits by address.
+ * @param unwrap returns Node's request
+ */
+export function nodePeer<Context>(
+  unwrap: (context: Context) => Pick<NodeRequest, 'socket' | 'headers'>,
+): PeerReader<Context> {
+  return {
+    address: (context) => unwrap(context).socket.remoteAddress,
+    fields: (context) => unwrap(context).headers,
+  };
+}

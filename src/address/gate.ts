@@ -1,0 +1,97 @@
+import { createClientIp } from '../client-ip.ts';
+import { OptionError } from '../core/errors.ts';
+import { type Limit, parseLimit } from '../core/limit.ts';
+import { createPlan } from '../core/plan.ts';
+import { createGate } from '../gate/create-gate.ts';
+import type { Gate } from '../gate/gate.ts';
+import type { RouteOptions } from '../gate/route-options.ts';
+import { createLimiter } from '../limits/limiter.ts';
+import { createMemoryStore } from '../stores/memory/limits.ts';
+import { type AddressLimits, checkAddressLimits } from './options.ts';
+import type { PeerReader } from './peer.ts';
+import { type AddressPlans, AddressStore } from './store.ts';
+
+/** All routes share the count of an address. */
+const EVERY_ROUTE = '*';
+/** The smallest block of IPv6 that the internet routes, and the usual block of one site. */
+const NETWORK_BITS = 48;
+/** What a network may send, in allowances of one address. */
+const ADDRESSES_PER_NETWORK = 16;
+
+/**
+ * Creates the gate that limits requests by address.
+ * @throws LimitError, OptionError
+ */
+export function createAddressGate<Request>(options: AddressLimits<Request>, peer: PeerReader<Request>): Gate<Request> {
+  checkAddressLimits(options, peer.address !== undefined);
+  const {
+    perAddress,
+    perNetwork,
+    address = peer.address,
+    trustedProxies,
+    header,
+    ipv6Prefix,
+    store,
+    ...shown
+  } = options;
+  const { validate, logger } = options;
+  const clientIp = createClientIp({ trustedProxies, header, ipv6Prefix, validate, logger });
+  const account = (request: Request): string => {
+    const connected = address?.(request);
+    const client = clientIp(connected, peer.fields(request));
+    if (client !== undefined) return client;
+    // Without a name the request would not be limited, or would share a count with all others like it.
+    const reason = 'the request has none: set `address`, or `trustedProxies` if a proxy connects over a Unix socket';
+    throw new OptionError('address', connected, reason);
+  };
+  const plans = createPlans(options);
+  const limiter = createLimiter({
+    store: new AddressStore(store ?? createMemoryStore(), plans),
+    limits: { allMethods: perAddress },
+    validate,
+    logger,
+  });
+  return withFixedOptions(createGate({ ...shown, limiter, account, route: () => EVERY_ROUTE }), {
+    account,
+    route: EVERY_ROUTE,
+    idempotency: undefined,
+    idempotent: false,
+    allow: undefined,
+    deny: undefined,
+  });
+}
+
+/** @throws LimitError, OptionError */
+function createPlans({ perAddress, perNetwork, ipv6Prefix }: AddressLimits<never>): AddressPlans {
+  const address = parseLimit(perAddress, 'perAddress');
+  if (address.length === 0) throw new OptionError('perAddress', perAddress, 'must have a window, such as "100/1m"');
+  const hasNetworks = ipv6Prefix === undefined || ipv6Prefix > NETWORK_BITS;
+  if (perNetwork !== undefined && !hasNetworks)
+    throw new OptionError('perNetwork', perNetwork, `needs an ipv6Prefix of more than ${NETWORK_BITS} bits`);
+  const network = perNetwork === undefined ? limitOfNetwork(address) : parseLimit(perNetwork, 'perNetwork');
+  const networkIp = createClientIp({ ipv6Prefix: NETWORK_BITS, validate: false });
+  const isLimited = hasNetworks && network.length > 0;
+  return {
+    ofAddress: createPlan(address, []),
+    inNetwork: createPlan(address, network, 'account', 'least'),
+    networkOf: (name) => (isLimited && name.includes(':') ? networkIp(name.split('/', 1)[0], {}) : undefined),
+  };
+}
+
+function limitOfNetwork(address: Limit): Limit {
+  return address.map(({ max, durationMs }) => ({
+    max: Math.min(max * ADDRESSES_PER_NETWORK, Number.MAX_SAFE_INTEGER),
+    durationMs,
+  }));
+}
+
+/**
+ * The options of a route are often meant for another gate on the same route, which has accounts. They must not lift the
+ * limit of an address.
+ */
+function withFixedOptions<Request>(gate: Gate<Request>, fixed: RouteOptions<Request>): Gate<Request> {
+  return {
+    enter: (request, requestId, outer) => gate.enter(request, requestId, outer),
+    with: (options) => withFixedOptions(gate.with({ ...options, ...fixed }), fixed),
+  };
+}

@@ -1,0 +1,11 @@
+import type { RequestFields } from '../client-ip.ts';
+
+/** How an adapter reads what it knows of a request's client. */
+export interface PeerReader<Request> {
+  /**
+   * The address of the peer of the connection; undefined if it has none. Absent if the adapter's platforms do not say
+   * it, so that the user has to.
+   */
+  readonly address?: ((request: Request) => string | undefined) | undefined;
+  readonly fields: (request: Request) => RequestFields;
+}

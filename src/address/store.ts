@@ -1,0 +1,53 @@
+import type { Decision, WindowStatus } from '../core/decision.ts';
+import type { Plan } from '../core/plan.ts';
+import type { LimitStore, MaybePromise, ResetTarget } from '../core/ports.ts';
+
+/** The plans of addresses. */
+export interface AddressPlans {
+  readonly ofAddress: Plan;
+  /** For an address that is in a network: its own windows, then those that all addresses of the network share. */
+  readonly inNetwork: Plan;
+  /** The network of an address; undefined if it is in none. */
+  networkOf(address: string): string | undefined;
+}
+
+/**
+ * A store whose accounts are addresses. An address in a network is a route of the network's account, because then one
+ * step of any store charges both or neither, and a rejected request creates no record.
+ */
+export class AddressStore implements LimitStore {
+  readonly synchronous: boolean;
+  readonly identity: object;
+
+  constructor(
+    private readonly store: LimitStore,
+    private readonly plans: AddressPlans,
+  ) {
+    this.synchronous = store.synchronous;
+    this.identity = store.identity ?? store;
+  }
+
+  consume(address: string, route: string, _plan: Plan, cost: number): MaybePromise<Decision> {
+    const { store, plans } = this;
+    const network = plans.networkOf(address);
+    return network === undefined
+      ? store.consume(address, route, plans.ofAddress, cost)
+      : store.consume(network, address, plans.inNetwork, cost);
+  }
+
+  peek(address: string, route: string, _plan: Plan): MaybePromise<readonly WindowStatus[]> {
+    const { store, plans } = this;
+    const network = plans.networkOf(address);
+    return network === undefined
+      ? store.peek(address, route, plans.ofAddress)
+      : store.peek(network, address, plans.inNetwork);
+  }
+
+  settle(decision: Decision, cost: number): MaybePromise<boolean> {
+    return this.store.settle(decision, cost);
+  }
+
+  reset(target: ResetTarget): MaybePromise<void> {
+    return this.store.reset(target);
+  }
+}
