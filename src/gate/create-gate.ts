@@ -91,8 +91,8 @@ class StagedGate<Request> implements Gate<Request> {
     const { idempotent } = this.#options;
     const stage = this.#idempotency;
     if (stage === undefined || idempotent === undefined) return this.#enterLimits(request, requestId);
-    // The outer gate holds the claim on this key. A second claim would wait for it: the request would wait for itself.
-    if (outer?.recording !== undefined) return this.#enterLimits(request, requestId);
+    // An outer gate holds the claim on this key. A second claim would wait for it: the request would wait for itself.
+    if (outer?.isRecorded) return this.#enterLimits(request, requestId);
     try {
       const resolving = callResolver('idempotent', idempotent, request);
       if (resolving === undefined) return this.#enterLimits(request, requestId);

@@ -18,6 +18,7 @@ export class GatePassage implements Passage {
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
   #stack: GatePassage[] | undefined;
   recording: Recording | undefined;
+  isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
 
   constructor(
@@ -32,6 +33,7 @@ export class GatePassage implements Passage {
   withClaim(recording: Recording, releaseClaim: () => Promise<Reply | undefined>): this {
     // Nothing is stored for a claim that was released first.
     this.recording = { ...recording, store: (response) => this.#releasing ?? recording.store(response) };
+    this.isRecorded = true;
     this.#releaseClaim = releaseClaim;
     return this;
   }
@@ -48,6 +50,7 @@ export class GatePassage implements Passage {
     outer.#stack ??= [outer];
     outer.#stack.push(this);
     this.#stack = outer.#stack;
+    this.isRecorded ||= outer.isRecorded;
     return this;
   }
 
