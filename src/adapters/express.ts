@@ -15,6 +15,7 @@ export {
   idempotentRequest,
   passageOf,
   type ReadBodyOptions,
+  readAhead,
   servedFromCache,
 } from './node.ts';
 

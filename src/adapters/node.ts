@@ -8,20 +8,15 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
+import type { NodeMiddleware } from './node/http.ts';
 import { sendReply } from './node/send.ts';
 import { checkHandler, gateForRoute } from './shared/mount.ts';
 
 export { passageOf, servedFromCache } from './node/bridge.ts';
-export type { NodeRequest, NodeResponse } from './node/http.ts';
+export type { NodeMiddleware, NodeRequest, NodeResponse } from './node/http.ts';
+export { readAhead } from './node/read-ahead.ts';
 export { fieldOfBody, idempotentRequest } from './node/request.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
-
-/** Middleware in the style of Connect. It can also be called by hand in front of any `node:http` handler. */
-export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
-  request: Request,
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void;
 
 /** A request listener of `node:http`. */
 export type NodeHandler<Request extends IncomingMessage = IncomingMessage> = (

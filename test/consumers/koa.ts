@@ -1,6 +1,6 @@
 // Koa, without any other framework.
 import { createGate, createIdempotency, createLimiter } from 'headgate';
-import { headgate, idempotentRequest, passageOf, routeOf } from 'headgate/koa';
+import { headgate, idempotentRequest, passageOf, readAhead, routeOf } from 'headgate/koa';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import Koa from 'koa';
 
@@ -11,7 +11,10 @@ const gate = createGate<Koa.Context>({
   idempotency: createIdempotency({ store: createMemoryClaimStore() }),
   idempotent: (context) => idempotentRequest(context, { scope: 'app_1' }),
 });
-new Koa().use(headgate(gate, { route: 'every route' })).use((context) => {
-  const accepted: boolean | undefined = passageOf(context)?.decision?.accepted;
-  context.body = String(accepted);
-});
+new Koa()
+  .use(readAhead())
+  .use(headgate(gate, { route: 'every route' }))
+  .use((context) => {
+    const accepted: boolean | undefined = passageOf(context)?.decision?.accepted;
+    context.body = String(accepted);
+  });
