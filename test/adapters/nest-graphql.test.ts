@@ -57,7 +57,8 @@ interface Answer {
 /** An application whose resolvers are behind an authentication guard of their class. */
 async function start(
   { platform, options }: Driver,
-  { logger = false, ...gateOptions }: Partial<GateOptions<NestRequest>> & { logger?: false | LoggerService } = {},
+  gateOptions: Partial<GateOptions<NestRequest>> = {},
+  logger: false | LoggerService = false,
 ) {
   const runs: string[] = [];
   class Things {
@@ -230,7 +231,7 @@ describe.each(Object.entries(DRIVERS))('GraphQL in Nest: %s', (_, driver) => {
   it('Nest does not log a rejection as an error of the program', async () => {
     const logged: unknown[] = [];
     const log = (...given: unknown[]) => void logged.push(given);
-    const { ask } = await start(driver, { logger: { log: () => {}, error: log, warn: log } });
+    const { ask } = await start(driver, {}, { log: () => {}, error: log, warn: log });
     expect(codesOf(await ask('mutation { archive }'))).toEqual([['archive', 'TOO_MANY_REQUESTS']]);
     expect(logged).toEqual([]);
   });
