@@ -14,6 +14,7 @@ import type {
 } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { OptionError } from '../core/errors.ts';
+import { after } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
@@ -116,9 +117,8 @@ export class HeadgateInterceptor implements NestInterceptor {
     this.#guard = new HeadgateGuard(gate);
   }
 
-  async intercept(context: ExecutionContext, next: CallHandler): Promise<ReturnType<CallHandler['handle']>> {
-    await this.#guard.canActivate(context);
-    return next.handle();
+  intercept(context: ExecutionContext, next: CallHandler): MaybePromise<ReturnType<CallHandler['handle']>> {
+    return after(this.#guard.canActivate(context), () => next.handle());
   }
 }
 
