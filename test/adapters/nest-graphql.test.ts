@@ -125,7 +125,7 @@ async function start(
         : await fetch(`${url}/graphql?query=${encodeURIComponent(query)}`, { headers: all });
     return { status: answer.status, headers: answer.headers, ...((await answer.json()) as object) } as Answer;
   };
-  return { ask, runs };
+  return { ask, runs, url: `${url}/graphql` };
 }
 
 const codesOf = ({ errors = [] }: Answer) => errors.map(({ path, extensions }) => [path.join('.'), extensions.code]);
@@ -244,4 +244,27 @@ it('without a response in the context, an operation fails and says what is missi
     /^headgate: Mutation\.send has no HTTP request and response .* \{ req, reply \} /,
   );
   expect(runs).toEqual([]);
+});
+
+it('I4: operations of one HTTP request share the key: a batch is stored and replayed as a whole', async () => {
+  const { url, runs } = await start(
+    { platform: 'express', options: { driver: ApolloDriver, allowBatchedHttpRequests: true } },
+    {
+      idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+      idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
+    },
+  );
+  const headers = { 'content-type': 'application/json', 'x-user': 'a', 'idempotency-key': 'k' };
+  const body = JSON.stringify([{ query: 'mutation { send }' }, { query: 'mutation { archive note }' }]);
+  const ask = async () => {
+    const answer = await fetch(url, { method: 'POST', headers, body });
+    return { replayed: answer.headers.get('idempotency-replayed'), answers: (await answer.json()) as Answer[] };
+  };
+  const first = await ask();
+  expect([first.replayed, first.answers.map(({ data }) => data)]).toEqual([
+    null,
+    [{ send: 'sent 1' }, { archive: null, note: 'noted 2' }],
+  ]);
+  expect(await ask()).toEqual({ replayed: 'true', answers: first.answers });
+  expect(runs).toEqual(['send', 'note']);
 });
