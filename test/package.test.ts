@@ -12,7 +12,7 @@ let installed: string;
 
 beforeAll(() => {
   packed = pack();
-  folder = install(packed, 'project', ['h3']);
+  folder = install(packed, 'project', ['@nestjs/common', 'h3']);
   installed = join(folder, 'node_modules/headgate');
 });
 

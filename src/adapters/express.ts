@@ -17,6 +17,7 @@ export {
   idempotentRequest,
   passageOf,
   type ReadBodyOptions,
+  readAhead,
   servedFromCache,
 } from './node.ts';
 

@@ -10,9 +10,11 @@ import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
 import * as node from './node/bridge.ts';
 import { nodePeer } from './node/peer.ts';
+import { createReadAhead } from './node/read-ahead.ts';
 import * as nodeRequest from './node/request.ts';
 import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
 import { replyFields } from './shared/reply.ts';
+import type { ReadBodyOptions } from './shared/request.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -64,6 +66,19 @@ export function headgate<Context extends KoaContext>(
         context.respond = false;
       },
     });
+  };
+}
+
+/**
+ * For body parsers in front of the gate; see `readAhead` of `headgate/node`.
+ * @throws OptionError
+ */
+export function readAhead<Context extends KoaContext>(options: ReadBodyOptions = {}): KoaMiddleware<Context> {
+  const read = createReadAhead(options);
+  return async (context, next) => {
+    const reply = await read(context.req);
+    if (reply === undefined) await next();
+    else answer(context, reply);
   };
 }
 

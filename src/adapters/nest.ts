@@ -3,7 +3,6 @@
  * @module headgate/nest
  */
 
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type {
   CallHandler,
   CanActivate,
@@ -13,44 +12,29 @@ import type {
   ModuleMetadata,
   NestInterceptor,
 } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { AddressLimits } from '../address/options.ts';
+import type { FastifyRequest } from 'fastify';
+import { type AddressLimits, isAddressLimits } from '../address/options.ts';
+import { OptionError } from '../core/errors.ts';
+import { after } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
-import { enterGate } from './node/bridge.ts';
-import type { NodeRequest } from './node/http.ts';
+import { enterField, fieldOf } from './nest/graphql.ts';
+import { enterHttp, type NestRequest } from './nest/http.ts';
 import { nodePeer } from './node/peer.ts';
 import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
-import { sendFastifyReply, sendReply } from './node/send.ts';
 import { forContext, gateForRoute } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
+export type { NestFastifyRequest, NestRequest } from './nest/http.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
 export { readAhead } from './node/read-ahead.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** The part of a Fastify request that the adapter uses; `FastifyRequest` has it, also over HTTP/2. */
-export interface NestFastifyRequest {
-  readonly raw: NodeRequest;
-  readonly method: string;
-  readonly url: string;
-  readonly originalUrl: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: unknown;
-  readonly routeOptions: { readonly url?: string | undefined };
-}
-
-/**
- * A request of Nest, on Express or on Fastify. Only the parts that the adapter uses, because no user has the types of
- * both platforms.
- */
-export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | NestFastifyRequest;
 /** A gate, or limits by the client's address. */
 export type NestGate = Gate<NestRequest> | AddressLimits<NestRequest>;
-type NestResponse = ServerResponse | FastifyReply;
 
 const nodeRequest = (request: NestRequest) => ('raw' in request ? request.raw : request);
 const PEER = /* @__PURE__ */ nodePeer(nodeRequest);
@@ -61,7 +45,8 @@ type Options = RouteOptions<NestRequest> | false;
 type Decorated = object & { readonly [OPTIONS]?: Options };
 
 /**
- * Sets the options of one route, or of every route of a controller, in place of the gate's own; false: no gate.
+ * Sets the options of one route, or of every route of a controller, in place of the gate's own. On a route of a class
+ * with {@link SkipHeadgate}, the gate is mounted again. False: the same as {@link SkipHeadgate}.
  * @example
  * ```ts
  * @Post('emails')
@@ -75,7 +60,18 @@ export function Headgate(options: Options): MethodDecorator & ClassDecorator {
   };
 }
 
-/** Puts a gate in front of the routes that it guards. Add it behind guards that set what its resolvers read. */
+/**
+ * No gate for this method, or for every method of this class. For routes without limits, and for what is neither HTTP
+ * nor GraphQL: handlers of messages and events.
+ */
+export function SkipHeadgate(): MethodDecorator & ClassDecorator {
+  return Headgate(false);
+}
+
+/**
+ * A gate as a guard: it rejects a request before the guards behind it run. Resolvers see only what the guards in front
+ * of it have set; guards of a controller run behind a guard of the whole application.
+ */
 export class HeadgateGuard implements CanActivate {
   readonly #gate: Gate<NestRequest>;
   /** By controller, then by handler: two controllers may inherit the same handler. */
@@ -85,21 +81,18 @@ export class HeadgateGuard implements CanActivate {
     this.#gate = gateForRoute(gate, PEER);
   }
 
+  /** @throws Error for a context that is neither HTTP nor GraphQL: it would pass without limits and without notice */
   canActivate(context: ExecutionContext): MaybePromise<boolean> {
-    const gate = context.getType() === 'http' && this.#routeGate(context);
+    const gate = this.#routeGate(context);
     if (gate === false) return true;
-    const http = context.switchToHttp();
-    const response = http.getResponse<NestResponse>();
-    return enterGate<NestRequest, boolean>(gate, http.getRequest<NestRequest>(), {
-      response: 'raw' in response ? response.raw : response,
-      answer(reply) {
-        if ('raw' in response) sendFastifyReply(response, reply);
-        else sendReply(response, reply);
-        return answered();
-      },
-      proceed: () => true,
-      skip: answered,
-    });
+    const type = context.getType<string>();
+    if (type === 'http') return enterHttp(gate, context);
+    if (type === 'graphql') return enterField(gate, context);
+    const handler = `${context.getClass().name}.${context.getHandler().name}`;
+    throw new Error(
+      `headgate: a gate limits HTTP and GraphQL, but ${handler} is called by "${type}": mark it with @SkipHeadgate(), ` +
+        'and call limiter.consume() in it if it needs limits.',
+    );
   }
 
   #routeGate(context: ExecutionContext): Gate<NestRequest> | false {
@@ -117,17 +110,13 @@ export class HeadgateGuard implements CanActivate {
   }
 }
 
-/** Never settles: the request was answered, so Nest must do nothing more for it. */
-function answered(): Promise<never> {
-  return new Promise(() => {});
-}
-
 /**
- * An alternative to the guard: puts the gate behind every guard of a route, the route's own included.
+ * A gate as an interceptor: it runs behind every guard of a route, also those of its controller, so resolvers see what
+ * the guards have set. A request that a guard rejects is not charged.
  * @example
  * ```ts
- * @UseGuards(Authenticated)
- * @UseInterceptors(new HeadgateInterceptor(gate))
+ * @Module({ providers: [{ provide: APP_INTERCEPTOR, useValue: new HeadgateInterceptor(gate) }] })
+ * class App {}
  * ```
  */
 export class HeadgateInterceptor implements NestInterceptor {
@@ -137,14 +126,37 @@ export class HeadgateInterceptor implements NestInterceptor {
     this.#guard = new HeadgateGuard(gate);
   }
 
-  async intercept(context: ExecutionContext, next: CallHandler): Promise<ReturnType<CallHandler['handle']>> {
-    await this.#guard.canActivate(context);
-    return next.handle();
+  intercept(context: ExecutionContext, next: CallHandler): MaybePromise<ReturnType<CallHandler['handle']>> {
+    return after(this.#guard.canActivate(context), () => next.handle());
   }
 }
 
+/** Options of {@link HeadgateModule}. */
+export interface HeadgateModuleOptions {
+  /**
+   * How the gate is mounted. An interceptor runs behind every guard. A guard runs in front of the guards of controllers
+   * and routes, so that a rejected request costs no authentication; the account must then be known without them.
+   * @default 'interceptor'; 'guard' for limits by address
+   */
+  readonly as?: 'interceptor' | 'guard' | undefined;
+}
+
+/** {@link HeadgateModuleOptions}, and how the gate is made. */
+export interface HeadgateModuleAsyncOptions extends HeadgateModuleOptions {
+  readonly imports?: ModuleMetadata['imports'];
+  readonly inject?: FactoryProvider['inject'];
+  /** Gets the injected providers, in the order of `inject`. */
+  readonly useFactory: (...injected: never[]) => NestGate | Promise<NestGate>;
+}
+
+/** The values of APP_INTERCEPTOR and APP_GUARD of @nestjs/core, Nest's tokens for every route of an application. */
+const MOUNTS = {
+  interceptor: { provide: 'APP_INTERCEPTOR', create: (gate: NestGate) => new HeadgateInterceptor(gate) },
+  guard: { provide: 'APP_GUARD', create: (gate: NestGate) => new HeadgateGuard(gate) },
+};
+
 /**
- * Guards every route of the application.
+ * Puts a gate in front of every route of the application.
  * @example
  * ```ts
  * @Module({ imports: [HeadgateModule.forRoot(gate)], controllers: [Emails] })
@@ -153,27 +165,36 @@ export class HeadgateInterceptor implements NestInterceptor {
  */
 // biome-ignore lint/complexity/noStaticOnlyClass: a module of Nest is a class
 export class HeadgateModule {
-  /** Mounts a gate that exists already, or limits by the client's address: `{ perAddress: ['100/1m'] }`. */
-  static forRoot(gate: NestGate): DynamicModule {
-    return HeadgateModule.forRootAsync({ useFactory: () => gate });
+  /**
+   * Mounts a gate that exists already, or limits by the client's address: `{ perAddress: ['100/1m'] }`.
+   * @throws OptionError
+   */
+  static forRoot(gate: NestGate, options: HeadgateModuleOptions = {}): DynamicModule {
+    // Limits by address need no account, so they can save an authentication.
+    const { as = isAddressLimits(gate) ? 'guard' : 'interceptor' } = options;
+    return HeadgateModule.forRootAsync({ ...options, as, useFactory: () => gate });
   }
 
-  /** Mounts a gate that is made from what other modules provide. */
-  static forRootAsync(options: {
-    readonly imports?: ModuleMetadata['imports'];
-    readonly inject?: FactoryProvider['inject'];
-    // Gets the injected providers, in the order of `inject`.
-    readonly useFactory: (...injected: never[]) => NestGate | Promise<NestGate>;
-  }): DynamicModule {
-    const { imports = [], inject = [], useFactory } = options;
-    const make = async (...injected: never[]) => new HeadgateGuard(await useFactory(...injected));
-    // The value of APP_GUARD of @nestjs/core, Nest's token for a guard of all routes.
-    return { module: HeadgateModule, imports, providers: [{ provide: 'APP_GUARD', useFactory: make, inject }] };
+  /**
+   * Mounts a gate that is made from what other modules provide.
+   * @throws OptionError
+   */
+  static forRootAsync(options: HeadgateModuleAsyncOptions): DynamicModule {
+    const { as = 'interceptor', imports = [], inject = [], useFactory } = options;
+    if (!Object.hasOwn(MOUNTS, as)) throw new OptionError('as', as, `must be one of ${Object.keys(MOUNTS).join(', ')}`);
+    const { provide, create } = MOUNTS[as];
+    const make = async (...injected: never[]) => create(await useFactory(...injected));
+    return { module: HeadgateModule, imports, providers: [{ provide, useFactory: make, inject }] };
   }
 }
 
-/** For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. */
+/**
+ * For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. In GraphQL the root
+ * field, `Query.chats`, whatever its alias, and by GET as by POST.
+ */
 export function routeOf(request: NestRequest): string | undefined {
+  const field = fieldOf(request);
+  if (field !== undefined) return field;
   return 'routeOptions' in Object(request)
     ? routeOfFastify(request as FastifyRequest)
     : routeOfExpress(request as ExpressRequest);

@@ -9,23 +9,17 @@ import type { AddressLimits } from '../address/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
-import type { NodeRequest } from './node/http.ts';
+import type { NodeMiddleware } from './node/http.ts';
 import { nodePeer } from './node/peer.ts';
 import { sendReply } from './node/send.ts';
 import { checkHandler, gateForRoute } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
-export type { NodeRequest, NodeResponse } from './node/http.ts';
+export type { NodeMiddleware, NodeRequest, NodeResponse } from './node/http.ts';
+export { readAhead } from './node/read-ahead.ts';
 export { fieldOfBody, idempotentRequest } from './node/request.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
-
-/** Middleware in the style of Connect. It can also be called by hand in front of any `node:http` handler. */
-export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
-  request: Request,
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void;
 
 /** A request listener of `node:http`. */
 export type NodeHandler<Request extends IncomingMessage = IncomingMessage> = (

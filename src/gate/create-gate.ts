@@ -133,7 +133,7 @@ class StagedGate<Request> implements Gate<Request> {
     const { idempotent, account } = this.#options;
     const stage = this.#idempotency;
     // If the outer gate holds the claim on this key, a second claim would wait for it: the request would wait for itself.
-    if (stage === undefined || idempotent === undefined || outer?.recording !== undefined)
+    if (stage === undefined || idempotent === undefined || outer?.isRecorded)
       return isAllowed ? this.#skip(requestId, 'allowed') : this.#enterLimits(request, requestId);
     return this.#guard(request, requestId, () =>
       // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.

@@ -39,6 +39,10 @@ export interface Passage {
   readonly marks?: HeaderFields;
   /** Stores the response for retries. Undefined if the request has no idempotency key, or if the key is bypassed. */
   readonly recording?: Recording | undefined;
+  /** True if this gate, or one in front of it, stores the outcome: a gate behind it claims no key. */
+  readonly isRecorded?: boolean | undefined;
+  /** Set it if only a part of the request passed, such as a field of GraphQL: other parts pass the same gate. */
+  isPart?: boolean;
   /**
    * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
    * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already

@@ -15,12 +15,14 @@ const noField = (): undefined => undefined;
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
   marks = NO_HEADERS;
+  isPart = false;
   #state: 'open' | 'settled' | 'abandoned' = 'open';
   /** Settles when the claim is released. */
   #releasing: Promise<Reply | undefined> | undefined;
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
   #stack: GatePassage[] | undefined;
   recording: Recording | undefined;
+  isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
 
   constructor(
@@ -35,6 +37,7 @@ export class GatePassage implements Passage {
   withClaim(recording: Recording, releaseClaim: () => Promise<Reply | undefined>): this {
     // Nothing is stored for a claim that was released first.
     this.recording = { ...recording, store: (response) => this.#releasing ?? recording.store(response) };
+    this.isRecorded = true;
     this.#releaseClaim = releaseClaim;
     return this;
   }
@@ -51,6 +54,7 @@ export class GatePassage implements Passage {
     outer.#stack ??= [outer];
     outer.#stack.push(this);
     this.#stack = outer.#stack;
+    this.isRecorded ||= outer.isRecorded;
     return this;
   }
 
@@ -63,7 +67,7 @@ export class GatePassage implements Passage {
   /** Whether a gate of this request has already counted it in the same counters: those of this decision. */
   hasCharged({ account, route, plan }: Decision): boolean {
     return (this.#stack ?? [this]).some(
-      ({ decision: one }) => one?.account === account && one.route === route && one.plan === plan,
+      ({ decision: one, isPart }) => !isPart && one?.account === account && one.route === route && one.plan === plan,
     );
   }
 

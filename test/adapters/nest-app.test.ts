@@ -1,29 +1,131 @@
 import 'reflect-metadata';
-import { Controller, Get, Module, UseGuards, UseInterceptors } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import { ExpressAdapter } from '@nestjs/platform-express';
-import { afterEach, describe, expect, it } from 'vitest';
+import {
+  Controller,
+  type ExecutionContext,
+  Get,
+  type LoggerService,
+  Module,
+  type ModuleMetadata,
+  Post,
+  UnauthorizedException,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import { APP_GUARD, APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
+import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
+import { firstValueFrom } from 'rxjs';
+import { describe, expect, it } from 'vitest';
 import {
   Headgate,
   HeadgateGuard,
   HeadgateInterceptor,
   HeadgateModule,
+  type HeadgateModuleOptions,
+  idempotentRequest,
   type NestRequest,
+  routeOf,
+  SkipHeadgate,
 } from '../../src/adapters/nest.ts';
-import { createGate, createLimiter } from '../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, type Gate, type GateOptions } from '../../src/index.ts';
+import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { type Listening, listen } from '../support/listen.ts';
+import { decorate, PLATFORMS, startNest } from '../support/nest-app.ts';
+import { freePort } from '../support/redis-server.ts';
 
-const open: Listening[] = [];
-afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
+type UserRequest = NestRequest & { user?: string | undefined };
 
 /** Sets the user, like an authentication guard of a route. */
 const authenticated = {
-  canActivate(context: { switchToHttp(): { getRequest<T>(): T } }) {
-    context.switchToHttp().getRequest<{ user?: string }>().user = 'acc_1';
+  canActivate(context: ExecutionContext) {
+    const request = context.switchToHttp().getRequest<UserRequest>();
+    request.user = request.headers['x-user']?.toString();
+    if (request.user === undefined) throw new UnauthorizedException();
     return true;
   },
 };
+
+const gateOf = (options: Partial<GateOptions<UserRequest>> = {}) =>
+  createGate<UserRequest>({
+    limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } }),
+    account: ({ user }) => user,
+    route: routeOf,
+    ...options,
+  });
+
+async function ask(url: string, user?: string) {
+  const answer = await fetch(url, user === undefined ? {} : { headers: { 'x-user': user } });
+  return [answer.status, answer.headers.get('x-ratelimit-remaining')];
+}
+
+describe.each(PLATFORMS)('the place of the gate in a Nest application on %s', (platform) => {
+  const start = async (mount: 'guard' | 'interceptor' | undefined, metadata: ModuleMetadata, gate = gateOf()) => {
+    class Things {
+      all() {
+        return 'ok';
+      }
+    }
+    decorate(Things, 'all', Get('things'));
+    UseGuards(authenticated, ...(mount === 'guard' ? [new HeadgateGuard(gate)] : []))(Things);
+    if (mount === 'interceptor') UseInterceptors(new HeadgateInterceptor(gate))(Things);
+    Controller()(Things);
+    const url = await startNest(platform, { ...metadata, controllers: [Things] });
+    return `${url}/things`;
+  };
+
+  it.each<[string, () => Promise<string>]>([
+    ['the module', () => start(undefined, { imports: [HeadgateModule.forRoot(gateOf())] })],
+    [
+      'the module with a factory',
+      () => start(undefined, { imports: [HeadgateModule.forRootAsync({ useFactory: async () => gateOf() })] }),
+    ],
+    [
+      'APP_INTERCEPTOR',
+      () =>
+        start(undefined, { providers: [{ provide: APP_INTERCEPTOR, useValue: new HeadgateInterceptor(gateOf()) }] }),
+    ],
+    ['an interceptor of the controller', () => start('interceptor', {})],
+    ['a guard of the controller, behind the other one', () => start('guard', {})],
+  ])('%s: resolvers see what the guards of a controller have set', async (_, listen) => {
+    const url = await listen();
+    expect([await ask(url, 'a'), await ask(url, 'a'), await ask(url, 'b')]).toEqual([
+      [200, '4'],
+      [200, '3'],
+      [200, '4'],
+    ]);
+    expect(await ask(url)).toEqual([401, null]);
+  });
+
+  it.each<[string, (gate: Gate<UserRequest>) => ModuleMetadata]>([
+    ["the module with as: 'guard'", (gate) => ({ imports: [HeadgateModule.forRoot(gate, { as: 'guard' })] })],
+    ['APP_GUARD', (gate) => ({ providers: [{ provide: APP_GUARD, useValue: new HeadgateGuard(gate) }] })],
+  ])('%s: the gate runs in front of the guards of a controller', async (_, mount) => {
+    const users: unknown[] = [];
+    const account = ({ user }: UserRequest) => {
+      users.push(user);
+      return 'everybody';
+    };
+    const url = await start(undefined, mount(gateOf({ account })));
+    expect([await ask(url, 'a'), (await ask(url))[0], users]).toEqual([[200, '4'], 401, [undefined, undefined]]);
+  });
+
+  it('a guard of an earlier module is in front of the gate, also of a gate that is a guard', async () => {
+    class Authentication {}
+    Module({ providers: [{ provide: APP_GUARD, useValue: authenticated }] })(Authentication);
+    const url = await start(undefined, {
+      imports: [Authentication, HeadgateModule.forRoot(gateOf(), { as: 'guard' })],
+    });
+    expect([await ask(url, 'a'), await ask(url, 'a')]).toEqual([
+      [200, '4'],
+      [200, '3'],
+    ]);
+  });
+});
+
+it('a module cannot be mounted as anything else', () => {
+  expect(() => HeadgateModule.forRoot(gateOf(), { as: 'pipe' } as unknown as HeadgateModuleOptions)).toThrow(
+    /^as: must be one of interceptor, guard, got "pipe"/,
+  );
+});
 
 it('a handler that two controllers inherit has the options of each controller', async () => {
   const gate = createGate<NestRequest>({
@@ -36,57 +138,127 @@ it('a handler that two controllers inherit has the options of each controller', 
       return 'sent';
     }
   }
-  Get()(Sending.prototype, 'send', Object.getOwnPropertyDescriptor(Sending.prototype, 'send') as PropertyDescriptor);
+  decorate(Sending, 'send', Get());
   class Open extends Sending {}
   class Shared extends Sending {}
   class Own extends Sending {}
   Controller('open')(Open);
-  Headgate(false)(Open);
+  SkipHeadgate()(Open);
   Controller('shared')(Shared);
   Headgate({ account: () => 'everybody' })(Shared);
   Controller('own')(Own);
-  class App {}
-  Module({ imports: [HeadgateModule.forRoot(gate)], controllers: [Open, Shared, Own] })(App);
-  const app = await NestFactory.create(App, new ExpressAdapter(), { logger: false });
-  await app.init();
-  const server = await listen(app.getHttpAdapter().getInstance());
-  open.push(server);
+  const url = await startNest('express', {
+    imports: [HeadgateModule.forRoot(gate)],
+    controllers: [Open, Shared, Own],
+  });
   const left = async (path: string, account: string) =>
-    (await fetch(server.url + path, { headers: { 'x-account': account } })).headers.get('x-ratelimit-remaining');
+    (await fetch(url + path, { headers: { 'x-account': account } })).headers.get('x-ratelimit-remaining');
   expect([await left('/open', 'a'), await left('/shared', 'a'), await left('/shared', 'b')]).toEqual([null, '4', '3']);
   expect([await left('/own', 'a'), await left('/own', 'b'), await left('/own', 'b')]).toEqual(['4', '4', '3']);
 });
 
-describe('the place of the gate in a Nest application', () => {
-  it.each([
-    ['the module: in front of a route’s own guards, so a request without an account is refused', 'module', 401, null],
-    ['the guard: in the order of the guards', 'guard', 200, '4'],
-    ['the interceptor: behind every guard', 'interceptor', 200, '4'],
-  ])('%s', async (_where, mount, status, remaining) => {
-    const gate = createGate<NestRequest & { user?: string }>({
-      limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['5/1m'] } }),
-      account: ({ user }) => user,
-      route: () => 'r',
-    });
-    // Decorators are called by hand: this repository is not compiled with the kind of decorators that Nest uses.
-    class Things {
-      all() {
+describe.each(PLATFORMS)('@SkipHeadgate on %s', (platform) => {
+  it('a class, a method, and a method of a skipped class with @Headgate', async () => {
+    class Skipped {
+      open() {
+        return 'ok';
+      }
+      again() {
         return 'ok';
       }
     }
-    const all = Object.getOwnPropertyDescriptor(Things.prototype, 'all') as PropertyDescriptor;
-    Get()(Things.prototype, 'all', all);
-    UseGuards(authenticated, ...(mount === 'guard' ? [new HeadgateGuard(gate)] : []))(Things.prototype, 'all', all);
-    if (mount === 'interceptor') UseInterceptors(new HeadgateInterceptor(gate))(Things);
-    Controller()(Things);
-    class App {}
-    Module({ imports: mount === 'module' ? [HeadgateModule.forRoot(gate)] : [], controllers: [Things] })(App);
-
-    const app = await NestFactory.create(App, new ExpressAdapter(), { logger: false });
-    await app.init();
-    const server = await listen(app.getHttpAdapter().getInstance());
-    open.push(server);
-    const answer = await fetch(server.url);
-    expect([answer.status, answer.headers.get('x-ratelimit-remaining')]).toEqual([status, remaining]);
+    class Limited {
+      limited() {
+        return 'ok';
+      }
+      health() {
+        return 'ok';
+      }
+    }
+    for (const name of ['open', 'again']) decorate(Skipped, name, Get(name));
+    for (const name of ['limited', 'health']) decorate(Limited, name, Get(name));
+    Controller()(Skipped);
+    Controller()(Limited);
+    SkipHeadgate()(Skipped);
+    decorate(Skipped, 'again', Headgate({ cost: 2 }));
+    decorate(Limited, 'health', SkipHeadgate());
+    const gate = gateOf({ account: () => 'a' });
+    const url = await startNest(platform, {
+      imports: [HeadgateModule.forRoot(gate)],
+      controllers: [Skipped, Limited],
+    });
+    const left = async (path: string) => (await ask(`${url}/${path}`))[1];
+    expect([await left('open'), await left('again'), await left('limited'), await left('health')]).toEqual([
+      null,
+      '3',
+      '4',
+      null,
+    ]);
   });
+});
+
+describe.each(PLATFORMS)('idempotency keys in Nest on %s', (platform) => {
+  it('I4: work with Nest’s own parsers, by the module as it is by default', async () => {
+    let sent = 0;
+    class Emails {
+      send() {
+        return `sent ${++sent}`;
+      }
+    }
+    decorate(Emails, 'send', Post('emails'));
+    Controller()(Emails);
+    const gate = gateOf({
+      account: ({ body }) => (body as { account_id: string }).account_id,
+      idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+      idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
+    });
+    const url = await startNest(platform, { imports: [HeadgateModule.forRoot(gate)], controllers: [Emails] });
+    const send = async () => {
+      const headers = { 'content-type': 'application/json', 'idempotency-key': 'k' };
+      const body = JSON.stringify({ account_id: 'acc_1' });
+      const answer = await fetch(`${url}/emails`, { method: 'POST', headers, body });
+      return [answer.status, await answer.text(), answer.headers.get('idempotency-replayed')];
+    };
+    expect([await send(), await send()]).toEqual([
+      [201, 'sent 1', null],
+      [201, 'sent 1', 'true'],
+    ]);
+  });
+});
+
+it('a message of a microservice is refused, unless its handler says @SkipHeadgate(); the log says what to do', async () => {
+  const runs: string[] = [];
+  class Messages {
+    limited() {
+      return runs.push('limited');
+    }
+    skipped() {
+      return runs.push('skipped');
+    }
+  }
+  for (const name of ['limited', 'skipped']) decorate(Messages, name, MessagePattern(name));
+  decorate(Messages, 'skipped', SkipHeadgate());
+  Controller()(Messages);
+  class App {}
+  Module({ imports: [HeadgateModule.forRoot(gateOf())], controllers: [Messages] })(App);
+  const logged: string[] = [];
+  const log = (error: unknown) => void logged.push(String(error));
+  const logger: LoggerService = { log: () => {}, error: log, warn: log };
+  const options = { host: '127.0.0.1', port: await freePort() };
+  const app = await NestFactory.createMicroservice(App, { transport: Transport.TCP, options, logger });
+  await app.listen();
+  const client = ClientProxyFactory.create({ transport: Transport.TCP, options });
+  try {
+    await expect(firstValueFrom(client.send('limited', {}))).rejects.toMatchObject({ status: 'error' });
+    expect(await firstValueFrom(client.send('skipped', {}))).toBe(1);
+  } finally {
+    client.close();
+    await app.close();
+  }
+  expect(runs).toEqual(['skipped']);
+  expect(logged).toEqual([
+    expect.stringContaining(
+      'Messages.limited is called by "rpc": mark it with @SkipHeadgate(), and call limiter.consume()',
+    ),
+  ]);
 });

@@ -104,3 +104,20 @@ it.each(Object.keys(APPS))(
     }
   },
 );
+
+it('I5: behind two gates, of which the first one stores the outcome, a third gate claims no key either', async () => {
+  const gate = gateOf<IncomingMessage>(onNode.idempotentRequest);
+  const limits = onNode.headgate(gate);
+  const app = connect().use(limits).use(limits).use(limits);
+  app.use((_: unknown, response: { end(text: string): void }) => response.end('sent'));
+  const { ask, close } = await serveOf(app);
+  try {
+    for (const replayed of [null, 'true']) {
+      const answer = await ask({ method: 'POST', headers: { 'idempotency-key': 'k' }, body: 'x' });
+      expect([answer.status, answer.headers.get('idempotency-replayed')]).toEqual([200, replayed]);
+    }
+    expect(await gate.left()).toBe(6);
+  } finally {
+    await close();
+  }
+});

@@ -1,7 +1,15 @@
 // Express, without any other framework.
 import express from 'express';
 import { createGate, createIdempotency, createLimiter } from 'headgate';
-import { fieldOfBody, headgate, idempotentRequest, passageOf, routeOf, servedFromCache } from 'headgate/express';
+import {
+  fieldOfBody,
+  headgate,
+  idempotentRequest,
+  passageOf,
+  readAhead,
+  routeOf,
+  servedFromCache,
+} from 'headgate/express';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 
 const gate = createGate<express.Request>({
@@ -13,6 +21,7 @@ const gate = createGate<express.Request>({
 });
 
 const app = express();
+app.use(readAhead({ maxBytes: 1_000 }), express.json());
 app.use(headgate({ perAddress: ['100/1m'], address: (request) => request.ip }), headgate(gate));
 app.get('/chats/:id', headgate(gate, { cost: 2 }), (request, response) => {
   servedFromCache(response);

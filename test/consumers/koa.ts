@@ -1,6 +1,6 @@
 // Koa, without any other framework.
 import { createGate, createIdempotency, createLimiter } from 'headgate';
-import { headgate, idempotentRequest, passageOf, routeOf } from 'headgate/koa';
+import { headgate, idempotentRequest, passageOf, readAhead, routeOf } from 'headgate/koa';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import Koa from 'koa';
 
@@ -12,6 +12,7 @@ const gate = createGate<Koa.Context>({
   idempotent: (context) => idempotentRequest(context, { scope: 'app_1' }),
 });
 new Koa()
+  .use(readAhead())
   .use(headgate({ perAddress: ['100/1m'], trustedProxies: ['loopback'] }))
   .use(headgate(gate, { route: 'every route' }))
   .use((context) => {

@@ -12,6 +12,7 @@ import {
   type NestRequest,
   readAhead,
   routeOf,
+  SkipHeadgate,
 } from 'headgate/nest';
 
 const gate = createGate<NestRequest>({
@@ -25,7 +26,7 @@ const gate = createGate<NestRequest>({
 @Headgate({ cost: 2 })
 class Things {
   @Get('chats/:id')
-  @Headgate(false)
+  @SkipHeadgate()
   @UseInterceptors(new HeadgateInterceptor(gate))
   chat(): string {
     return 'chat';
@@ -40,6 +41,9 @@ class Things {
 export class App {}
 
 export const before = readAhead({ maxBytes: 1_000 });
+export const asGuard = HeadgateModule.forRoot(gate, { as: 'guard' });
+// @ts-expect-error the places of a gate are checked
+export const misplaced = HeadgateModule.forRoot(gate, { as: 'pipe' });
 // @ts-expect-error options of a route are checked
 export const wrong = Headgate({ price: 2 });
 // @ts-expect-error a request is checked as well: it is not `any`

@@ -7,6 +7,13 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest;
 /** A response of `node:http`, or of the compatibility API of `node:http2`. */
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 
+/** Middleware in the style of Connect. It can also be called by hand in front of any `node:http` handler. */
+export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = (
+  request: Request,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
 /**
  * Checks the argument of a helper.
  * @throws OptionError

@@ -2,6 +2,9 @@ import { aborted, alreadyRead, BodySize, IdleTimer } from '../../http/body-limit
 import type { BodyLimits } from '../shared/request.ts';
 import { isGone, type NodeRequest, streamOf } from './http.ts';
 
+/** What the error advises by default. */
+const USUAL_REMEDY = 'mount the gate, or readAhead(), before anything that reads it';
+
 // On the request itself, as other marks are: a WeakMap entry per request is work for the garbage collector.
 const REMEDY = Symbol('headgate.remedy');
 
@@ -22,6 +25,7 @@ export function adviseIfRead(request: NodeRequest & Marked, remedy: string): voi
  */
 export function readAndPutBack(request: NodeRequest & Marked, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
   return new Promise((resolve, reject) => {
+    const remedy = request[REMEDY] ?? USUAL_REMEDY;
     const chunks: Uint8Array[] = [];
     const size = new BodySize(maxBytes);
     const idle = new IdleTimer(idleMs, (error) => fail(error));
@@ -51,7 +55,7 @@ export function readAndPutBack(request: NodeRequest & Marked, { maxBytes, idleMs
         // Reading an empty buffer at the end would make the stream emit `end` before anything listens for it.
         while (request.readableLength > 0) {
           const chunk: unknown = request.read();
-          if (!(chunk instanceof Uint8Array)) throw alreadyRead(request[REMEDY]);
+          if (!(chunk instanceof Uint8Array)) throw alreadyRead(remedy);
           size.add(chunk.length);
           chunks.push(chunk);
         }
@@ -64,7 +68,7 @@ export function readAndPutBack(request: NodeRequest & Marked, { maxBytes, idleMs
     const onError = (error: unknown): void => fail(aborted(error));
     const onClose = (): void => fail(aborted(request.errored));
     if (request.readableDidRead || request.readableFlowing === true || request.readableEnded) {
-      reject(alreadyRead(request[REMEDY]));
+      reject(alreadyRead(remedy));
       return;
     }
     try {

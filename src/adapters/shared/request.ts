@@ -126,7 +126,7 @@ export function checkRequestOptions(options: IdempotentRequestOptions): void {
  * Fills in the defaults. A limit that is not a number would be no limit at all, so it is rejected.
  * @throws OptionError
  */
-function checkReadBody({ maxBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS }: ReadBodyOptions): BodyLimits {
+export function checkReadBody({ maxBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS }: ReadBodyOptions): BodyLimits {
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
     throw new OptionError('maxBytes', maxBytes, 'must be a whole number of bytes, 0 or more');
   if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > LONGEST_DELAY_MS)
