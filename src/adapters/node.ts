@@ -9,7 +9,7 @@ import type { AddressLimits } from '../address/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
-import type { NodeMiddleware } from './node/http.ts';
+import type { NodeMiddleware, NodeRequest } from './node/http.ts';
 import { nodePeer } from './node/peer.ts';
 import { sendReply } from './node/send.ts';
 import { checkHandler, gateForRoute } from './shared/mount.ts';
