@@ -102,7 +102,7 @@ export const GUARDED = {
     const { createGate } = await load('index');
     const { withHeadgate } = await load('fetch');
     const [limiter, next] = [await makeLimiter(load, PLENTY), accountsInTurn()];
-    const gate = createGate({ limiter, account: (request) => request.headers['x-account'], route: () => ROUTE });
+    const gate = createGate({ limiter, account: (request) => request.headers.get('x-account'), route: () => ROUTE });
     const handler = withHeadgate(gate, () => new Response('ok'));
     return () => handler(new Request('http://localhost/', { headers: { 'x-account': next() } }));
   },
