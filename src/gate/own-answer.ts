@@ -18,7 +18,7 @@ export interface AnswerContext<Request> {
    */
   readonly headers: Reply['headers'];
   /** The decision that rejected the request; undefined if no limit rejected it. */
-  readonly decision: Decision | undefined;
+  readonly decision: Omit<Decision, 'takeCharge'> | undefined;
 }
 
 /** Makes an answer of an error; undefined if the gate's own answer is right. */
