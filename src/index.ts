@@ -54,7 +54,7 @@ export type { Answer, Entry, Gate, Outcome, Passage, Settlement } from './gate/g
 export type { IdempotentRequest } from './gate/idempotent-request.ts';
 export type { NoAccountAnswer, OnNoAccount } from './gate/no-account.ts';
 export type { GateOptions, HandlerRejection, HandlerResponse } from './gate/options.ts';
-export type { AnswerContext, AnswerFunction } from './gate/own-answer.ts';
+export type { AnswerContext, AnswerFunction, Rejection } from './gate/own-answer.ts';
 export type { CapturedResponse, Recording } from './gate/recording.ts';
 export type { Resolver } from './gate/resolver.ts';
 export type { RouteOptions } from './gate/route-options.ts';
