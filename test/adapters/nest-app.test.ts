@@ -108,6 +108,17 @@ describe.each(PLATFORMS)('the place of the gate in a Nest application on %s', (p
     expect([await ask(url, 'a'), (await ask(url))[0], users]).toEqual([[200, '4'], 401, [undefined, undefined]]);
   });
 
+  it('in front of them it sees no account, so it refuses every request, in place of limiting none', async () => {
+    const gate = gateOf({ onNoAccount: { status: 403, detail: 'no account yet' } });
+    const url = await start(undefined, { imports: [HeadgateModule.forRoot(gate, { as: 'guard' })] });
+    expect(await ask(url, 'a')).toEqual([403, null]);
+  });
+
+  it('limits by address are in front of the guards of a controller: they need no account', async () => {
+    const url = await start(undefined, { imports: [HeadgateModule.forRoot({ perAddress: ['2/1m'] })] });
+    expect([await ask(url), await ask(url, 'a'), (await ask(url, 'a'))[0]]).toEqual([[401, '1'], [200, '0'], 429]);
+  });
+
   it('a guard of an earlier module is in front of the gate, also of a gate that is a guard', async () => {
     class Authentication {}
     Module({ providers: [{ provide: APP_GUARD, useValue: authenticated }] })(Authentication);
@@ -155,6 +166,35 @@ it('a handler that two controllers inherit has the options of each controller', 
     (await fetch(url + path, { headers: { 'x-account': account } })).headers.get('x-ratelimit-remaining');
   expect([await left('/open', 'a'), await left('/shared', 'a'), await left('/shared', 'b')]).toEqual([null, '4', '3']);
   expect([await left('/own', 'a'), await left('/own', 'b'), await left('/own', 'b')]).toEqual(['4', '4', '3']);
+});
+
+describe.each(PLATFORMS)('@Headgate on %s', (platform) => {
+  it('S2: a method has its own limits, in place of those of its class', async () => {
+    class Things {
+      own() {
+        return 'ok';
+      }
+      other() {
+        return 'ok';
+      }
+    }
+    for (const name of ['own', 'other']) decorate(Things, name, Get(name));
+    Controller()(Things);
+    Headgate({ limits: ['7/1m'] })(Things);
+    decorate(Things, 'own', Headgate({ limits: ['2/1m'] }));
+    const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['50/1m'] } });
+    const url = await startNest(platform, {
+      imports: [HeadgateModule.forRoot(gateOf({ limiter, account: () => 'a' }))],
+      controllers: [Things],
+    });
+    const statuses = async (path: string, times: number) => {
+      const seen: unknown[] = [];
+      for (let i = 0; i < times; i++) seen.push((await ask(`${url}/${path}`))[0]);
+      return seen;
+    };
+    expect(await statuses('own', 3)).toEqual([200, 200, 429]);
+    expect(await statuses('other', 8)).toEqual([...Array.from({ length: 7 }, () => 200), 429]);
+  });
 });
 
 describe.each(PLATFORMS)('@SkipHeadgate on %s', (platform) => {

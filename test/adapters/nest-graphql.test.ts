@@ -155,6 +155,13 @@ describe.each(Object.entries(DRIVERS))('GraphQL in Nest: %s', (_, driver) => {
     expect(leftOf(await ask('{ chats }', { headers: { 'x-user': 'b' } }))).toBe('3');
   });
 
+  it('an operation without an account is refused', async () => {
+    const { ask } = await start(driver, { account: () => undefined });
+    const refused = await ask('{ chats }');
+    expect(refused.data).toEqual({ chats: null });
+    expect(refused.errors?.[0]?.extensions).toMatchObject({ code: 'UNAUTHENTICATED', status: 401 });
+  });
+
   it('each root field counts, so aliases do not multiply an allowance; the others have their data', async () => {
     const { ask } = await start(driver);
     const answer = await ask('{ a: chats b: chats c: chats d: chats e: chats f: chats }');
