@@ -15,7 +15,7 @@ import { adviseIfRead } from './node/put-back.ts';
 import * as nodeRequest from './node/request.ts';
 import { sendFastifyReply } from './node/send.ts';
 import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
-import { readBody } from './shared/request.ts';
+import { keepBody, readBody } from './shared/request.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -128,6 +128,7 @@ export function headgate(
           return done(error as Error);
         }
         // The parser reads the body next, so this is the last chance to read all of it.
+        keepBody(request.raw);
         readBody(nodeRequest.readable(request.raw), { maxBytes: request.routeOptions.bodyLimit }).then(
           () => done(),
           // The parser must not run: it would take the rest of the body for the whole.

@@ -34,6 +34,9 @@ interface BunServer {
 }
 
 const PEER: PeerReader<Context> = {
+  advice:
+    'serve `fetch: app.fetch`, so that the server can pass it on, or `(request, server) => app.fetch(request, { server })` ' +
+    'on Bun; or set `address`',
   address(c) {
     const env = Object(c.env) as ServerEnv;
     const server = env.server ?? env;

@@ -18,7 +18,7 @@ import { OptionError } from '../core/errors.ts';
 import { after } from '../core/maybe-promise.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
-import type { RouteOptions } from '../gate/route-options.ts';
+import { checkRouteOptions, type RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
 import { enterField, fieldOf } from './nest/graphql.ts';
@@ -47,6 +47,7 @@ type Decorated = object & { readonly [OPTIONS]?: Options };
 /**
  * Sets the options of one route, or of every route of a controller, in place of the gate's own. On a route of a class
  * with {@link SkipHeadgate}, the gate is mounted again. False: the same as {@link SkipHeadgate}.
+ * @throws OptionError, LimitError
  * @example
  * ```ts
  * @Post('emails')
@@ -55,6 +56,7 @@ type Decorated = object & { readonly [OPTIONS]?: Options };
  * ```
  */
 export function Headgate(options: Options): MethodDecorator & ClassDecorator {
+  if (options !== false) checkRouteOptions(options);
   return (target: object, _name?: string | symbol, descriptor?: { value?: unknown }) => {
     Object.defineProperty(descriptor?.value ?? target, OPTIONS, { value: options, configurable: true });
   };

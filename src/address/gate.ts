@@ -4,7 +4,6 @@ import { type Limit, parseLimit } from '../core/limit.ts';
 import { createPlan } from '../core/plan.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Gate } from '../gate/gate.ts';
-import type { RouteOptions } from '../gate/route-options.ts';
 import { createLimiter } from '../limits/limiter.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type AddressLimits, checkAddressLimits } from './options.ts';
@@ -41,7 +40,8 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     const client = clientIp(connected, peer.fields(request));
     if (client !== undefined) return client;
     // Without a name the request would not be limited, or would share a count with all others like it.
-    const reason = 'the request has none: set `address`, or `trustedProxies` if a proxy connects over a Unix socket';
+    const { advice = 'set `address`, or `trustedProxies` if a proxy connects over a Unix socket' } = peer;
+    const reason = `the request has none: ${advice}`;
     throw new OptionError('address', connected, reason);
   };
   const plans = createPlans(options);
@@ -51,14 +51,7 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     validate,
     logger,
   });
-  return withFixedOptions(createGate({ ...shown, limiter, account, route: () => EVERY_ROUTE }), {
-    account,
-    route: EVERY_ROUTE,
-    idempotency: undefined,
-    idempotent: false,
-    allow: undefined,
-    deny: undefined,
-  });
+  return withAnswerOnly(createGate({ ...shown, limiter, account, route: () => EVERY_ROUTE }));
 }
 
 /** @throws LimitError, OptionError */
@@ -87,11 +80,11 @@ function limitOfNetwork(address: Limit): Limit {
 
 /**
  * The options of a route are often meant for another gate on the same route, which has accounts. They must not lift the
- * limit of an address.
+ * limit of an address, and their resolvers may need what is known only behind an authentication. Only `answer` counts.
  */
-function withFixedOptions<Request>(gate: Gate<Request>, fixed: RouteOptions<Request>): Gate<Request> {
+function withAnswerOnly<Request>(gate: Gate<Request>): Gate<Request> {
   return {
     enter: (request, requestId, outer) => gate.enter(request, requestId, outer),
-    with: (options) => withFixedOptions(gate.with({ ...options, ...fixed }), fixed),
+    with: ({ answer }) => (answer === undefined ? withAnswerOnly(gate) : withAnswerOnly(gate.with({ answer }))),
   };
 }

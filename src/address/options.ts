@@ -8,7 +8,10 @@ import type { GateOptions } from '../gate/options.ts';
 /** Limits by the client's address, in place of a gate: `headgate({ perAddress: ['100/1m'] })`. */
 export interface AddressLimits<Request>
   extends ClientIpOptions,
-    Pick<GateOptions<Request>, 'allow' | 'deny' | 'answer' | 'headers' | 'problemMediaType' | 'onEvent'> {
+    Pick<
+      GateOptions<Request>,
+      'allow' | 'deny' | 'cost' | 'finalCost' | 'cached' | 'answer' | 'headers' | 'problemMediaType' | 'onEvent'
+    > {
   /** What one address may send, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`. */
   readonly perAddress: LimitInput;
   /**
@@ -41,6 +44,9 @@ const KNOWN: readonly (keyof AddressLimits<never>)[] = [
   'store',
   'allow',
   'deny',
+  'cost',
+  'finalCost',
+  'cached',
   'answer',
   'headers',
   'problemMediaType',

@@ -8,4 +8,6 @@ export interface PeerReader<Request> {
    */
   readonly address?: ((request: Request) => string | undefined) | undefined;
   readonly fields: (request: Request) => RequestFields;
+  /** What to do if a request has no address, if this adapter knows a likely reason. */
+  readonly advice?: string | undefined;
 }

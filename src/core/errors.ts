@@ -92,10 +92,7 @@ export class UnknownPlanError extends HeadgateError {
   constructor(plan: string, known: readonly string[]) {
     const names = known.slice(0, MAX_NAMES).map(describe).join(', ');
     const others = known.length > MAX_NAMES ? ', …' : '';
-    super(
-      'unknown_plan',
-      `plan: limits.plans must have it (it has ${names || 'none'}${others}), got ${describe(plan)}`,
-    );
+    super('unknown_plan', `unknown plan ${describe(plan)}: limits.plans has ${names || 'none'}${others}`);
   }
 }
 

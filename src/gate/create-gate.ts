@@ -364,11 +364,8 @@ class StagedGate<Request> implements Gate<Request> {
   #fail(request: Request, requestId: string | undefined, cause: unknown): Answer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.#idFor(requestId, true);
-    // Only these two resolvers may read the body.
-    const reply =
-      stage === 'idempotent' || stage === 'account'
-        ? problemOfBody(error, this.#problemFor(request, requestId))
-        : undefined;
+    // Any resolver may read the body.
+    const reply = problemOfBody(error, this.#problemFor(request, requestId));
     if (reply !== undefined) return { kind: 'answer', reply };
     // Only an error of a store means that the service is unavailable. Any other error is a fault of the program.
     const usesStore = stage === 'limits' || stage === 'idempotency';

@@ -130,7 +130,10 @@ export class GateEmitter extends Emitter<GateEvent> {
   /** Emits a failure, and logs it, whether anything listens or not. */
   emitFailure(failure: Omit<FailureEvent, 'type'>): void {
     this.emit({ type: 'failure', ...failure });
-    this.log(`headgate: ${failure.stage} failed (req_id ${printable(failure.requestId)})`, failure.error);
+    const { stage, requestId, error } = failure;
+    // A request that passed without a listener has no id.
+    const of = requestId === '' ? '' : ` (req_id ${printable(requestId)})`;
+    this.log(`headgate: ${stage} failed${of}`, error);
   }
 }
 

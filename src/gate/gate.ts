@@ -41,6 +41,8 @@ export interface Passage {
   readonly recording?: Recording | undefined;
   /** True if this gate, or one in front of it, stores the outcome: a gate behind it claims no key. */
   readonly isRecorded?: boolean | undefined;
+  /** True if the response decides what the request costs, also if its client is gone and never gets it. */
+  readonly hasFinalCost?: boolean;
   /** Set it if only a part of the request passed, such as a field of GraphQL: other parts pass the same gate. */
   isPart?: boolean;
   /**

@@ -42,6 +42,10 @@ export class GatePassage implements Passage {
     return this;
   }
 
+  get hasFinalCost(): boolean {
+    return this.options.finalCost !== undefined;
+  }
+
   /** Adds headers that every response carries. */
   withMarks(marks: HeaderFields): this {
     this.marks = marks;

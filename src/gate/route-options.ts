@@ -55,6 +55,16 @@ const KNOWN = [
 ];
 
 /**
+ * Checks what can be checked without the gate.
+ * @returns the route's own limit
+ * @throws OptionError, LimitError
+ */
+export function checkRouteOptions({ limits, ...others }: RouteOptions<never>): Limit | undefined {
+  checkOptions(others, KNOWN, 'route options');
+  return limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits');
+}
+
+/**
  * @returns the options of a gate for one route
  * @throws OptionError, LimitError
  */
@@ -62,13 +72,13 @@ export function withRoute<Request>(
   gate: RouteGateOptions<Request>,
   given: RouteOptions<Request>,
 ): RouteGateOptions<Request> {
-  checkOptions(given, KNOWN, 'route options');
-  const { route, cost, limits, idempotent, ...others } = given;
+  const ownLimits = checkRouteOptions(given);
+  const { route, cost, limits: _, idempotent, ...others } = given;
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
     cost: typeof cost === 'number' ? () => cost : cost,
-    limits: limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits'),
+    limits: ownLimits,
     idempotent: idempotent === false ? ignoreKey : idempotent,
     // A gate that requires keys cannot require one that its route ignores.
     requireKey: given.requireKey ?? (idempotent === false ? false : undefined),

@@ -53,7 +53,7 @@ const TARGETS = ['account', 'provider', 'plan'] as const;
 export class Plans {
   readonly #default: Layer | ((subject: Subject) => Layer);
   readonly #customerPlans: Map<string, Layer> = new Map();
-  /** Whether a plan that is not in `#customerPlans` is an error. */
+  /** Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan. */
   readonly #listsCustomerPlans: boolean = false;
   readonly #providers: Map<string, Layer> = new Map();
   /** Undefined until an account has its own limits, which saves a look-up per request. */
@@ -81,13 +81,13 @@ export class Plans {
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
       this.#default = new Layer(defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
-      this.#listsCustomerPlans = plans !== undefined;
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
     } else this.#default = new Layer(limits as LimitSet, place);
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
     checkLimited([this.#default, ...named.flatMap((layers) => [...layers.values()])], limits, place);
     this.#defaultPlans = new PlanCache([this.#default]);
+    this.#listsCustomerPlans = true;
   }
 
   /** Routes that have limits of their own by default or for a provider. Empty if `limits` is a function. */

@@ -174,7 +174,7 @@ describe.each(Object.entries(APPS))('%s: { perAddress }', (_, createApp) => {
         join(folder, 'a.sock'),
       );
       expect(status).toBe(500);
-      expect(logged).toEqual([expect.stringMatching(/^OptionError: address: the request has none: set `address`, or/)]);
+      expect(logged).toEqual([expect.stringMatching(/^OptionError: address: the request has none: .*set `address`/)]);
       const behindProxy = { perAddress: ['1/1m'], trustedProxies: 1 };
       const statuses = await serving(
         await createApp(behindProxy),
@@ -200,12 +200,18 @@ describe('beside a gate with accounts', () => {
     });
     const app = fastify();
     app.register(onFastify.headgate({ perAddress: ['2/1m'] })).register(onFastify.headgate(gate));
-    const options = { account: () => undefined, route: () => undefined, cost: 2, idempotent: false } as const;
+    const cost = () => {
+      throw new Error('it may need what is known only behind an authentication');
+    };
+    const options = { account: () => 'a', route: () => undefined, cost, requireKey: false, allow: () => true } as const;
     app.get('/', { config: { headgate: options } }, async () => 'ok');
     await app.ready();
-    const statuses = await serving(app.routing, async (to) => [(await askFrom(to)).status, (await askFrom(to)).status]);
-    // The cost counts.
-    expect(statuses).toEqual([200, 429]);
+    const statuses = await serving(app.routing, async (to) => [
+      (await askFrom(to)).status,
+      (await askFrom(to)).status,
+      (await askFrom(to)).status,
+    ]);
+    expect(statuses).toEqual([200, 200, 429]);
   });
 
   it('S6: of the two windows, the one with the least left is shown', async () => {
@@ -219,15 +225,22 @@ describe('beside a gate with accounts', () => {
     expect([headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']]).toEqual(['3', '2']);
   });
 
-  it('elysia: the options of a route count with the address of the whole app', async () => {
+  it('has its own cost beside perAddress, and no options of a route', async () => {
     const app = new Elysia({ handler: { standardHostname: false } })
       .use(
-        onElysia.headgate({ perAddress: ['3/1m'], address: () => '203.0.113.1' }, { routes: { '/dear': { cost: 2 } } }),
+        onElysia.headgate({
+          perAddress: ['3/1m'],
+          address: () => '203.0.113.1',
+          cost: ({ route }) => (route === '/dear' ? 2 : 1),
+        }),
       )
       .get('/dear', () => 'ok')
       .get('/', () => 'ok');
     const statusOf = async (path: string) => (await app.handle(new Request(`http://localhost${path}`))).status;
     expect([await statusOf('/dear'), await statusOf('/'), await statusOf('/')]).toEqual([200, 200, 429]);
+    expect(() => onExpress.headgate({ perAddress: ['1/1m'] }, { limits: ['1/1m'] })).toThrow(
+      /^limits: must be beside perAddress/,
+    );
   });
 });
 

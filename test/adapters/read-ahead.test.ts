@@ -50,7 +50,7 @@ const APPS: Readonly<Record<string, (mounting: Mounting) => RequestListener>> = 
     const idempotent = (context: Koa.Context) => onKoa.idempotentRequest(context, SCOPE);
     const gate = gateOf<Koa.Context>({ route: onKoa.routeOf, idempotent }, failures);
     const app = new Koa();
-    if (ahead) app.use(onKoa.readAhead({ maxBytes: 5_000 }));
+    if (ahead) app.use(onKoa.readAhead({ maxBytes: 5_000 })).use(onKoa.headgate({ perAddress: ['99/1m'] }));
     app.use(koaMulter().none());
     const router = new Router();
     router.post('/emails', onKoa.headgate<Koa.Context>(gate), (context) => {
@@ -62,7 +62,7 @@ const APPS: Readonly<Record<string, (mounting: Mounting) => RequestListener>> = 
     const idempotent = (request: IncomingMessage) => onNode.idempotentRequest(request, SCOPE);
     const gate = gateOf<IncomingMessage>({ route: () => 'POST /emails', idempotent }, failures);
     const app = connect();
-    if (ahead) app.use(onNode.readAhead({ maxBytes: 5_000 }));
+    if (ahead) app.use(onNode.readAhead({ maxBytes: 5_000 })).use(onNode.headgate({ perAddress: ['99/1m'] }));
     app.use(multer().none() as connect.NextHandleFunction);
     app.use(onNode.headgate(gate));
     app.use((request: IncomingMessage & { body?: unknown }, response) => response.end(handle(request.body)));
@@ -77,7 +77,8 @@ function expressApp(create: typeof express) {
     const account = ({ body }: express.Request) => body.to;
     const gate = gateOf<express.Request>({ route: onExpress.routeOf, idempotent, account }, failures);
     const app = create().set('env', 'test');
-    if (ahead) app.use(onExpress.readAhead({ maxBytes: 5_000 }));
+    // A gate without keys, in front of the parsers, must leave the body to the one with keys.
+    if (ahead) app.use(onExpress.readAhead({ maxBytes: 5_000 }), onExpress.headgate({ perAddress: ['99/1m'] }));
     app.use(express.json(), multer().none());
     return app.post(
       '/emails',

@@ -5,7 +5,7 @@ import type { Entry, Gate, Outcome, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
-import { type HeadersInput, settleHead } from './head.ts';
+import { type HeadersInput, headerOf, settleHead } from './head.ts';
 import { checkNodeResponse, isGone, type NodeResponse } from './http.ts';
 
 // Stored on the response itself: a WeakMap entry per request is work for the garbage collector.
@@ -76,9 +76,10 @@ function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybeP
   const { recording } = entry;
   response[PASSAGE] = entry;
   if (exchange.mayEnterAgain) entry.isPart = true;
-  else forgetBody(response.req);
+  else forgetBody(response.req, recording !== undefined);
   if (recording === undefined) {
     addFields(response, entry);
+    if (entry.hasFinalCost) settleWithoutHead(response, entry);
     return exchange.proceed(undefined);
   }
   if (response.headersSent || response.writableEnded || isGone(response)) {
@@ -104,4 +105,18 @@ function addFields(response: ServerResponse & Marks, passage: Passage): void {
       : writeHead.call(response, status, all);
   };
   response.writeHead = withFields as typeof response.writeHead;
+}
+
+/** Node writes no head if the client is gone. What the handler has answered still decides what the request cost. */
+function settleWithoutHead(response: ServerResponse & Marks, passage: Passage): void {
+  const { end } = response;
+  const settled = (...given: Parameters<typeof end>) => {
+    response.end = end;
+    if (!response.headersSent && isGone(response)) {
+      const header = (name: string) => headerOf(response, undefined, name);
+      passage.settle({ ...outcomeOf(response, response.statusCode), header });
+    }
+    return end.apply(response, given);
+  };
+  response.end = settled as typeof end;
 }

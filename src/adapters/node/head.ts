@@ -32,7 +32,7 @@ export function settleHead(
 }
 
 /** A field as the client will get it: one that is passed to `writeHead` wins. */
-function headerOf(response: ServerResponse, given: HeadersInput | undefined, name: string): string | undefined {
+export function headerOf(response: ServerResponse, given: HeadersInput | undefined, name: string): string | undefined {
   const lower = name.toLowerCase();
   const all: OutgoingHttpHeaders = Array.isArray(given) ? fromPairs(given) : (given ?? {});
   const own = Object.keys(all).find((other) => other.toLowerCase() === lower);

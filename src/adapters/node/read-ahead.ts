@@ -1,6 +1,6 @@
 import { problemOfBody } from '../../gate/body-problem.ts';
 import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
-import { checkReadBody, type ReadBodyOptions, readBody } from '../shared/request.ts';
+import { checkReadBody, keepBody, type ReadBodyOptions, readBody } from '../shared/request.ts';
 import type { NodeMiddleware, NodeRequest } from './http.ts';
 import { readable } from './request.ts';
 import { sendReply } from './send.ts';
@@ -35,10 +35,11 @@ export function createReadAhead(
   options: ReadBodyOptions,
 ): (request: NodeRequest) => Promise<Reply | undefined> | undefined {
   const limits = checkReadBody(options);
-  return (request) =>
-    request.headers['idempotency-key'] === undefined
-      ? undefined
-      : readBody(readable(request), limits).then(() => undefined, answerOf);
+  return (request) => {
+    if (request.headers['idempotency-key'] === undefined) return undefined;
+    keepBody(request);
+    return readBody(readable(request), limits).then(() => undefined, answerOf);
+  };
 }
 
 function answerOf(error: unknown): Reply {

@@ -17,10 +17,15 @@ export function gateForRoute<Request>(
   peer: PeerReader<Request>,
   options?: RouteOptions<Request>,
 ): Gate<Request> {
-  const gate = isAddressLimits(given) ? createAddressGate(given, peer) : given;
-  if (typeof gate?.enter !== 'function')
-    throw new OptionError('gate', gate, 'must be what createGate() returns, or { perAddress: ["100/1m"] }');
-  return options === undefined ? gate : gate.with(options);
+  if (isAddressLimits(given)) {
+    const [name] = Object.keys(options ?? {});
+    if (name !== undefined)
+      throw new OptionError(name, name, 'must be beside perAddress, which has no options of a route');
+    return createAddressGate(given, peer);
+  }
+  if (typeof given?.enter !== 'function')
+    throw new OptionError('gate', given, 'must be what createGate() returns, or { perAddress: ["100/1m"] }');
+  return options === undefined ? given : given.with(options);
 }
 
 /**

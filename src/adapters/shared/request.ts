@@ -53,8 +53,11 @@ export type Chunks = readonly Uint8Array[];
 
 // On the platform's request, for every resolver that needs the body: it can be read only once.
 const BODY = Symbol('headgate.body');
+/** A gate that is still to come needs the body, although one has passed. */
+const KEPT = Symbol('headgate.bodyKept');
 
 interface WithBody {
+  [KEPT]?: boolean;
   [BODY]?: Promise<Chunks> | undefined;
 }
 
@@ -82,9 +85,17 @@ export async function readBody(request: ReadableRequest, options: ReadBodyOption
   return chunks;
 }
 
-/** Releases the body when all resolvers have run. */
-export function forgetBody(message: object & WithBody): void {
-  if (message[BODY] !== undefined) message[BODY] = undefined;
+/** Keeps the body until a gate has used it for a key: gates in front of that one, and parsers, must not release it. */
+export function keepBody(message: object & WithBody): void {
+  message[KEPT] = true;
+}
+
+/**
+ * Releases the body when all resolvers of a gate have run.
+ * @param isUsed whether the gate has used it for a key, so that no other gate needs it
+ */
+export function forgetBody(message: object & WithBody, isUsed: boolean): void {
+  if (message[BODY] !== undefined && (isUsed || message[KEPT] !== true)) message[BODY] = undefined;
 }
 
 /** @throws BodyError */

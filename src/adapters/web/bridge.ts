@@ -80,7 +80,7 @@ function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
     return answer(entry.reply, exchange);
   }
   request[PASSAGE] = entry;
-  forgetBody(request);
+  forgetBody(request, true);
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   const failed = (error: unknown): never => {
     if (isThrownResponse(error, exchange)) throw settle(error, entry, exchange);

@@ -238,6 +238,12 @@ class RedisClaims implements RedisClaimStore {
     return waitUntilReady(
       {
         isConnected: () => commands.isReady() && largeCommands.isReady(),
+        onClientError: (listener) => {
+          const stops = [commands, largeCommands].map((one) => one.onClientError(listener));
+          return () => {
+            for (const stop of stops) stop();
+          };
+        },
         // Its reply also has the server's time, which the first `begin` needs.
         probe: () => this.inspect({ scope: '', key: '' }),
       },

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { OptionError } from '../../core/errors.ts';
 import { glob } from './keys.ts';
 
@@ -52,6 +53,8 @@ export interface Commands {
   readonly isCluster: boolean;
   /** Whether the client would send a command now, and not queue it. */
   isReady(): boolean;
+  /** Listens to the errors of the client. Returns what stops it. */
+  onClientError(listener: (error: unknown) => void): () => void;
   /** Strings in the reply are bytes. */
   evalsha(sha1: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** Strings in the reply are bytes. */
@@ -99,6 +102,7 @@ function fromIoredis(client: IoredisClient): Commands {
   return {
     isCluster: hasMethod(client, 'nodes'),
     isReady: () => client.status === undefined || client.status === 'ready' || client.status === 'wait',
+    onClientError: (listener) => listenTo(client, listener),
     evalsha: (sha1, keys, args) => inBytes.evalshaBuffer(sha1, keys.length, ...keys, ...args),
     eval: (source, keys, args) => inBytes.evalBuffer(source, keys.length, ...keys, ...args),
     unlink: (key) => client.unlink(key),
@@ -127,6 +131,7 @@ function fromNodeRedis(client: NodeRedisClient): Commands {
   return {
     isCluster: hasMethod(client, 'nodeClient'),
     isReady: () => client.isReady !== false,
+    onClientError: (listener) => listenTo(client, listener),
     evalsha: (sha1, keys, args) => inBytes.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
     eval: (source, keys, args) => inBytes.eval(source, { keys: [...keys], arguments: [...args] }),
     unlink: (key) => client.unlink(key),
@@ -145,6 +150,13 @@ function fromNodeRedis(client: NodeRedisClient): Commands {
       }
     },
   };
+}
+
+/** Both clients are event emitters. */
+function listenTo(client: object, listener: (error: unknown) => void): () => void {
+  const { on, off } = client as Partial<EventEmitter>;
+  on?.call(client, 'error', listener);
+  return () => void off?.call(client, 'error', listener);
 }
 
 /** The client with its usual reply types: its own mapping can turn keys into bytes. */

@@ -290,7 +290,8 @@ class RedisLimitStore implements RedisStore {
 
   ready(options?: ReadyOptions): Promise<void> {
     const probe = () => this.peek(PROBED, PROBED, PROBE);
-    return waitUntilReady({ isConnected: this.#parts.commands.isReady, probe }, options);
+    const { isReady: isConnected, onClientError } = this.#parts.commands;
+    return waitUntilReady({ isConnected, onClientError, probe }, options);
   }
 
   stats(): RedisStoreStats {

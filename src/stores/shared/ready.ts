@@ -8,6 +8,8 @@ import { describeThrown } from '../../core/thrown.ts';
 export interface ReadyCheck {
   /** Whether the clients are connected. A call before that would only fail. */
   isConnected(): boolean;
+  /** Listens to errors of the clients, which know why they are not connected. Returns what stops it. */
+  onClientError(listener: (error: unknown) => void): () => void;
   /** A call that changes nothing, and that loads what the first real call would have to load. */
   probe(): Promise<unknown>;
 }
@@ -27,23 +29,30 @@ export async function waitUntilReady(check: ReadyCheck, options: ReadyOptions = 
     throw new OptionError('timeoutMs', timeoutMs, 'must be an integer of 0 or more');
   const end = monotonicClock.now() + timeoutMs;
   let last: unknown = new Error(NOT_CONNECTED);
-  for (;;) {
-    signal?.throwIfAborted();
-    if (check.isConnected()) {
-      try {
-        await check.probe();
-        return;
-      } catch (error) {
-        // A call that was not sent, because the circuit breaker is open, hides the reason of the one before it.
-        if (!(error instanceof StoreUnavailableError) || error.sent) last = error;
+  const stopListening = check.onClientError((error) => {
+    last = error;
+  });
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      if (check.isConnected()) {
+        try {
+          await check.probe();
+          return;
+        } catch (error) {
+          // A call that was not sent, because the circuit breaker is open, hides the reason of the one before it.
+          if (!(error instanceof StoreUnavailableError) || error.sent) last = error;
+        }
       }
+      const left = end - monotonicClock.now();
+      if (left <= 0) {
+        const reason = `no answer within ${timeoutMs} ms (${describeThrown(last).message})`;
+        throw new StoreUnavailableError(new Error(reason, { cause: last }));
+      }
+      await pause(Math.min(RETRY_MS, left), signal);
     }
-    const left = end - monotonicClock.now();
-    if (left <= 0) {
-      const reason = `no answer within ${timeoutMs} ms (${describeThrown(last).message})`;
-      throw new StoreUnavailableError(new Error(reason, { cause: last }));
-    }
-    await pause(Math.min(RETRY_MS, left), signal);
+  } finally {
+    stopListening();
   }
 }
 
