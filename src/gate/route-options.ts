@@ -1,6 +1,7 @@
 import type { Limit, LimitInput } from '../core/limit.ts';
 import { checkOptions } from '../core/options.ts';
 import { parseRouteLimits } from '../limits/layers.ts';
+import { checkCost } from '../limits/limiter.ts';
 import type { GateOptions } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
@@ -56,7 +57,7 @@ const KNOWN = [
 
 /**
  * @returns the options of a gate for one route
- * @throws OptionError, LimitError
+ * @throws OptionError, LimitError, CostError
  */
 export function withRoute<Request>(
   gate: RouteGateOptions<Request>,
@@ -64,6 +65,7 @@ export function withRoute<Request>(
 ): RouteGateOptions<Request> {
   checkOptions(given, KNOWN, 'route options');
   const { route, cost, limits, idempotent, ...others } = given;
+  if (typeof cost === 'number') checkCost(cost);
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
