@@ -115,7 +115,10 @@ export class GatePassage implements Passage {
     const { providerAnswers = false } = this.options;
     if (typeof providerAnswers === 'boolean') return providerAnswers;
     try {
-      return providerAnswers({ status: 429, header }) === true;
+      const answer: unknown = providerAnswers({ status: 429, header });
+      // An asynchronous function is a mistake. An unhandled rejection would end the process.
+      if (isPromise(answer)) answer.then(undefined, noField);
+      return answer === true;
     } catch (error) {
       this.events.emitFailure({ requestId: this.requestId, stage: 'providerAnswers', error });
       return false;
