@@ -252,16 +252,18 @@ class StagedGate<Request> implements Gate<Request> {
       // Most resolvers only read a header. Without a promise, the request need not wait for a turn of the event loop.
       if (!(isPromise(accountId) || isPromise(routeName)))
         return this.#enterSubject(request, requestId, accountId, routeName);
-      return Promise.all([accountId, routeName]).then(
-        (subject) => this.#enterSubject(request, requestId, ...subject),
-        (error: unknown) => this.#fail(request, requestId, error),
-      );
+      return Promise.all([accountId, routeName])
+        .then((subject) => this.#enterSubject(request, requestId, ...subject))
+        .catch((error: unknown) => this.#fail(request, requestId, error));
     } catch (error) {
       return this.#fail(request, requestId, error);
     }
   }
 
-  /** Calls the other resolvers only for a request that they are meant for: with a route and an account. */
+  /**
+   * Calls the other resolvers only for a request that they are meant for: with a route and an account.
+   * @throws StageError
+   */
   #enterSubject(
     request: Request,
     requestId: string | undefined,
@@ -272,20 +274,16 @@ class StagedGate<Request> implements Gate<Request> {
     if (account === undefined) return this.#enterWithoutAccount(request, requestId);
     this.#checks?.resolved(account);
     const { provider, plan, cost, cached } = this.#options;
-    try {
-      const isCached = cached === undefined ? false : callResolver('cached', cached, request);
-      const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
-      const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
-      const units = cost === undefined ? 1 : callResolver('cost', cost, request);
-      if (!(isPromise(isCached) || isPromise(providerName) || isPromise(planName) || isPromise(units)))
-        return this.#consume(request, requestId, account, route, isCached, providerName, planName, units);
-      return Promise.all([isCached, providerName, planName, units]).then(
-        (values) => this.#consume(request, requestId, account, route, ...values),
-        (error: unknown) => this.#fail(request, requestId, error),
-      );
-    } catch (error) {
-      return this.#fail(request, requestId, error);
-    }
+    const isCached = cached === undefined ? false : callResolver('cached', cached, request);
+    const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
+    const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
+    const units = cost === undefined ? 1 : callResolver('cost', cost, request);
+    if (!(isPromise(isCached) || isPromise(providerName) || isPromise(planName) || isPromise(units)))
+      return this.#consume(request, requestId, account, route, isCached, providerName, planName, units);
+    return Promise.all([isCached, providerName, planName, units]).then(
+      (values) => this.#consume(request, requestId, account, route, ...values),
+      (error: unknown) => this.#fail(request, requestId, error),
+    );
   }
 
   #consume(
