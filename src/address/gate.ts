@@ -45,7 +45,8 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     const client = (isGiven ? givenIp : clientIp)(connected, peer.fields(request));
     if (client !== undefined) return client;
     // Without a name the request would not be limited, or would share a count with all others like it.
-    const reason = 'the request has none: set `address`, or `trustedProxies` if a proxy connects over a Unix socket';
+    const reason =
+      'the request has none: set `address`, or `trustedProxies` if a proxy connects over a Unix socket; a client that has left has none either';
     throw new OptionError('address', connected, reason);
   };
   const plans = createPlans(options);
