@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { NodeRequest } from '../../src/adapters/node/http.ts';
+import { nodePeer } from '../../src/adapters/node/peer.ts';
 import { createAddressGate } from '../../src/address/gate.ts';
 import { createClientIp } from '../../src/client-ip.ts';
 import { createLimiter } from '../../src/index.ts';
@@ -98,6 +100,16 @@ describe('options', () => {
       await createAddressGate<object>({ perAddress: ['9/1m'], address, logger }, behindProxy).enter({});
       expect(logged).toEqual(codes);
     }
+  });
+
+  it('an address can be given for a request that a platform without sockets has made up', async () => {
+    const gate = createAddressGate<NodeRequest>(
+      { perAddress: ['1/1m'], address: () => '203.0.113.1', logger: false },
+      nodePeer((request) => request),
+    );
+    const request = { headers: {} } as NodeRequest;
+    expect((await gate.enter(request)).kind).toBe('proceed');
+    expect(await gate.enter(request)).toMatchObject({ reply: { status: 429 } });
   });
 
   it('an address of another kind can be given; it must be an address', async () => {
