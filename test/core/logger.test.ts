@@ -30,6 +30,14 @@ describe('createLogger', () => {
     expect(() => log('message', undefined)).not.toThrow();
   });
 
+  it('an asynchronous logger that rejects breaks nothing', async () => {
+    // An unhandled rejection would fail the run.
+    createLogger(async () => {
+      throw new Error('the log server is down');
+    })('message', undefined);
+    await new Promise(setImmediate);
+  });
+
   it.each([true, 'stderr', {}])('%j is not a logger', (wrong) => {
     expect(() => createLogger(wrong as never)).toThrow(
       /^logger: must be false or a function of a message and an error, got /,
