@@ -144,10 +144,13 @@ describe('a block in Redis', () => {
     const store = newStore();
     for (let i = 0; i < 100; i++) await store.block({ account: 'acc', route: `r${i}` }, { forMs: 60_000 });
     await expect(store.block({ account: 'acc', route: 'r100' }, { forMs: 60_000 })).rejects.toThrow(
-      /^target.route: cannot be blocked, because the account has 100 blocks: block the account, got "r100"/,
+      /^target.route: cannot be blocked, because 100 routes of the account are: block the account, got "r100"/,
     );
     await store.block({ account: 'acc', route: 'r5' }, { forMs: 1_000 });
     expect([await accepted(store, 'acc', 'r99'), await accepted(store, 'acc', 'r100')]).toEqual([false, true]);
+    await store.block({ account: 'acc' }, { forMs: 60_000 });
+    await store.block({ account: 'acc', route: 'r6' }, { forMs: 60_000 });
+    expect(await accepted(store, 'acc', 'r100')).toBe(false);
   });
 
   it('S21: with a keyPrefix that has braces, accounts do not share blocks', async () => {
