@@ -19,7 +19,8 @@ const RETRY_MS = 50;
 /** The longest delay that `setTimeout` accepts. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 const NO_ANSWER = 'the server did not answer';
-const NOT_CONNECTED = 'the client is not connected: check its address, and that connect() was called if it needs that';
+const NOT_CONNECTED =
+  "the client is not connected: check its 'error' events, its address and password, and that connect() was called";
 
 /**
  * Resolves after the first answer of the server.

@@ -108,7 +108,7 @@ describe('ready()', () => {
   it('says that the client was never connected', async () => {
     const client = createClient({ url: 'redis://127.0.0.1:1' }) as unknown as RedisClient;
     await expect(createRedisStore(client).ready({ timeoutMs: 1 })).rejects.toThrow(
-      /the client is not connected: check its address, and that connect\(\) was called/,
+      /the client is not connected: check its 'error' events, its address and password, and that connect\(\) was called/,
     );
   });
 
