@@ -19,9 +19,9 @@ export function createLogger(given: Logger | false | undefined): Logger {
   const write = given ?? writeToConsole;
   return (message, error) => {
     try {
-      const written: unknown = write(message, error);
+      const result: unknown = write(message, error);
       // An asynchronous logger rejects. An unhandled rejection would end the process.
-      if (isPromise(written)) written.then(undefined, () => {});
+      if (isPromise(result)) result.then(undefined, () => {});
     } catch {
       // There is no other place to report it to.
     }

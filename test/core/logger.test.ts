@@ -1,5 +1,5 @@
 import { format } from 'node:util';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger } from '../../src/core/logger.ts';
 
 describe('createLogger', () => {
@@ -30,12 +30,15 @@ describe('createLogger', () => {
     expect(() => log('message', undefined)).not.toThrow();
   });
 
-  it('an asynchronous logger that rejects breaks nothing', async () => {
-    // An unhandled rejection would fail the run.
+  it('a logger that rejects ends no process', async () => {
+    const unhandled = vi.fn();
+    process.on('unhandledRejection', unhandled);
+    onTestFinished(() => void process.off('unhandledRejection', unhandled));
     createLogger(async () => {
-      throw new Error('the log server is down');
+      throw new Error('full disk');
     })('message', undefined);
     await new Promise(setImmediate);
+    expect(unhandled).not.toHaveBeenCalled();
   });
 
   it.each([true, 'stderr', {}])('%j is not a logger', (wrong) => {
