@@ -133,12 +133,17 @@ export class HeadgateInterceptor implements NestInterceptor {
   }
 }
 
+/** Nest asks where to mount before the factory runs. */
+const CHOOSE_PLACE =
+  "must be 'guard' or 'interceptor' for limits by address from a factory: behind guards, the requests that a guard " +
+  'rejects are not counted';
+
 /** Options of {@link HeadgateModule}. */
 export interface HeadgateModuleOptions {
   /**
    * How the gate is mounted. An interceptor runs behind every guard. A guard runs in front of the guards of controllers
    * and routes, so that a rejected request costs no authentication; the account must then be known without them.
-   * @default 'interceptor'; 'guard' for limits by address
+   * @default 'interceptor'; 'guard' for limits by address; a factory that returns such limits has to choose
    */
   readonly as?: 'interceptor' | 'guard' | undefined;
 }
@@ -183,9 +188,14 @@ export class HeadgateModule {
    */
   static forRootAsync(options: HeadgateModuleAsyncOptions): DynamicModule {
     const { as = 'interceptor', imports = [], inject = [], useFactory } = options;
+    const isChosen = options.as !== undefined;
     if (!Object.hasOwn(MOUNTS, as)) throw new OptionError('as', as, `must be one of ${Object.keys(MOUNTS).join(', ')}`);
     const { provide, create } = MOUNTS[as];
-    const make = async (...injected: never[]) => create(await useFactory(...injected));
+    const make = async (...injected: never[]) => {
+      const gate = await useFactory(...injected);
+      if (!isChosen && isAddressLimits(gate)) throw new OptionError('as', options.as, CHOOSE_PLACE);
+      return create(gate);
+    };
     return { module: HeadgateModule, imports, providers: [{ provide, useFactory: make, inject }] };
   }
 }

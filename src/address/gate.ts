@@ -34,14 +34,18 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     ...shown
   } = options;
   const { validate, logger } = options;
-  const clientIp = createClientIp({ trustedProxies, header, ipv6Prefix, validate, logger });
+  const proxies = { trustedProxies, header, ipv6Prefix, logger };
+  const clientIp = createClientIp({ ...proxies, validate });
+  /** For an address that is not the one that is connected, because `address` already knows of the proxies. */
+  const givenIp = createClientIp({ ...proxies, validate: false });
   const account = (request: Request): string => {
     const connected = address?.(request);
-    const client = clientIp(connected, peer.fields(request));
+    const isGiven = options.address !== undefined && connected !== peer.address?.(request);
+    const client = (isGiven ? givenIp : clientIp)(connected, peer.fields(request));
     if (client !== undefined) return client;
     // Without a name the request would not be limited, or would share a count with all others like it.
     const { advice = 'set `address`, or `trustedProxies` if a proxy connects over a Unix socket' } = peer;
-    const reason = `the request has none: ${advice}`;
+    const reason = `the request has none: ${advice}; a client that has left has none either`;
     throw new OptionError('address', connected, reason);
   };
   const plans = createPlans(options);

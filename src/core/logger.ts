@@ -1,4 +1,5 @@
 import { OptionError } from './errors.ts';
+import { isPromise } from './maybe-promise.ts';
 import { stackOf } from './thrown.ts';
 
 /**
@@ -18,7 +19,9 @@ export function createLogger(given: Logger | false | undefined): Logger {
   const write = given ?? writeToConsole;
   return (message, error) => {
     try {
-      write(message, error);
+      const result: unknown = write(message, error);
+      // An asynchronous logger rejects. An unhandled rejection would end the process.
+      if (isPromise(result)) result.then(undefined, () => {});
     } catch {
       // There is no other place to report it to.
     }

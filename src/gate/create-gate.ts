@@ -93,7 +93,7 @@ class StagedGate<Request> implements Gate<Request> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;
     return after(entry, (entered) => {
-      this.#checks?.decidedBehind(outer, entered.decision);
+      this.#checks?.decidedBehind(outer, entered.decision, this.#options.limiter);
       if (entered.kind === 'proceed') return entered.behind(outer);
       if (entered.decision !== undefined) outer.hide();
       return entered;
@@ -137,7 +137,7 @@ class StagedGate<Request> implements Gate<Request> {
       return isAllowed ? this.#skip(requestId, 'allowed') : this.#enterLimits(request, requestId);
     return this.#guard(request, requestId, () =>
       // Resolved before the claim: the account is part of the fingerprint (I2), and its resolver may fail.
-      after(callResolver('account', account, request), (resolved) => {
+      after(isAllowed ? undefined : callResolver('account', account, request), (resolved) => {
         const known = { account: resolved, isAllowed };
         const enter = () => this.#enterIdempotency(stage, idempotent, request, requestId, known);
         if (resolved !== undefined || isAllowed || this.#noAccount === undefined) return enter();
@@ -163,7 +163,8 @@ class StagedGate<Request> implements Gate<Request> {
       .then(async (resolved) => {
         if (resolved === undefined) return this.#enterWithoutKey(request, id, known);
         if (isKeyFault(resolved)) return this.#answer(422, 'errors/unprocessable_entity', resolved.detail, request, id);
-        const keyed = await withFingerprint(checkIdempotentRequest(resolved), known.account);
+        const account = known.isAllowed ? await callResolver('account', this.#options.account, request) : known.account;
+        const keyed = await withFingerprint(checkIdempotentRequest(resolved), account);
         return this.#enterWithKey(stage, keyed, request, id, known);
       })
       .catch((error: unknown) => this.#fail(request, id, error));
@@ -242,49 +243,59 @@ class StagedGate<Request> implements Gate<Request> {
   /** The stages after idempotency: cache and limits. */
   #enterLimits(request: Request, requestId: string | undefined, known?: Known): MaybePromise<Answer | GatePassage> {
     if (known?.isAllowed) return this.#skip(requestId, 'allowed');
-    const { account, route, provider, plan, cost, cached } = this.#options;
+    const { account, route } = this.#options;
     try {
-      const accountId = known === undefined ? callResolver('account', account, request) : known.account;
       const routeName = callResolver('route', route, request);
-      const isCached = cached === undefined ? false : callResolver('cached', cached, request);
-      const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
-      const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
-      const units = cost === undefined ? 1 : callResolver('cost', cost, request);
+      // An exempt request needs no account, so `account` may fail for it.
+      if (routeName === undefined) return this.#skip(requestId, 'not_limited');
+      const accountId = known === undefined ? callResolver('account', account, request) : known.account;
       // Most resolvers only read a header. Without a promise, the request need not wait for a turn of the event loop.
-      if (
-        !(
-          isPromise(accountId) ||
-          isPromise(routeName) ||
-          isPromise(isCached) ||
-          isPromise(providerName) ||
-          isPromise(planName) ||
-          isPromise(units)
-        )
-      ) {
-        return this.#consume(request, requestId, isCached, accountId, routeName, providerName, planName, units);
-      }
-      return Promise.all([isCached, accountId, routeName, providerName, planName, units]).then(
-        (values) => this.#consume(request, requestId, ...values),
-        (error: unknown) => this.#fail(request, requestId, error),
-      );
+      if (!(isPromise(accountId) || isPromise(routeName)))
+        return this.#enterSubject(request, requestId, accountId, routeName);
+      return Promise.all([accountId, routeName])
+        .then((subject) => this.#enterSubject(request, requestId, ...subject))
+        .catch((error: unknown) => this.#fail(request, requestId, error));
     } catch (error) {
       return this.#fail(request, requestId, error);
     }
   }
 
-  #consume(
+  /**
+   * Calls the other resolvers only for a request that they are meant for: with a route and an account.
+   * @throws StageError
+   */
+  #enterSubject(
     request: Request,
     requestId: string | undefined,
-    isCached: boolean,
     account: string | undefined,
     route: string | undefined,
-    provider: string | undefined,
-    plan: string | undefined,
-    cost: number,
   ): MaybePromise<Answer | GatePassage> {
     if (route === undefined) return this.#skip(requestId, 'not_limited');
     if (account === undefined) return this.#enterWithoutAccount(request, requestId);
     this.#checks?.resolved(account);
+    const { provider, plan, cost, cached } = this.#options;
+    const isCached = cached === undefined ? false : callResolver('cached', cached, request);
+    const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
+    const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
+    const units = cost === undefined ? 1 : callResolver('cost', cost, request);
+    if (!(isPromise(isCached) || isPromise(providerName) || isPromise(planName) || isPromise(units)))
+      return this.#consume(request, requestId, account, route, isCached, providerName, planName, units);
+    return Promise.all([isCached, providerName, planName, units]).then(
+      (values) => this.#consume(request, requestId, account, route, ...values),
+      (error: unknown) => this.#fail(request, requestId, error),
+    );
+  }
+
+  #consume(
+    request: Request,
+    requestId: string | undefined,
+    account: string,
+    route: string,
+    isCached: boolean,
+    provider: string | undefined,
+    plan: string | undefined,
+    cost: number,
+  ): MaybePromise<Answer | GatePassage> {
     if (isCached === true) return this.#skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
@@ -418,6 +429,6 @@ function rejectionDetail({ impossible, blocked }: Decision, headers: HeaderField
 /** What is known of a request before its key is claimed, so that no resolver is called twice. */
 interface Known {
   readonly account: string | undefined;
-  /** The limits do not apply. */
+  /** The limits do not apply, and the account is resolved only if there is a key. */
   readonly isAllowed: boolean;
 }

@@ -1,5 +1,6 @@
 import type { Decision } from '../core/decision.ts';
 import type { MisuseLog } from '../core/misuse.ts';
+import type { Limiter } from '../limits/limiter.ts';
 import type { GatePassage } from './passage.ts';
 
 /** So many requests without an account, and none with one, are probably a mistake. */
@@ -26,9 +27,9 @@ export class GateChecks {
   }
 
   /** Call it with each decision of a request that another gate has let through. */
-  decidedBehind(outer: GatePassage, decision: Decision | undefined): void {
+  decidedBehind(outer: GatePassage, decision: Decision | undefined, limiter: Limiter): void {
     if (this.#isTwice || decision === undefined) return;
-    this.#isTwice = outer.hasCharged(decision);
+    this.#isTwice = outer.hasCharged(decision, limiter);
     if (!this.#isTwice) return;
     const reason = 'One request was counted twice for one account and route';
     this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate for the application or in the route, not both.`);

@@ -2,7 +2,7 @@ import type { Decision } from '../core/decision.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
-import { checkCost } from '../limits/limiter.ts';
+import { checkCost, type Limiter } from '../limits/limiter.ts';
 import type { GateEmitter } from './events.ts';
 import type { Outcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
@@ -68,10 +68,11 @@ export class GatePassage implements Passage {
     for (const one of this.#stack ?? [this]) one.#stack = [];
   }
 
-  /** Whether a gate of this request has already counted it in the same counters: those of this decision. */
-  hasCharged({ account, route, plan }: Decision): boolean {
+  /** Whether a gate of this request has already counted it in the same counters: the limiter's, of this decision. */
+  hasCharged({ account, route }: Decision, limiter: Limiter): boolean {
     return (this.#stack ?? [this]).some(
-      ({ decision: one, isPart }) => !isPart && one?.account === account && one.route === route && one.plan === plan,
+      ({ decision: one, isPart, options }) =>
+        !isPart && one?.account === account && one.route === route && options.limiter === limiter,
     );
   }
 
@@ -118,7 +119,10 @@ export class GatePassage implements Passage {
     const { providerAnswers = false } = this.options;
     if (typeof providerAnswers === 'boolean') return providerAnswers;
     try {
-      return providerAnswers({ status: 429, header }) === true;
+      const answer: unknown = providerAnswers({ status: 429, header });
+      // An asynchronous function is a mistake. An unhandled rejection would end the process.
+      if (isPromise(answer)) answer.then(undefined, noField);
+      return answer === true;
     } catch (error) {
       this.events.emitFailure({ requestId: this.requestId, stage: 'providerAnswers', error });
       return false;

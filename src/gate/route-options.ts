@@ -1,6 +1,7 @@
 import type { Limit, LimitInput } from '../core/limit.ts';
 import { checkOptions } from '../core/options.ts';
 import { parseRouteLimits } from '../limits/layers.ts';
+import { checkCost } from '../limits/limiter.ts';
 import type { GateOptions } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
@@ -57,16 +58,17 @@ const KNOWN = [
 /**
  * Checks what can be checked without the gate.
  * @returns the route's own limit
- * @throws OptionError, LimitError
+ * @throws OptionError, LimitError, CostError
  */
 export function checkRouteOptions({ limits, ...others }: RouteOptions<never>): Limit | undefined {
   checkOptions(others, KNOWN, 'route options');
+  if (typeof others.cost === 'number') checkCost(others.cost);
   return limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits');
 }
 
 /**
  * @returns the options of a gate for one route
- * @throws OptionError, LimitError
+ * @throws OptionError, LimitError, CostError
  */
 export function withRoute<Request>(
   gate: RouteGateOptions<Request>,

@@ -7,6 +7,8 @@ const DECISIONS_OF_ONE_REQUEST = 2;
 export interface CountedLimiter {
   /** Number of its decisions so far. */
   readonly decisions: number;
+  /** How many limiters had begun to decide when this one was created. */
+  readonly createdAfter: number;
 }
 
 /** The last limiters whose first decision was for one account and route. Finds limiters that are created per request. */
@@ -14,6 +16,14 @@ export class LatestLimiters {
   #subject = '';
   #limiters: readonly CountedLimiter[] = [];
   #hasFound = false;
+  #begun = 0;
+  /** `begun` when the last of `#limiters` began. */
+  #lastBegan = 0;
+
+  /** How many limiters have begun to decide. */
+  get begun(): number {
+    return this.#begun;
+  }
 
   /**
    * Call it with the first decision of each limiter.
@@ -21,9 +31,13 @@ export class LatestLimiters {
    */
   begin(limiter: CountedLimiter, account: string, route: string): boolean {
     if (this.#hasFound) return false;
+    this.#begun++;
     const subject = JSON.stringify([account, route]);
     const others = subject === this.#subject ? this.#limiters : [];
+    // Limiters that were all there before the first request are those of several routes.
+    if (others.length > 0 && limiter.createdAfter < this.#lastBegan) return false;
     this.#subject = subject;
+    this.#lastBegan = this.#begun;
     this.#limiters = [...others, limiter].slice(-LIMITERS);
     const isShort = ({ decisions }: CountedLimiter): boolean => decisions <= DECISIONS_OF_ONE_REQUEST;
     if (this.#limiters.length < LIMITERS || !this.#limiters.every(isShort)) return false;

@@ -27,12 +27,14 @@ export class LimiterChecks {
   /** Names of the routes so far. Undefined after they were too many. */
   #routes: Set<string> | undefined = new Set();
   #decisions = 0;
+  readonly createdAfter: number;
 
   /** @param limitedRoutes routes with limits of their own */
   constructor(misuse: MisuseLog, limitedRoutes: readonly string[], latest = latestLimiters) {
     this.#misuse = misuse;
     this.#limitedRoutes = limitedRoutes;
     this.#latest = latest;
+    this.createdAfter = latest.begun;
   }
 
   get decisions(): number {

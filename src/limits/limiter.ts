@@ -66,7 +66,8 @@ export interface Limiter {
    * difference is charged even if it does not fit, because the work is done.
    * @param cost what the request cost in the end: a safe integer, 0 or more
    * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are over
-   * @throws CostError; nothing was changed then
+   * @throws CostError; nothing was changed then. Also what the store throws: the decision counts as settled then, because
+   * the store may have changed the counts
    */
   settle(decision: Decision, cost: number): Promise<boolean>;
   /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. Blocks stay. */

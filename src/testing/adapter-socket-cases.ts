@@ -77,6 +77,24 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
     },
   },
   {
+    name: 'S13: a client disconnects before the response: finalCost still settles the charge',
+    needs: 'a connection',
+    options: { finalCost: ({ header }) => Number(header('x-cost')) },
+    async run(fixture) {
+      const mayRespond = deferred();
+      fixture.handler = async (_, write) => {
+        await mayRespond.promise;
+        write({ status: 200, headers: { 'x-cost': '100' }, body: 'done all the same' });
+      };
+      const client = new AbortController();
+      const first = fixture.send({ signal: client.signal });
+      await waitUntil(() => fixture.runs === 1, 'the handler runs');
+      await disconnect(client, first);
+      mayRespond.resolve();
+      await waitUntil(async () => (await fixture.remaining()) === 900, '900 remain');
+    },
+  },
+  {
     name: 'I11: a client disconnects in the middle of a streamed response: the whole response is stored',
     needs: 'a connection',
     async run(fixture) {

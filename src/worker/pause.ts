@@ -6,23 +6,27 @@ import type { Plan } from '../core/plan.ts';
  * store is asked again after this time.
  */
 const DEGRADED_PAUSE_MS = 1_000;
+/** A block may be lifted long before it is over, by any process. So the store is asked again after this time. */
+const BLOCKED_PAUSE_MS = 60_000;
 
 /** How long the jobs of a queue wait before the first of them asks again. */
 export class Pause {
   /**
-   * @param until on the worker's clock
+   * @param until when a job can be accepted at the earliest, on the worker's clock
    * @param window the one that is over at `until`
+   * @param asksAt when the first job asks again, at the latest
    */
   private constructor(
     readonly until: number,
     private readonly plan: Plan,
     private readonly window: WindowStatus | undefined,
+    readonly asksAt = until,
   ) {}
 
   /**
    * The pause after `decision`, or undefined if a job of `cost` may fit now. A window without room stays so until it is
    * over, also after a decision that was accepted. So the job need not be rejected to know it. A block lasts until it is
-   * over (S21).
+   * over or lifted (S21).
    * @param now when the decision arrived, on the worker's clock
    * @param roundingMs how much later than the store's clock says a window may be over
    */
@@ -30,7 +34,7 @@ export class Pause {
     const { blocked, degraded, plan } = decision;
     if (blocked !== undefined) {
       const waitMs = degraded ? Math.min(blocked.forMs, DEGRADED_PAUSE_MS) : blocked.forMs + roundingMs;
-      return new Pause(now + waitMs, plan, undefined);
+      return new Pause(now + waitMs, plan, undefined, now + Math.min(waitMs, BLOCKED_PAUSE_MS));
     }
     const [first, ...others] = decision.trace.filter(({ remaining }) => remaining < cost);
     if (first === undefined) return undefined;

@@ -138,7 +138,7 @@ export class JobQueue {
       if (this.#pause !== pause) return;
     }
     // A timer may be early, and cannot be set for more than 24.8 days.
-    for (let ms = pause.until - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
+    for (let ms = pause.asksAt - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
       await new Promise<void>((resolve) => {
         // Callers wait for their jobs, so the process must not exit before.
         const cancel = this.#timers.after(ms, resolve, false);
@@ -147,7 +147,7 @@ export class JobQueue {
           resolve();
         };
       });
-      ms = pause.until - this.#timers.now();
+      ms = pause.asksAt - this.#timers.now();
     }
     this.#pause = undefined;
     this.#endPause = undefined;

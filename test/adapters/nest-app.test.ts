@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import {
   Controller,
   type ExecutionContext,
+  type FactoryProvider,
   Get,
   type LoggerService,
   Module,
@@ -136,6 +137,20 @@ it('a module cannot be mounted as anything else', () => {
   expect(() => HeadgateModule.forRoot(gateOf(), { as: 'pipe' } as unknown as HeadgateModuleOptions)).toThrow(
     /^as: must be one of interceptor, guard, got "pipe"/,
   );
+});
+
+it('limits by address from a factory must choose their place: behind guards, failed logins would not be counted', async () => {
+  // Not in an application: Nest would end the process.
+  const create = (options: HeadgateModuleOptions) => {
+    const { providers } = HeadgateModule.forRootAsync({
+      ...options,
+      useFactory: async () => ({ perAddress: ['1/1m'] }),
+    });
+    return (providers as [FactoryProvider])[0].useFactory();
+  };
+  await expect(create({})).rejects.toThrow(/^as: must be 'guard' or 'interceptor' for limits by address/);
+  expect(await create({ as: 'guard' })).toBeInstanceOf(HeadgateGuard);
+  expect(await create({ as: 'interceptor' })).toBeInstanceOf(HeadgateInterceptor);
 });
 
 it('a handler that two controllers inherit has the options of each controller', async () => {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { NodeRequest } from '../../src/adapters/node/http.ts';
+import { nodePeer } from '../../src/adapters/node/peer.ts';
 import { createAddressGate } from '../../src/address/gate.ts';
 import { createClientIp } from '../../src/client-ip.ts';
 import { createLimiter } from '../../src/index.ts';
@@ -10,6 +12,7 @@ import { addressCases, fromAddresses, HOUSES, NEXT_NETWORK } from '../support/ad
 const addressOf = (i: number): string =>
   `2001:db8:1:${(((i & 255) << 8) | ((i >> 8) & 255)).toString(16)}::${(i >> 16).toString(16)}`;
 const MANY = 100_000;
+const PEER = { address: () => '203.0.113.1', fields: () => ({}) };
 
 describe('limits by address, in memory', () => {
   addressCases(() => createMemoryStore({ clock: createFakeClock() }));
@@ -56,6 +59,57 @@ describe('options', () => {
   it('the max of a network stays a number that can be counted', async () => {
     const ask = fromAddresses({ perAddress: [{ max: Number.MAX_SAFE_INTEGER, durationMs: 1_000 }] });
     expect((await ask(HOUSES[0])).status).toBe(200);
+  });
+
+  it('the options that a route has for another gate neither lift the limit nor fail', async () => {
+    const fail = (): never => {
+      throw new Error('this request has no user');
+    };
+    for (const options of [
+      { finalCost: () => 0 },
+      { limits: ['100/1m'] },
+      { provider: fail },
+      { plan: fail },
+      { requireKey: true },
+      { onNoAccount: 'pass' as const },
+    ]) {
+      const gate = createAddressGate<object>({ perAddress: ['1/1m'], logger: false }, PEER).with(options);
+      const kinds = [];
+      for (let i = 0; i < 2; i++) {
+        const entry = await gate.enter({});
+        if (entry.kind === 'proceed') entry.settle({ status: 200 });
+        kinds.push(entry.kind === 'answer' ? entry.reply.status : entry.kind);
+      }
+      expect(kinds, JSON.stringify(options)).toEqual(['proceed', 429]);
+    }
+  });
+
+  it('a proxy that `address` has taken into account causes no warning, unlike one that nobody knows of', async () => {
+    const behindProxy = {
+      address: () => '10.0.0.1',
+      fields: () => ({ 'x-forwarded-for': '203.0.113.1' }),
+    };
+    for (const [address, codes] of [
+      [() => '203.0.113.1', []],
+      // As `request.ip` of an Express that trusts no proxy.
+      [() => '10.0.0.1', ['HG_PROXY_NOT_TRUSTED']],
+      [undefined, ['HG_PROXY_NOT_TRUSTED']],
+    ] as const) {
+      const logged: unknown[] = [];
+      const logger = (_: string, error?: unknown) => void logged.push((error as { code: string }).code);
+      await createAddressGate<object>({ perAddress: ['9/1m'], address, logger }, behindProxy).enter({});
+      expect(logged).toEqual(codes);
+    }
+  });
+
+  it('an address can be given for a request that a platform without sockets has made up', async () => {
+    const gate = createAddressGate<NodeRequest>(
+      { perAddress: ['1/1m'], address: () => '203.0.113.1', logger: false },
+      nodePeer((request) => request),
+    );
+    const request = { headers: {} } as NodeRequest;
+    expect((await gate.enter(request)).kind).toBe('proceed');
+    expect(await gate.enter(request)).toMatchObject({ reply: { status: 429 } });
   });
 
   it('an address of another kind can be given; it must be an address', async () => {

@@ -1,5 +1,5 @@
 import { format } from 'node:util';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger } from '../../src/core/logger.ts';
 
 describe('createLogger', () => {
@@ -28,6 +28,17 @@ describe('createLogger', () => {
       throw new Error('full disk');
     });
     expect(() => log('message', undefined)).not.toThrow();
+  });
+
+  it('a logger that rejects ends no process', async () => {
+    const unhandled = vi.fn();
+    process.on('unhandledRejection', unhandled);
+    onTestFinished(() => void process.off('unhandledRejection', unhandled));
+    createLogger(async () => {
+      throw new Error('full disk');
+    })('message', undefined);
+    await new Promise(setImmediate);
+    expect(unhandled).not.toHaveBeenCalled();
   });
 
   it.each([true, 'stderr', {}])('%j is not a logger', (wrong) => {

@@ -85,6 +85,16 @@ describe('allow', () => {
     expect(events.filter(({ type }) => type === 'decision')).toEqual([]);
   });
 
+  it('true: no account is needed, so its resolver may fail if there is no key', async () => {
+    const account = (): never => {
+      throw new TypeError("Cannot read properties of undefined (reading 'id')");
+    };
+    const { gate } = openGate({ allow: () => true, account });
+    expect(answerOf(await gate.enter({ route: 'r' }))).toBe('proceed');
+    // With a key the account is a part of the fingerprint (I2).
+    expect(answerOf(await gate.enter({ route: 'r', key: 'k' }))).toMatchObject({ status: 500 });
+  });
+
   it.each([false, undefined])('%s: the limits apply', async (value) => {
     const { gate } = openGate({ allow: (() => value) as () => boolean });
     expect(await gate.enter(REQUEST)).toMatchObject({ headers: { 'x-ratelimit-remaining': '1' } });

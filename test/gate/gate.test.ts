@@ -226,6 +226,16 @@ describe('after the handler', () => {
     expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'providerAnswers', error });
   });
 
+  it('S16: providerAnswers that is asynchronous is not the provider, and its rejection ends nothing', async () => {
+    const providerAnswers = async () => {
+      throw new Error('boom');
+    };
+    const { gate } = gateOf({ providerAnswers: providerAnswers as never });
+    expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: false });
+    // An unhandled rejection would fail the run.
+    await new Promise(setImmediate);
+  });
+
   it.each([0, 'yes', null])('providerAnswers cannot be %j', (wrong) => {
     expect(() => gateOf({ providerAnswers: wrong as never })).toThrow(
       /^providerAnswers: must be true, false or a function of the response, got /,

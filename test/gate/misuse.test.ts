@@ -47,6 +47,14 @@ describe('HG_GATE_TWICE', () => {
     expect(codes()).toEqual(['HG_GATE_TWICE']);
   });
 
+  it('is logged if the route has the same gate with limits of its own, since All methods counts twice', async () => {
+    const { gate, codes } = watched<express.Request>();
+    const app = express().use(headgate(gate));
+    app.get('/x', headgate(gate, { limits: ['5/1s'] }), (_, response) => void response.send('ok'));
+    expect(await ask(app)).toEqual([200, 200, 200]);
+    expect(codes()).toEqual(['HG_GATE_TWICE']);
+  });
+
   it('is logged if a third gate is the first one again', async () => {
     const { gate, codes } = watched<express.Request>();
     const other = watched<express.Request>();

@@ -23,6 +23,25 @@ describe('a request whose account is undefined', () => {
     expect(answerOf(await gate.enter(key === undefined ? {} : { key }))).toMatchObject({ status: 401 });
   });
 
+  it.each([
+    ['synchronous', () => undefined],
+    ['asynchronous', async () => undefined],
+  ])('gets 401 although other resolvers need its account, with an %s account', async (_, account) => {
+    const fail = (): never => {
+      throw new TypeError("Cannot read properties of undefined (reading 'plan')");
+    };
+    const { gate } = openGate({
+      account,
+      provider: fail,
+      plan: fail,
+      cost: fail,
+      cached: fail,
+      idempotency: undefined,
+      idempotent: undefined,
+    });
+    expect(answerOf(await gate.enter({ route: 'r' }))).toMatchObject({ status: 401 });
+  });
+
   it('is refused although a cache would answer it', async () => {
     const { gate } = openGate({ cached: () => true });
     expect(answerOf(await gate.enter({ route: 'r' }))).toMatchObject({ status: 401 });
@@ -99,6 +118,15 @@ describe('a request whose account is undefined', () => {
     await passed.recording?.store({ status: 401, fields: [], body: undefined });
     expect(outer.claims.inspect({ scope: 'app_1', key: 'k' })?.state).toBe('free');
   });
+});
+
+it('a request whose route is undefined needs no account, so the resolver is not called and cannot fail', async () => {
+  const account = (): never => {
+    throw new TypeError("Cannot read properties of undefined (reading 'id')");
+  };
+  const { gate } = openGate({ account, idempotency: undefined, idempotent: undefined });
+  expect(answerOf(await gate.enter({}))).toBe('proceed');
+  expect(answerOf(await gate.enter({ route: 'r' }))).toMatchObject({ status: 500 });
 });
 
 it('the empty string is an account like any other', async () => {

@@ -54,6 +54,11 @@ it('limits of a route are checked once: each request passes the same ones to the
   expect(asked[0]?.limits).toBe(asked[1]?.limits);
 });
 
+it('a cost that is no cost is refused when the route is mounted', () => {
+  const { gate } = gateOf();
+  for (const cost of [0, -1, 1.5, Number.NaN]) expect(() => gate.with({ cost })).toThrow(/cost/i);
+});
+
 it.each([
   [['5'], /^route options\.limits\[0\]: a window is max\/duration/],
   ['5/1m', /^route options\.limits: a limit is an array of windows/],

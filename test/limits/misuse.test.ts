@@ -49,6 +49,19 @@ describe('HG_LIMITER_PER_REQUEST', () => {
     expect(codes).toEqual(['HG_LIMITER_PER_REQUEST']);
   });
 
+  it('is not logged if all were created before the first request, such as one per route', () => {
+    const { newLimiter, codes } = newProcess();
+    const limiters = Array.from({ length: 30 }, newLimiter);
+    for (const limiter of limiters) limiter.decides('192.0.2.1', '*');
+    expect(codes).toEqual([]);
+  });
+
+  it('is logged if two requests at a time create their limiters', () => {
+    const { newLimiter, codes } = newProcess();
+    for (let i = 0; i < 20; i++) for (const limiter of [newLimiter(), newLimiter()]) limiter.decides('a', 'r');
+    expect(codes).toEqual(['HG_LIMITER_PER_REQUEST']);
+  });
+
   it('is not logged for limiters of different accounts or routes, or that decide again', () => {
     const { newLimiter, codes } = newProcess();
     for (let i = 0; i < 30; i++) newLimiter().decides(`tenant_${i}`, 'r');

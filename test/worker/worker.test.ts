@@ -141,6 +141,20 @@ describe('a worker', () => {
     expect(log).toEqual(['5000 a', '5000 b', '5000 c']);
   });
 
+  it('S21: notices within a minute that a block was lifted', async () => {
+    const { timers, limiter, log, acquire, checks } = workerOf({ allMethods: ['10/1s'] });
+    await limiter.block({ account: 'acc' }, { forMs: 30 * 86_400_000 });
+    for (const name of ['a', 'b']) void acquire(name);
+    await timers.advance(90_000);
+    expect([log, checks()]).toEqual([[], 2]);
+    void acquire('c', {}, { maxWaitMs: 86_400_000 });
+    await settled();
+    expect(log).toEqual(['90000 c wait_too_long']);
+    await limiter.unblock({ account: 'acc' });
+    await timers.advance(30_000);
+    expect(log.slice(1)).toEqual(['120000 a', '120000 b']);
+  });
+
   it('S21: a job whose maxWaitMs ends before the block is an error as soon as that is known', async () => {
     const { timers, limiter, log, acquire } = workerOf({ allMethods: ['1/10s'] });
     await limiter.block({ account: 'acc', route: SUBJECT.route }, { forMs: 5_000 });

@@ -9,7 +9,8 @@ export function nodePeer<Context>(
   unwrap: (context: Context) => Pick<NodeRequest, 'socket' | 'headers'>,
 ): PeerReader<Context> {
   return {
-    address: (context) => unwrap(context).socket.remoteAddress,
+    // Requests that a platform or a test has made up may have no socket.
+    address: (context) => unwrap(context).socket?.remoteAddress,
     fields: (context) => unwrap(context).headers,
   };
 }

@@ -9,6 +9,8 @@ import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 import { digestOfToken } from './token-digest.ts';
 
+const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
+
 /**
  * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and
  * texts with a format of their own. Works on the raw file, so that these issues are listed even if other issues spoil
@@ -105,6 +107,8 @@ function limitIssues(limits: JsonObject, accounts: readonly string[], routes: re
     ...byName('accounts'),
   ];
   return [
+    // As in the library: without it, an account whose plan was forgotten would not be limited.
+    ...issueIf('limits.default', limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
     ...unknownNames(['limits', 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
     ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
   ];

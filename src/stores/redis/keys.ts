@@ -14,7 +14,7 @@ export interface KeyNames {
   pattern(account?: string): string;
   /** The escaped account and route of a record's name; undefined if headgate does not use such a name. */
   parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
-  /** Name of the blocks of an account. */
+  /** Name of the blocks of an account: what the names of its records begin with. */
   blocks(account: string): string;
   /** What a block is about, as its record has it: the account, or one of its routes. */
   blocked(route: string | undefined): string;
@@ -30,7 +30,7 @@ export function createKeyNames(prefix: string): KeyNames {
       const tag = `${start}${escapeName(account)}}`;
       return route === undefined ? `${tag}:a` : `${tag}:r:${escapeName(route)}`;
     },
-    blocks: (account) => `${start}${escapeName(account)}}:b`,
+    blocks: (account) => `${start}${escapeName(account)}}:`,
     blocked: (route) => (route === undefined ? 'a' : `r:${escapeName(route)}`),
     pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escapeName(account))}}:*`,
     parse(key) {

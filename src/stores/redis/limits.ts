@@ -90,8 +90,8 @@ const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const settleScript = /* @__PURE__ */ createScript(settleSource);
 const blockScript = /* @__PURE__ */ createScript(blockSource);
 
-/** Most blocks of one account: each decision about an account with blocks reads all of them. */
-const MAX_BLOCKS_PER_ACCOUNT = 100;
+/** Most routes of one account that are blocked: each decision about an account with blocks reads all of them. */
+const MAX_BLOCKED_ROUTES = 100;
 const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
 
 /**
@@ -218,10 +218,10 @@ class RedisLimitStore implements RedisStore {
   }
 
   async block(target: BlockTarget, block: Block): Promise<void> {
-    const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKS_PER_ACCOUNT)];
+    const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKED_ROUTES)];
     const hasRoom = await this.#changeBlock(target, args);
     if (!hasRoom) {
-      const reason = `cannot be blocked, because the account has ${MAX_BLOCKS_PER_ACCOUNT} blocks: block the account`;
+      const reason = `cannot be blocked, because ${MAX_BLOCKED_ROUTES} routes of the account are: block the account`;
       throw new OptionError('target.route', target.route, reason);
     }
     this.#parts.knownBlocks.add(target, block);

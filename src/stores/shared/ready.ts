@@ -16,7 +16,11 @@ export interface ReadyCheck {
 
 /** Milliseconds between two attempts. */
 const RETRY_MS = 50;
-const NOT_CONNECTED = 'the client is not connected: check its address, and that connect() was called if it needs that';
+/** The longest delay that `setTimeout` accepts. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+const NO_ANSWER = 'the server did not answer';
+const NOT_CONNECTED =
+  "the client is not connected: check its 'error' events, its address and password, and that connect() was called";
 
 /**
  * Resolves after the first answer of the server.
@@ -25,46 +29,54 @@ const NOT_CONNECTED = 'the client is not connected: check its address, and that 
 export async function waitUntilReady(check: ReadyCheck, options: ReadyOptions = {}): Promise<void> {
   checkOptions(options, ['timeoutMs', 'signal'], 'options');
   const { timeoutMs = 10_000, signal } = options;
-  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 0)
-    throw new OptionError('timeoutMs', timeoutMs, 'must be an integer of 0 or more');
+  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
+    throw new OptionError('timeoutMs', timeoutMs, 'must be an integer of 1 or more');
   const end = monotonicClock.now() + timeoutMs;
-  let last: unknown = new Error(NOT_CONNECTED);
+  const left = (): number => end - monotonicClock.now();
+  let failure: unknown;
   const stopListening = check.onClientError((error) => {
-    last = error;
+    failure = error;
   });
   try {
     for (;;) {
       signal?.throwIfAborted();
-      if (check.isConnected()) {
-        try {
-          await check.probe();
-          return;
-        } catch (error) {
-          // A call that was not sent, because the circuit breaker is open, hides the reason of the one before it.
-          if (!(error instanceof StoreUnavailableError) || error.sent) last = error;
-        }
+      const isConnected = check.isConnected();
+      if (isConnected) {
+        const answered = check.probe().then(
+          () => true,
+          (error: unknown) => {
+            // A call that was not sent, because the circuit breaker is open, hides the reason of the one before it.
+            if (!(error instanceof StoreUnavailableError) || error.sent) failure = error;
+            return false;
+          },
+        );
+        // The deadline of the probe itself may be later.
+        if (await within(left(), signal, answered)) return;
       }
-      const left = end - monotonicClock.now();
-      if (left <= 0) {
-        const reason = `no answer within ${timeoutMs} ms (${describeThrown(last).message})`;
-        throw new StoreUnavailableError(new Error(reason, { cause: last }));
+      if (left() <= 0) {
+        const cause = failure ?? new Error(isConnected ? NO_ANSWER : NOT_CONNECTED);
+        const reason = `no answer within ${timeoutMs} ms (${describeThrown(cause).message})`;
+        throw new StoreUnavailableError(new Error(reason, { cause }));
       }
-      await pause(Math.min(RETRY_MS, left), signal);
+      await within(Math.min(RETRY_MS, left()), signal);
     }
   } finally {
     stopListening();
   }
 }
 
-/** Waits, at most until the signal is aborted. */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Waits for the result of `attempt`; false after so many milliseconds, or once the signal is aborted. */
+function within(ms: number, signal: AbortSignal | undefined, attempt?: Promise<boolean>): Promise<boolean> {
   return new Promise((resolve) => {
-    const end = (): void => {
+    const end = (result: boolean): void => {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
+      signal?.removeEventListener('abort', giveUp);
+      resolve(result);
     };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener('abort', end);
+    const giveUp = (): void => end(false);
+    const timer = setTimeout(giveUp, Math.min(ms, MAX_DELAY_MS));
+    signal?.addEventListener('abort', giveUp);
+    if (signal?.aborted) giveUp();
+    attempt?.then(end);
   });
 }

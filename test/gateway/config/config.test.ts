@@ -239,7 +239,7 @@ describe('errors', () => {
 
   it('a plan of an account that limits.plans does not have: each of its requests would get a 500', () => {
     const accounts = ['pro', 'prro', 'gold', ''].map((plan, i) => ({ id: `acc_${i}`, application: 'a', plan }));
-    expect(issuesOf({ accounts, limits: { plans: { pro: {}, free: { allMethods: ['1'] } } } })).toEqual([
+    expect(issuesOf({ accounts, limits: { default: {}, plans: { pro: {}, free: { allMethods: ['1'] } } } })).toEqual([
       'accounts[3].plan: must not be empty',
       'limits.plans.free.allMethods[0]: a window is max/duration, such as "60/1m", got "1"',
       'accounts[1].plan: limits.plans has no "prro", did you mean "pro"?',
@@ -248,11 +248,20 @@ describe('errors', () => {
     expect(issuesOf({ accounts: [{ id: 'a', application: 'a', plan: 'pro' }] })).toEqual([
       'accounts[0].plan: limits.plans has no "pro"',
     ]);
-    const limits = { plans: { pro: { routes: { 'POST /q': ['1/1s', '2/1s'] } } } };
+    const limits = { default: {}, plans: { pro: { routes: { 'POST /q': ['1/1s', '2/1s'] } } } };
     expect(issuesOf({ limits })).toEqual([
       'limits.plans.pro.routes["POST /q"]: the file has no such route',
       'limits.plans.pro.routes["POST /q"]: two windows of one limit need distinct durations, got "1s"',
     ]);
+  });
+
+  it('plans without default limits: an account without a plan would not be limited', () => {
+    const accounts = [{ id: 'a', application: 'a' }];
+    const plans = { pro: { allMethods: ['1/1m'] } };
+    expect(issuesOf({ accounts, limits: { plans } })).toEqual([
+      'limits.default: must be given with plans: it has the limits of accounts without a plan',
+    ]);
+    expect(issuesOf({ accounts, limits: { plans, default: {} } })).toEqual([]);
   });
 
   it('two equal keys, accounts or routes', () => {

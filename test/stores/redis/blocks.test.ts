@@ -121,7 +121,7 @@ describe('a block in Redis', () => {
   it('S21: its key expires with it, is not removed by a reset, and is removed when the last block is lifted', async () => {
     const prefix = newPrefix();
     const store = newStore(prefix);
-    const key = `${prefix}:{acc}:b`;
+    const key = `${prefix}:{acc}:`;
     await store.block({ account: 'acc' }, { forMs: 5_000 });
     await store.block({ account: 'acc', route: 'r' }, { forMs: 60_000 });
     expect(await client.pttl(key)).toBeGreaterThan(50_000);
@@ -144,10 +144,13 @@ describe('a block in Redis', () => {
     const store = newStore();
     for (let i = 0; i < 100; i++) await store.block({ account: 'acc', route: `r${i}` }, { forMs: 60_000 });
     await expect(store.block({ account: 'acc', route: 'r100' }, { forMs: 60_000 })).rejects.toThrow(
-      /^target.route: cannot be blocked, because the account has 100 blocks: block the account, got "r100"/,
+      /^target.route: cannot be blocked, because 100 routes of the account are: block the account, got "r100"/,
     );
     await store.block({ account: 'acc', route: 'r5' }, { forMs: 1_000 });
     expect([await accepted(store, 'acc', 'r99'), await accepted(store, 'acc', 'r100')]).toEqual([false, true]);
+    await store.block({ account: 'acc' }, { forMs: 60_000 });
+    await store.block({ account: 'acc', route: 'r6' }, { forMs: 60_000 });
+    expect(await accepted(store, 'acc', 'r100')).toBe(false);
   });
 
   it('S21: with a keyPrefix that has braces, accounts do not share blocks', async () => {
@@ -171,14 +174,14 @@ describe('a block in Redis', () => {
       const prefix = newPrefix();
       const errors: unknown[] = [];
       const store = newStore(prefix, { onError: (error) => errors.push(error) });
-      await client.set(`${prefix}:{acc}:b`, value, 'PX', 60_000);
+      await client.set(`${prefix}:{acc}:`, value, 'PX', 60_000);
       const decisions = await Promise.all([consume(store), consume(store, 'other')]);
       expect(decisions.map(({ degraded }) => degraded)).toEqual([true, false]);
       expect((await consume(store)).degraded).toBe(true);
       expect(errors.map(String)).toEqual(
-        Array(2).fill(`Error: the record ${prefix}:{acc}:b was not written by headgate`),
+        Array(2).fill(`Error: the record ${prefix}:{acc}: was not written by headgate`),
       );
-      const message = `the record ${prefix}:{acc}:b was not written by headgate`;
+      const message = `the record ${prefix}:{acc}: was not written by headgate`;
       await expect(store.block({ account: 'acc' }, { forMs: 5 })).rejects.toThrow(message);
       await expect(store.blocked({ account: 'acc' })).rejects.toThrow(message);
       expect(store.stats().breaker).toBe('closed');

@@ -107,8 +107,8 @@ describe.each(Object.entries(CONNECTING))('ready() with a client that connects: 
 describe('ready()', () => {
   it('says that the client was never connected', async () => {
     const client = createClient({ url: 'redis://127.0.0.1:1' }) as unknown as RedisClient;
-    await expect(createRedisStore(client).ready({ timeoutMs: 0 })).rejects.toThrow(
-      /the client is not connected: check its address, and that connect\(\) was called/,
+    await expect(createRedisStore(client).ready({ timeoutMs: 1 })).rejects.toThrow(
+      /the client is not connected: check its 'error' events, its address and password, and that connect\(\) was called/,
     );
   });
 
@@ -135,7 +135,29 @@ describe('ready()', () => {
     await expect(store.ready({ signal: controller.signal })).rejects.toThrow('stop');
   });
 
-  it.each([-1, 1.5, '10s'])('timeoutMs %j is refused', async (timeoutMs) => {
+  it('ends with timeoutMs and with the signal, although the deadline of the store is later', async () => {
+    const server = await startServer();
+    const client = (CONNECTING.ioredis as (port: number) => Redis)(server.port);
+    const store = createRedisStore(client, { deadlineMs: 20_000, logger: false });
+    const claims = createRedisClaimStore(client, { deadlineMs: 20_000, logger: false });
+    await store.ready();
+    server.freeze();
+    const start = performance.now();
+    for (const each of [store, claims]) {
+      const controller = new AbortController();
+      const waiting = each.ready({ signal: controller.signal });
+      controller.abort(new Error('stop'));
+      await expect(waiting).rejects.toThrow('stop');
+      await expect(each.ready({ timeoutMs: 200 })).rejects.toThrow(
+        'no answer within 200 ms (the server did not answer)',
+      );
+    }
+    expect(performance.now() - start).toBeLessThan(10_000);
+    server.thaw();
+    await store.ready();
+  });
+
+  it.each([0, -1, 1.5, '10s'])('timeoutMs %j is refused', async (timeoutMs) => {
     const connect = CONNECTING.ioredis as (port: number) => RedisClient;
     const store = createRedisStore(connect(await freePort()));
     await expect(store.ready({ timeoutMs: timeoutMs as number })).rejects.toThrow(/^timeoutMs: must be an integer/);

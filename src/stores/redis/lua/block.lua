@@ -7,11 +7,11 @@
     ARGV[2]  what is blocked: 'a' for the account, 'r:' and the route for one of its routes
     ARGV[3]  how long from now on, in milliseconds; '0' lifts the block; '' only reads
     ARGV[4]  to set a block: the reason, in JSON
-    ARGV[5]  to set a block: most blocks of an account
+    ARGV[5]  to set a block: most routes of an account that are blocked
 
   Output: when it reads, a list in JSON of the milliseconds until the block of the account or of the route ends,
     whichever ends last, and its reason; '' without a block. Otherwise 1, or 0 if the account has no room for another
-    block. If headgate did not write the value, the output is an error.
+    route. If headgate did not write the value, the output is an error.
 
   Value: a JSON object. For each block what is blocked, then a list: when the block ends, as text because cjson rounds
     long numbers, and the reason, as its JSON. The key expires with the block that ends last.
@@ -53,14 +53,15 @@ if forMs == '' then
 end
 
 blocks[what] = forMs ~= '0' and { now + forMs, ARGV[4] } or nil
-local values, count, ends = {}, 0, now
+local values, routes, ends = {}, 0, now
 for name, block in pairs(blocks) do
   values[name] = { string.format('%.0f', block[1]), block[2] }
-  count, ends = count + 1, math.max(ends, block[1])
+  ends = math.max(ends, block[1])
+  if name ~= 'a' then routes = routes + 1 end
 end
-if count == 0 then
+if ends == now then
   redis.call('DEL', key)
-elseif forMs ~= '0' and count > ARGV[5] + 0 then
+elseif forMs ~= '0' and routes > ARGV[5] + 0 then
   return 0
 else
   redis.call('SET', key, cjson.encode(values), 'PX', string.format('%.0f', math.max(minExpiry, ends - now)))

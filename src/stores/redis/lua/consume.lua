@@ -52,6 +52,10 @@ end
 local plan = cjson.decode(ARGV[2])
 local cost, recordsPerCheck = plan[1], plan[2]
 
+-- The part of a record's name that names the blocks of its account. Only the account's end has '}:' behind the last
+-- brace.
+local ACCOUNT = '^.*}:'
+
 -- Whether an account of the call may have blocks; nil until it is known.
 local mayBeBlocked
 
@@ -59,7 +63,7 @@ local mayBeBlocked
 -- without blocks. It is not a function, because creating one would cost a twentieth of the whole call.
 if #KEYS == 1 and not ARGV[5] then
   -- One command for both keys is cheaper than two. It returns false for a record of another type.
-  local found, head, layout = redis.pcall('MGET', KEYS[1], match(KEYS[1], '^.*}:') .. 'b'), ARGV[3], ARGV[4]
+  local found, head, layout = redis.pcall('MGET', KEYS[1], match(KEYS[1], ACCOUNT)), ARGV[3], ARGV[4]
   local packed, size = not found[2] and found[1], 8 * (#layout - 1)
   mayBeBlocked = found[2] ~= false
   if packed and #packed == #head + size and find(packed, head, 1, true) == 1 then
@@ -145,8 +149,23 @@ local function writeRecord(key, numbers, head, windows, before)
   redis.call('SET', key, packed, 'PX', string.format('%.0f', math.max(minExpiry, ends - now)))
 end
 
--- The key of the blocks of a record's account. Only the account's end has '}:' behind the last brace.
-local function blocksKey(record) return match(record, '^.*}:') .. 'b' end
+-- Whether an account of the call can have blocks: usually none has, which one command finds out. It fails while a
+-- cluster moves the slot, because not all of its keys exist.
+if mayBeBlocked == nil then
+  local keys, last = {}, nil
+  for i = 1, #KEYS, recordsPerCheck do
+    -- Checks of one account often follow each other.
+    if not last or find(KEYS[i], last, 1, true) ~= 1 then
+      last = match(KEYS[i], ACCOUNT)
+      keys[#keys + 1] = last
+    end
+  end
+  mayBeBlocked = redis.pcall('EXISTS', unpack(keys)) ~= 0
+end
+
+-- The end of the reply: the block of each blocked check. It is not created if there can be none, and neither is the
+-- function, because that is noticeable as well.
+local blocked = mayBeBlocked and {}
 
 --[[
   Finds the block of a record's account or route that ends last.
@@ -154,15 +173,15 @@ local function blocksKey(record) return match(record, '^.*}:') .. 'b' end
   Input: the record of the (account, route)
   Output: the block in JSON as it is in the reply, or nil; false if headgate did not write the blocks
 ]]
-local function findBlock(record)
-  local key = blocksKey(record)
+local findBlock = mayBeBlocked and function(record)
+  local key = match(record, ACCOUNT)
   -- An error: the value has another type, so it is not of blocks, or the slot is moving.
   local packed = redis.pcall('GET', key)
   if type(packed) ~= 'string' then return nil end
   local isJson, blocks = pcall(cjson.decode, packed)
   if not isJson or type(blocks) ~= 'table' then return false end
   local last, found = now, nil
-  for _, name in ipairs({ 'a', sub(record, #key) }) do
+  for _, name in ipairs({ 'a', sub(record, #key + 1) }) do
     local block = blocks[name]
     if block then
       local ends = type(block) == 'table' and type(block[2]) == 'string' and tonumber(block[1])
@@ -175,19 +194,8 @@ local function findBlock(record)
   return found
 end
 
--- Whether an account of the call can have blocks: usually none has, which one command finds out. It fails while a
--- cluster moves the slot, because not all of its keys exist.
-local function hasBlocks()
-  local keys = {}
-  for i = 1, #KEYS, recordsPerCheck do keys[#keys + 1] = blocksKey(KEYS[i]) end
-  return redis.pcall('EXISTS', unpack(keys)) ~= 0
-end
-
 -- A part of the reply without counters, which says why there are none. It must have its usual length.
 local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('\0', 8 * #plan - 32) end
-
--- The end of the reply: the block of each blocked check.
-local blocked = {}
 
 --[[
   Decides and charges the requests of one check. One function, because a call or a table more per check is noticeable.
@@ -255,12 +263,11 @@ local function decideCheck(check, requests)
   return reply
 end
 
-if mayBeBlocked == nil then mayBeBlocked = hasBlocks() end
 local reply = { pack('<d', now) }
 for check = 1, #KEYS / recordsPerCheck do
   local part, failure = decideCheck(check, (ARGV[2 + 2 * recordsPerCheck + check] or 1) + 0)
   if failure then return failure end
   reply[check + 1] = part
 end
-if #blocked > 0 then reply[#reply + 1] = '[' .. table.concat(blocked, ',') .. ']' end
+if blocked and #blocked > 0 then reply[#reply + 1] = '[' .. table.concat(blocked, ',') .. ']' end
 return table.concat(reply)
