@@ -131,6 +131,11 @@ export class Decision {
     return first;
   }
 
+  /** For stores: call it after {@link takeCharge} if nothing was changed, so that the decision can still be settled. */
+  returnCharge(): void {
+    this.#isUnsettled = true;
+  }
+
   /** Returns the same decision, marked as made by the failure policy. */
   asDegraded(): Decision {
     const { account, route, cost, decidedAt } = this;

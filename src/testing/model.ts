@@ -150,9 +150,10 @@ export function createModel(clock: Clock): Model {
 
     settle(decision, finalCost) {
       if (settled.has(decision)) return false;
-      settled.add(decision);
       const live = decision.charges.filter((charge) => activeInstance(charge)?.startedAt === charge.startedAt);
       ledger.push(...live.map(({ startedAt, cost, ...id }) => ({ ...id, at: startedAt, cost: finalCost - cost })));
+      // A decision that changed nothing, as in another store than its own, can still be settled.
+      if (live.length > 0) settled.add(decision);
       return live.length > 0;
     },
 

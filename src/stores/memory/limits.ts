@@ -137,6 +137,7 @@ class MemoryLimitStore implements MemoryStore {
         if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now)) settled = true;
       }
     }
+    if (!settled) decision.returnCharge();
     return settled;
   }
 

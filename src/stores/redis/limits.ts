@@ -201,9 +201,11 @@ class RedisLimitStore implements RedisStore {
     const args = [this.#now(), String(cost - decision.cost), String(layoutOf(plan).ownWindows), ...windows];
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, plan);
-    return this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
+    const settled = await this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
       breaker.run(async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
     );
+    if (!settled) decision.returnCharge();
+    return settled;
   }
 
   async reset(target: ResetTarget): Promise<void> {
