@@ -34,7 +34,9 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     ...shown
   } = options;
   const { validate, logger } = options;
-  const clientIp = createClientIp({ trustedProxies, header, ipv6Prefix, validate, logger });
+  // Who passes a function of their own has thought about proxies.
+  const looksForProxy = options.address === undefined && validate;
+  const clientIp = createClientIp({ trustedProxies, header, ipv6Prefix, validate: looksForProxy, logger });
   const account = (request: Request): string => {
     const connected = address?.(request);
     const client = clientIp(connected, peer.fields(request));
