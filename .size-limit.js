@@ -25,7 +25,7 @@ const WHOLE = {
   './fastify': 38_500,
   './koa': 38_200,
   './nest': 37_300,
-  './fetch': 37_100,
+  './fetch': 37_600,
   './hono': 36_600,
   './h3': 36_400,
   './elysia': 36_900,
@@ -41,9 +41,9 @@ const ADAPTERS = {
   './fastify': { mounts: 'headgate', bridge: './node', limit: 27_900 },
   './koa': { mounts: 'headgate', bridge: './node', limit: 26_100 },
   './nest': { mounts: 'Headgate, HeadgateModule', bridge: './node', limit: 27_400 },
-  './fetch': { mounts: 'withHeadgate', limit: 25_800 },
-  './hono': { mounts: 'headgate', bridge: './fetch', limit: 24_900 },
-  './h3': { mounts: 'headgate', bridge: './fetch', limit: 24_900 },
+  './fetch': { mounts: 'withHeadgate', limit: 26_200 },
+  './hono': { mounts: 'headgate', bridge: './fetch', limit: 25_200 },
+  './h3': { mounts: 'headgate', bridge: './fetch', limit: 25_200 },
   './elysia': { mounts: 'headgate', bridge: './fetch', limit: 25_300 },
 };
 

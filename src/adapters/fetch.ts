@@ -6,33 +6,43 @@
 
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
+import { OptionError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, checkHandler, gateForRoute } from './shared/mount.ts';
-import { enterGate, type ResultReader, SWITCHING_PROTOCOLS, type WebExchange } from './web/bridge.ts';
+import { checkArgument, checkHandler, forContext, gateForRoute } from './shared/mount.ts';
+import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
-import { RESULT_FIELD, replayResult, returnedOutcome, returnedStatus, thrownOutcome } from './web/results.ts';
+import * as webRequest from './web/request.ts';
+import {
+  faultOfMiddleware,
+  RESULT_FIELD,
+  replayResult,
+  returnedOutcome,
+  returnedStatus,
+  thrownOutcome,
+} from './web/results.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
-export { passageOf, servedFromCache } from './web/bridge.ts';
-export { fieldOfBody, idempotentRequest } from './web/request.ts';
 
-const RESULTS_OF_ACTIONS: ResultReader = {
+const RESULTS_OF_ACTIONS: web.ResultReader = {
   status: returnedStatus,
   returned: returnedOutcome,
   thrown: thrownOutcome,
+  fault: faultOfMiddleware,
   ofThrown: (recording) => ({
     ...recording,
     store: (response) => recording.store({ ...response, fields: [...response.fields, RESULT_FIELD, 'thrown'] }),
   }),
 };
-const RESULTS: ResultReader = {
+const RESULTS: web.ResultReader = {
   ...RESULTS_OF_ACTIONS,
-  status: (value) => (value === undefined ? SWITCHING_PROTOCOLS : returnedStatus(value)),
+  status: (value) => (value === undefined ? web.SWITCHING_PROTOCOLS : returnedStatus(value)),
   returned: (value) => (value === undefined ? { status: 500, fields: [], body: undefined } : returnedOutcome(value)),
 };
+
+const NEEDS_NEXT = 'headgate(gate) needs (request, next); for a handler use withHeadgate(gate, handler)';
 
 /** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
@@ -62,7 +72,7 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
   checkHandler(handler);
   return async (subject, ...rest) => {
     const exchange = exchangeOf(subject, () => handler(subject, ...rest), findWaitUntil(rest));
-    return (await enterGate(routeGate, subject, exchange)) as Answer | Response;
+    return (await web.enterGate(routeGate, subject, exchange)) as Answer | Response;
   };
 }
 
@@ -80,11 +90,56 @@ export function headgate<Subject extends FetchSubject>(
   options?: RouteOptions<Subject>,
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, PEER, options);
-  return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) =>
-    (await enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
+  return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => {
+    if (typeof next !== 'function') throw new OptionError('next', next, NEEDS_NEXT);
+    return (await web.enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
+  };
 }
 
-function exchangeOf(subject: FetchSubject, proceed: () => unknown, waitUntil?: WebExchange['waitUntil']): WebExchange {
+/**
+ * For a gate's `idempotent` resolver: reads the idempotency key (I1) and, if there is one, a copy of the body, to make
+ * a fingerprint of it (I3). The handler reads the request itself, untouched: `json()`, `formData()`, `body` (I13).
+ * Nothing may read the body in front of the gate. Takes the request, or an object that has it, such as SvelteKit's event.
+ *
+ * `Headers` joins repeated fields by a comma and a space. A key that contains both cannot be distinguished from two
+ * keys and is rejected (I1).
+ * @returns undefined if there is no key; a fault, answered with 422, if the header Idempotency-Key or Content-Type is
+ * not valid
+ * @throws BodyError, which the gate answers with 400, 408, 413 or 422
+ * @example
+ * ```ts
+ * const gate = createGate<Request>({
+ *   limiter, account, route, idempotency,
+ *   idempotent: (request) =>
+ *     request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
+ * });
+ * ```
+ */
+export const idempotentRequest = /* @__PURE__ */ forContext(requestOf, webRequest.idempotentRequest);
+
+/**
+ * For a gate's `account`, if it is a field of the body: reads a copy of the body; the handler finds it untouched (I13).
+ * The field must appear exactly once, as a JSON property, a form field or a part of a multipart form, and must not be
+ * empty.
+ * @throws BodyError, which the gate answers with 400, 408, 413 or 422
+ * @example
+ * ```ts
+ * account: (request) => fieldOfBody(request, 'account_id'),
+ * ```
+ */
+export const fieldOfBody = /* @__PURE__ */ forContext(requestOf, webRequest.fieldOfBody);
+
+/** Call it before the handler returns if a cache answers the request: the charge is refunded (S12). */
+export const servedFromCache = /* @__PURE__ */ forContext(requestOf, web.servedFromCache);
+
+/** The passage of this request: its `decision`, and `abandon()` if the request never reached the provider. */
+export const passageOf = /* @__PURE__ */ forContext(requestOf, web.passageOf);
+
+function exchangeOf(
+  subject: FetchSubject,
+  proceed: () => unknown,
+  waitUntil?: web.WebExchange['waitUntil'],
+): web.WebExchange {
   const request = requestOf(subject);
   return {
     request,

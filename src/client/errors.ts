@@ -3,6 +3,8 @@ import { describeThrown } from '../core/thrown.ts';
 
 /** The body can be sent only once, as a stream can. Nothing was sent. */
 export class BodyNotReplayableError extends HeadgateError {
+  override readonly name = 'BodyNotReplayableError';
+
   constructor() {
     super(
       'body_not_replayable',
@@ -16,6 +18,8 @@ export class BodyNotReplayableError extends HeadgateError {
  * request with the same `key` again.
  */
 export class RequestFailedError extends HeadgateError {
+  override readonly name = 'RequestFailedError';
+
   constructor(
     readonly key: string,
     readonly attempts: number,

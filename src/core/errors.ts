@@ -35,19 +35,22 @@ const BRAND = Symbol.for('headgate.error');
  * says what was given, as far as it cannot be a secret.
  */
 export class HeadgateError extends Error {
+  /** Written out in every class: minifiers shorten the names of classes, and logs show this one. */
+  override readonly name: string = 'HeadgateError';
   readonly code: HeadgateErrorCode;
   /** @internal */
   readonly [BRAND] = true;
 
   constructor(code: HeadgateErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = new.target.name;
     this.code = code;
   }
 }
 
 /** An invalid limit, window or duration. The message names the limit and the value (S3). */
 export class LimitError extends HeadgateError {
+  override readonly name = 'LimitError';
+
   constructor(
     /** Place of the invalid value, e.g. `limits.routes["POST /x"][1]`. */
     readonly place: string,
@@ -60,6 +63,8 @@ export class LimitError extends HeadgateError {
 
 /** An invalid option. The message names the option and the value. */
 export class OptionError extends HeadgateError {
+  override readonly name = 'OptionError';
+
   /** @param shown how the message shows the value; pass it if the value can hold a secret */
   constructor(
     readonly option: string,
@@ -73,6 +78,8 @@ export class OptionError extends HeadgateError {
 
 /** An account, route, provider or customer's plan that is not a string. Nothing was charged. */
 export class SubjectError extends HeadgateError {
+  override readonly name = 'SubjectError';
+
   constructor(
     readonly field: string,
     value: unknown,
@@ -89,6 +96,8 @@ const MAX_NAMES = 10;
  * they may allow more than the plan that was meant.
  */
 export class UnknownPlanError extends HeadgateError {
+  override readonly name = 'UnknownPlanError';
+
   constructor(plan: string, known: readonly string[]) {
     const names = known.slice(0, MAX_NAMES).map(describe).join(', ');
     const others = known.length > MAX_NAMES ? ', …' : '';
@@ -98,6 +107,8 @@ export class UnknownPlanError extends HeadgateError {
 
 /** A cost that is not a safe integer, or below the least: 1, or 0 if a decision is settled (S11). Nothing was charged. */
 export class CostError extends HeadgateError {
+  override readonly name = 'CostError';
+
   constructor(cost: unknown, least: 0 | 1 = 1) {
     super('invalid_cost', `cost must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}, got ${describe(cost)}`);
   }
@@ -105,6 +116,8 @@ export class CostError extends HeadgateError {
 
 /** A clock whose `now()` is not an integer number of milliseconds (S15). Nothing was charged. */
 export class ClockError extends HeadgateError {
+  override readonly name = 'ClockError';
+
   constructor(now: unknown) {
     super('invalid_clock', `clock.now() must return integer milliseconds, got ${describe(now)}`);
   }
@@ -112,6 +125,8 @@ export class ClockError extends HeadgateError {
 
 /** A bounded store is full, and every key that it checked is active (S18, I13). Nothing was charged or claimed. */
 export class StoreFullError extends HeadgateError {
+  override readonly name = 'StoreFullError';
+
   constructor(readonly maxKeys: number) {
     const reason = 'and those that it checked are active: raise maxKeys (active keys are never evicted)';
     super('store_full', `the store is full with ${maxKeys} keys, ${reason}`);
@@ -123,6 +138,8 @@ export class StoreFullError extends HeadgateError {
  * scopes are not affected.
  */
 export class ScopeFullError extends HeadgateError {
+  override readonly name = 'ScopeFullError';
+
   constructor(
     readonly maxClaimsPerScope: number,
     /** About how long until one of the claims expires, in milliseconds. */
@@ -136,6 +153,8 @@ export class ScopeFullError extends HeadgateError {
 
 /** A store did not answer in time. The command may still be executed, so it is unknown whether anything was charged. */
 export class StoreTimeoutError extends HeadgateError {
+  override readonly name = 'StoreTimeoutError';
+
   constructor(readonly deadlineMs: number) {
     super('store_timeout', `the store did not answer within ${deadlineMs} ms`);
   }
@@ -143,6 +162,8 @@ export class StoreTimeoutError extends HeadgateError {
 
 /** A store failed or cannot be reached, see `cause`. Nothing was charged; unknown if `cause` is a timeout. */
 export class StoreUnavailableError extends HeadgateError {
+  override readonly name = 'StoreUnavailableError';
+
   /** False if the command never left this process: the store has not executed it, and will not execute it. */
   readonly sent: boolean;
 
@@ -157,6 +178,8 @@ export class StoreUnavailableError extends HeadgateError {
  * later for the result.
  */
 export class ResultUnavailableError extends HeadgateError {
+  override readonly name = 'ResultUnavailableError';
+
   constructor(cause: unknown) {
     super('result_unavailable', `the stored result cannot be read now: ${describeThrown(cause).message}`, { cause });
   }
@@ -164,6 +187,8 @@ export class ResultUnavailableError extends HeadgateError {
 
 /** `consumeSync` was called with a store that returns promises. */
 export class StoreNotSynchronousError extends HeadgateError {
+  override readonly name = 'StoreNotSynchronousError';
+
   constructor() {
     super(
       'store_not_synchronous',
@@ -174,6 +199,8 @@ export class StoreNotSynchronousError extends HeadgateError {
 
 /** A method was called after `close()`. */
 export class ClosedError extends HeadgateError {
+  override readonly name = 'ClosedError';
+
   constructor(what: string) {
     super('closed', `${what} was closed: create a new one`);
   }

@@ -228,7 +228,11 @@ class StagedGate<Request> implements Gate<Request> {
     }
     const dispatch = await claim.dispatch();
     if (dispatch.kind === 'ok')
-      return entry.withClaim(stage.recording(claim, keyed, problem), () => stage.release(claim, problem));
+      return entry.withClaim(
+        stage.recording(claim, keyed, problem),
+        () => stage.release(claim, problem),
+        (error) => this.#fail(request, requestId, new StageError('idempotency', error)).reply,
+      );
     await entry.abandon();
     switch (dispatch.kind) {
       case 'settled':

@@ -71,7 +71,7 @@ export interface ProviderRejectedEvent {
 export interface FailureEvent {
   readonly type: 'failure';
   readonly requestId: string;
-  /** `idempotent` is the resolver, `idempotency` is the store for claims. */
+  /** `idempotent` is the resolver, `idempotency` is the store for claims, or a response that is no outcome. */
   readonly stage:
     | 'deny'
     | 'allow'

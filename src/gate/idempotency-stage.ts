@@ -102,7 +102,7 @@ export class IdempotencyStage {
   }
 
   /** Returns the recording that completes the claim with the response. */
-  recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Recording {
+  recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Omit<Recording, 'fail'> {
     const defaults = this.options.idempotency.settings;
     const { onOrphan = defaults.onOrphan } = settings;
     const maxBytes = this.#maxBytes(settings);

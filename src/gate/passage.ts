@@ -33,10 +33,24 @@ export class GatePassage implements Passage {
     private readonly events: GateEmitter,
   ) {}
 
-  /** Adds the claim of the request: `recording` completes it, `releaseClaim` releases it. */
-  withClaim(recording: Recording, releaseClaim: () => Promise<Reply | undefined>): this {
-    // Nothing is stored for a claim that was released first.
-    this.recording = { ...recording, store: (response) => this.#releasing ?? recording.store(response) };
+  /**
+   * Adds the claim of the request: `recording` completes it, `releaseClaim` releases it, and `fail` logs an error and
+   * makes the answer.
+   */
+  withClaim(
+    recording: Omit<Recording, 'fail'>,
+    releaseClaim: () => Promise<Reply | undefined>,
+    fail: (error: Error) => Reply,
+  ): this {
+    this.recording = {
+      ...recording,
+      // Nothing is stored for a claim that was released first.
+      store: (response) => this.#releasing ?? recording.store(response),
+      fail: async (error) => {
+        const reply = fail(error);
+        return (await this.abandon()) ?? reply;
+      },
+    };
     this.isRecorded = true;
     this.#releaseClaim = releaseClaim;
     return this;

@@ -15,6 +15,12 @@ export interface Recording {
    * @returns the reply that the client gets instead, if another outcome of this key counts; otherwise undefined
    */
   store(response: CapturedResponse): Promise<Reply | undefined>;
+  /**
+   * Call it in place of {@link store} if the response is not the outcome of the request, because the program is wrong:
+   * the charge is refunded, the key is released (I6), and the error is logged. Never rejects.
+   * @returns the reply that the client gets: a 500, or another outcome that is already stored under the key
+   */
+  fail(error: Error): Promise<Reply>;
 }
 
 /** Status and header fields of a response, as the client gets them. */

@@ -8,6 +8,8 @@ import type { Claim, Completion, Dispatch, Release } from './claim.ts';
 
 /** The reason of {@link Claim.signal}. */
 class ClaimLostError extends HeadgateError {
+  override readonly name = 'ClaimLostError';
+
   constructor() {
     super(
       'claim_lost',

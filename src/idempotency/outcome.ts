@@ -18,6 +18,8 @@ export interface Codec<T> {
 
 /** What a retry gets if the operation failed after dispatch: the stored name and message of the original error (I6). */
 export class KeptFailureError extends HeadgateError {
+  override readonly name = 'KeptFailureError';
+
   constructor(
     /** Name of the original error. */
     readonly failure: string,
@@ -29,6 +31,8 @@ export class KeptFailureError extends HeadgateError {
 
 /** See {@link notExecuted}. */
 export class NotExecutedError extends HeadgateError {
+  override readonly name = 'NotExecutedError';
+
   constructor(cause: unknown) {
     super('not_executed', `the operation is known not to have happened: ${describeThrown(cause).message}`, { cause });
   }

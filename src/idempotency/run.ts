@@ -74,6 +74,8 @@ export type RunResult<T> =
 
 /** `dispatch()` of an operation rejects with this error. `run` catches it. */
 class NotDispatchedError extends HeadgateError {
+  override readonly name = 'NotDispatchedError';
+
   constructor(reason: string) {
     super('not_dispatched', `the effect must not happen: ${reason}`);
   }

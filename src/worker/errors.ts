@@ -2,6 +2,8 @@ import { HeadgateError } from '../core/errors.ts';
 
 /** A job would wait longer than its `maxWaitMs`. It was not charged. */
 export class WaitTooLongError extends HeadgateError {
+  override readonly name = 'WaitTooLongError';
+
   constructor(
     /** The least that the job would have waited from now on, in milliseconds. */
     readonly waitMs: number,
@@ -13,6 +15,8 @@ export class WaitTooLongError extends HeadgateError {
 
 /** As many jobs wait as the worker accepts, or as it accepts of one account now. The job was not charged. */
 export class QueueFullError extends HeadgateError {
+  override readonly name = 'QueueFullError';
+
   constructor(
     readonly maxQueue: number,
     /** Jobs of the account that wait already; it may have as many as there is room left for. */
@@ -28,6 +32,8 @@ export class QueueFullError extends HeadgateError {
 
 /** The cost is more than the max of a window (S9, S11), so waiting does not help. The job was not charged. */
 export class NeverFitsError extends HeadgateError {
+  override readonly name = 'NeverFitsError';
+
   constructor(
     readonly cost: number,
     /** The max of the window that the cost does not fit into. */

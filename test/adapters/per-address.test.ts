@@ -244,6 +244,19 @@ describe('beside a gate with accounts', () => {
   });
 });
 
+it('an `address` of your own has thought about proxies: no warning if none is trusted', async () => {
+  const logged: string[] = [];
+  const logger = (message: string) => void logged.push(message);
+  const address = (request: Request) => request.headers.get('cf-connecting-ip') ?? undefined;
+  const limited = onFetch.withHeadgate({ perAddress: ['1/1m'], address, logger }, () => new Response('ok'));
+  const headers = { 'x-forwarded-for': '203.0.113.1', 'cf-connecting-ip': '203.0.113.1' };
+  expect([(await limited(new Request('http://localhost/', { headers }))).status, logged]).toEqual([200, []]);
+  await serving(express().use(onExpress.headgate({ perAddress: ['1/1m'], logger }), ok), (to) =>
+    askFrom({ ...to, headers }),
+  );
+  expect(logged).toEqual(['headgate: HG_PROXY_NOT_TRUSTED']);
+});
+
 it('fetch: the runtime does not say the address, so a function or counted proxies are required', async () => {
   expect(() => onFetch.headgate({ perAddress: ['1/1m'] })).toThrow(
     /^address: must be a function that returns the address of the client, because a web request does not have it; or/,

@@ -76,6 +76,20 @@ it.each<[string, unknown]>([
   );
 });
 
+it('fetch: headgate(gate) that is exported as a handler says what to use', async () => {
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
+  const GET = web.headgate(createGate<Request>({ limiter, account: () => 'a', route: () => 'r' }));
+  for (const context of [undefined, { params: Promise.resolve({}) }]) {
+    await expect(GET(new Request('http://localhost/'), context as never)).rejects.toMatchObject({
+      code: 'invalid_option',
+      message: expect.stringMatching(
+        /^next: headgate\(gate\) needs \(request, next\); .*use withHeadgate\(gate, handler\)/,
+      ),
+    });
+  }
+  expect((await limiter.peek({ account: 'a', route: 'r' }))[0]?.remaining).toBe(1);
+});
+
 it('fetch: a request whose property `request` cannot be read is a request', async () => {
   const gate = createGate<Request>({
     limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } }),

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 import {
   ClockError,
@@ -74,6 +75,31 @@ describe('errors', () => {
     expect(error).toBeInstanceOf(Error);
     expect(error).toMatchObject({ name, code });
     expect(error.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
+  });
+
+  it('keep their name in a bundle that is minified, and in their stack', async () => {
+    const entry = `
+      import * as errors from './src/core/errors.ts';
+      import * as worker from './src/worker/errors.ts';
+      import * as client from './src/client/errors.ts';
+      import { KeptFailureError, notExecuted } from './src/idempotency/outcome.ts';
+      export const all = { ...errors, ...worker, ...client, KeptFailureError, NotExecutedError: notExecuted('').constructor };
+    `;
+    const { outputFiles } = await build({
+      stdin: { contents: entry, resolveDir: process.cwd(), loader: 'ts' },
+      bundle: true,
+      minify: true,
+      format: 'esm',
+      write: false,
+    });
+    const text = outputFiles[0]?.text ?? '';
+    const { all } = await import(`data:text/javascript,${encodeURIComponent(text)}`);
+    const classes = Object.entries<new (...rest: unknown[]) => Error>(all).filter(([name]) => name.endsWith('Error'));
+    const errors = classes
+      .filter(([name]) => name !== 'isHeadgateError')
+      .map(([name, Class]) => ({ name, error: new Class('a', []) }));
+    expect(errors.length).toBeGreaterThan(15);
+    for (const { name, error } of errors) expect([error.name, error.stack?.split(':', 1)[0]]).toEqual([name, name]);
   });
 
   it('are identified by their code', () => {

@@ -45,6 +45,8 @@ export const config = { matcher: '/', ${config} };
     cases: Object.fromEntries([
       ...['/', '/api/node', '/api/edge'].map((path) => [`limits of ${path}`, (url) => checkLimits(url + path)]),
       ...['/api/node', '/api/edge'].map((path) => [`idempotency keys of ${path}`, (url) => checkKeys(url + path)]),
+      [`${file}: a key has no outcome there`, checkKeyInMiddleware],
+      ['redirect() and its replay have one status', (url) => checkRedirect(`${url}/api/redirect`)],
     ]),
   };
   return { name: `next ${version}, ${file} on the ${runtime} runtime`, packages, run: (place) => runApp(app, place) };
@@ -62,6 +64,31 @@ async function checkLimits(url) {
     [200, '0', false],
     [429, '0', true],
   ]);
+}
+
+async function checkKeyInMiddleware(url) {
+  for (let i = 0; i < 2; i++) {
+    const headers = { 'x-account': 'acc_3', 'idempotency-key': 'key_1', 'content-type': 'text/plain' };
+    const answer = await fetch(url, { method: 'POST', headers, body: 'a' });
+    deepStrictEqual([answer.status, answer.headers.get('idempotency-replayed')], [500, null]);
+  }
+}
+
+async function checkRedirect(url) {
+  for (const [type, status] of [
+    ['application/x-www-form-urlencoded', 303],
+    ['text/plain', 307],
+  ]) {
+    for (const replayed of [null, 'true']) {
+      const headers = { 'x-account': 'acc_4', 'idempotency-key': `key_${status}`, 'content-type': type };
+      const answer = await fetch(url, { method: 'POST', headers, body: 'a=1', redirect: 'manual' });
+      const { location } = Object.fromEntries(answer.headers);
+      deepStrictEqual(
+        [answer.status, new URL(location, url).pathname, answer.headers.get('idempotency-replayed')],
+        [status, '/done', replayed],
+      );
+    }
+  }
 }
 
 async function checkKeys(url) {

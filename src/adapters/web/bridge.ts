@@ -29,7 +29,9 @@ export interface ResultReader {
   /** The status of the response that the framework makes of a returned value. */
   status(value: unknown): number;
   returned(value: unknown): CapturedResponse;
-  thrown(thrown: unknown): CapturedResponse;
+  thrown(thrown: unknown, request: Request): CapturedResponse;
+  /** What is wrong with a response that is not the outcome of its request, so that it must not be stored. */
+  fault(response: Response): Error | undefined;
   /** The recording of a `Response` that is thrown, so that it is thrown again. */
   ofThrown(recording: Recording): Recording;
 }
@@ -84,7 +86,7 @@ function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   const failed = (error: unknown): never => {
     if (isThrownResponse(error, exchange)) throw settle(error, entry, exchange);
-    entry.settle({ status: exchange.results?.thrown(error).status ?? 500 });
+    entry.settle({ status: exchange.results?.thrown(error, exchange.request).status ?? 500 });
     throw error;
   };
   try {
@@ -114,6 +116,12 @@ async function proceedRecorded(passage: Passage, recording: Recording, exchange:
   const { value, isThrown } = result;
   if (isThrown ? !isThrownResponse(value, exchange) : !isResponse(value) || isUpgrade(value))
     return storeResult(result, passage, recording, exchange);
+  const fault = results?.fault(value as Response);
+  if (fault !== undefined) {
+    const reply = await recording.fail(fault);
+    (request as MarkedRequest)[ANSWER] = reply.status;
+    return answer(reply, exchange);
+  }
   let response: Response;
   let captured: Captured;
   try {
@@ -153,8 +161,8 @@ async function storeResult(
   return instead === undefined ? leave(result) : answer(instead, exchange);
 }
 
-function outcomeOf({ value, isThrown }: Result, { results }: WebExchange): CapturedResponse {
-  if (isThrown) return results?.thrown(value) ?? withoutBody(500);
+function outcomeOf({ value, isThrown }: Result, { results, request }: WebExchange): CapturedResponse {
+  if (isThrown) return results?.thrown(value, request) ?? withoutBody(500);
   return isResponse(value) || results === undefined ? withoutBody(statusOf(value)) : results.returned(value);
 }
 

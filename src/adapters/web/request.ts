@@ -12,25 +12,7 @@ import {
 import { checkWebRequest } from './http.ts';
 import { readClone } from './read-clone.ts';
 
-/**
- * For a gate's `idempotent` resolver: reads the idempotency key (I1) and, if there is one, a copy of the body, to make
- * a fingerprint of it (I3). The handler reads the request itself, untouched: `json()`, `formData()`, `body` (I13).
- * Nothing may read the body in front of the gate.
- *
- * `Headers` joins repeated fields by a comma and a space. A key that contains both cannot be distinguished from two
- * keys and is rejected (I1).
- * @returns undefined if there is no key; a fault, answered with 422, if the header Idempotency-Key or Content-Type is
- * not valid
- * @throws BodyError, which the gate answers with 400, 408, 413 or 422
- * @example
- * ```ts
- * const gate = createGate<Request>({
- *   limiter, account, route, idempotency,
- *   idempotent: (request) =>
- *     request.method === 'POST' ? idempotentRequest(request, { scope: applicationOf(request) }) : undefined,
- * });
- * ```
- */
+/** See `idempotentRequest` of `headgate/fetch`. */
 export function idempotentRequest(
   request: Request,
   options: IdempotentRequestOptions,
@@ -51,16 +33,7 @@ export function idempotentRequest(
   return readIdempotentRequest(readable(request), key, request.signal, options);
 }
 
-/**
- * For a gate's `account`, if it is a field of the body: reads a copy of the body; the handler finds it untouched (I13).
- * The field must appear exactly once, as a JSON property, a form field or a part of a multipart form, and must not be
- * empty.
- * @throws BodyError, which the gate answers with 400, 408, 413 or 422
- * @example
- * ```ts
- * account: (request) => fieldOfBody(request, 'account_id'),
- * ```
- */
+/** See `fieldOfBody` of `headgate/fetch`. */
 export function fieldOfBody(request: Request, name: string, options?: ReadBodyOptions): Promise<string> {
   checkWebRequest(request);
   return readField(readable(request), name, options);

@@ -1,3 +1,4 @@
+import { OptionError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/options.ts';
 import type { CapturedResponse } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
@@ -14,6 +15,11 @@ import { createResponse } from './response.ts';
  */
 export const RESULT_FIELD = 'headgate-result';
 const NO_BODY = new Uint8Array(0);
+/** Next.js reads them from the response of a middleware, and never sends them. */
+const FIELDS_OF_MIDDLEWARE = ['x-middleware-next', 'x-middleware-rewrite'];
+const NO_OUTCOME =
+  'a response that lets the request pass is no outcome, so the key was released: use a gate without idempotency in ' +
+  'proxy.ts/middleware, and one with keys in the route handler';
 
 /**
  * The status of data that a handler returned: that of `data()` of React Router, and of an instance of a class that has
@@ -51,13 +57,13 @@ export function returnedOutcome(value: unknown): CapturedResponse {
  * `forbidden()` and `redirect()` of Next.js. Of any other value only the status is known: its `status` or `statusCode`,
  * or else 500.
  */
-export function thrownOutcome(thrown: unknown): CapturedResponse {
+export function thrownOutcome(thrown: unknown, request: Request): CapturedResponse {
   if (isReactRouterData(thrown)) {
     const { fields, ...outcome } = returnedOutcome(thrown);
     return { ...outcome, fields: fields.length === 0 ? [] : [RESULT_FIELD, 'thrown-data'] };
   }
   const { status, statusCode, location, body, digest } = Object(thrown) as Record<string, unknown>;
-  const next = typeof digest === 'string' ? outcomeOfDigest(digest) : undefined;
+  const next = typeof digest === 'string' ? outcomeOfDigest(digest, request) : undefined;
   if (next !== undefined) return next;
   const known = [status, statusCode].find(isErrorStatus) ?? 500;
   if (typeof location === 'string' && known < 400)
@@ -83,17 +89,38 @@ export function replayResult(reply: Reply, method: string): unknown {
   return data;
 }
 
+/**
+ * What is wrong with a response to a request with an idempotency key: by `NextResponse.next()` and `rewrite()`, Next.js
+ * has the request answered elsewhere. So it is no outcome. If it were stored, every retry would be executed there again,
+ * marked as a replay.
+ */
+export function faultOfMiddleware({ headers }: Response): OptionError | undefined {
+  // Data of an action may look like a response.
+  const field = FIELDS_OF_MIDDLEWARE.find((name) => headers?.has?.(name) === true);
+  if (field === undefined) return undefined;
+  return new OptionError('idempotency', field, NO_OUTCOME, `a response with ${field}`);
+}
+
 /** Next.js writes what an error stands for into its digest: `NEXT_REDIRECT;replace;/login;307;`. */
-function outcomeOfDigest(digest: string): CapturedResponse | undefined {
+function outcomeOfDigest(digest: string, request: Request): CapturedResponse | undefined {
   const parts = digest.split(';');
   const [kind] = parts;
   if (kind === 'NEXT_NOT_FOUND') return { status: 404, fields: [], body: NO_BODY };
   const status = Number(kind === 'NEXT_REDIRECT' ? parts.at(-2) : parts[1]);
   if (!isErrorStatus(status)) return undefined;
   if (kind === 'NEXT_HTTP_ERROR_FALLBACK') return { status, fields: [], body: NO_BODY };
+  if (kind !== 'NEXT_REDIRECT') return undefined;
   // The address may contain semicolons.
-  if (kind === 'NEXT_REDIRECT') return { status, fields: ['location', parts.slice(2, -2).join(';')], body: NO_BODY };
-  return undefined;
+  const fields = ['location', parts.slice(2, -2).join(';')];
+  return { status: isServerAction(request) ? 303 : status, fields, body: NO_BODY };
+}
+
+/** Whether Next.js takes a request for a possible call of a server action: then it redirects with 303. */
+function isServerAction({ method, headers }: Request): boolean {
+  const type = headers.get('content-type') ?? '';
+  // As Next.js compares it: a type with a charset is another one.
+  const isForm = type === 'application/x-www-form-urlencoded' || type.startsWith('multipart/form-data');
+  return method === 'POST' && (isForm || headers.has('next-action'));
 }
 
 /** Whether a value is `data()` of React Router, which recognises it by its properties. */

@@ -18,7 +18,8 @@ function recordingOf({ maxBytes = 1_000, storeBeforeSending = false, instead = u
     await until;
     return instead;
   };
-  return { maxBytes, storeBeforeSending, store, stored, done };
+  const fail = async () => REPLACEMENT;
+  return { maxBytes, storeBeforeSending, store, fail, stored, done };
 }
 
 /** A stream whose pieces come when the test says so. */

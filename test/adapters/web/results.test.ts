@@ -3,11 +3,18 @@
  * installed: the values below have the shapes of SvelteKit 2, Next.js 14 to 16, and React Router 7.
  */
 import { describe, expect, it } from 'vitest';
-import { type FetchSubject, idempotentRequest, withHeadgate } from '../../../src/adapters/fetch.ts';
+import {
+  type FetchSubject,
+  fieldOfBody,
+  idempotentRequest,
+  passageOf,
+  servedFromCache,
+  withHeadgate,
+} from '../../../src/adapters/fetch.ts';
 import { createGate, createIdempotency, createLimiter } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
-import { postOf } from '../../support/keyed-web.ts';
+import { keyedWeb, postOf } from '../../support/keyed-web.ts';
 
 /** `error(422, …)` of SvelteKit throws it: it is not an Error. */
 class HttpError {
@@ -73,6 +80,29 @@ const responseOf = (result: Result): Response => {
   if (!('returned' in result && result.returned instanceof Response)) throw new Error('not a response');
   return result.returned;
 };
+
+it('the helpers take what the handler takes: an event with the request in it', async () => {
+  // RequestEvent of SvelteKit, and LoaderFunctionArgs of React Router, as far as they matter here.
+  type Event = { readonly request: Request; readonly params: Record<string, string> };
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['10/1m'] } });
+  const gate = createGate<Event>({
+    limiter,
+    account: (event) => fieldOfBody(event, 'a'),
+    route: () => 'r',
+    idempotency: createIdempotency({ store: createMemoryClaimStore() }),
+    idempotent: (event) => idempotentRequest(event, { scope: 'app_1' }),
+  });
+  const decided: unknown[] = [];
+  const handler = withHeadgate(gate, (event: Event) => {
+    decided.push(passageOf(event)?.decision?.account);
+    servedFromCache(event);
+    return new Response('ok');
+  });
+  const answers = [];
+  for (const _ of [1, 2]) answers.push(await handler({ request: postOf({ body: '{"a":"acc_1"}' }), params: {} }));
+  expect(answers.map(({ headers }) => headers.get('idempotency-replayed'))).toEqual([null, 'true']);
+  expect([decided, (await limiter.peek({ account: 'acc_1', route: 'r' }))[0]?.remaining]).toEqual([['acc_1'], 10]);
+});
 
 describe('I6: data() of React Router', () => {
   it('is thrown again with its status and fields, if a handler threw it', async () => {
@@ -145,6 +175,78 @@ describe('I6: a thrown value that carries a status is stored as the response tha
       if (replayed === null) expect(thrown.headers.get('x-ratelimit-remaining')).toBe('999');
     }
     expect(runs()).toBe(1);
+  });
+});
+
+describe('I6: redirect() of Next.js is stored with the status that Next.js gives it', () => {
+  const FORM = 'application/x-www-form-urlencoded';
+  const BODY = '--x\r\ncontent-disposition: form-data; name="to"\r\n\r\nann\r\n--x--\r\n';
+  it.each<[string, string, Record<string, string>, number]>([
+    ['a form', 'POST', { 'content-type': FORM }, 303],
+    ['a multipart form', 'POST', { 'content-type': 'multipart/form-data; boundary=x' }, 303],
+    ['a server action', 'POST', { 'next-action': 'abc' }, 303],
+    ['a form with a charset, which Next.js does not compare', 'POST', { 'content-type': `${FORM};charset=UTF-8` }, 307],
+    ['JSON', 'POST', {}, 307],
+    ['a form that is not sent by POST', 'PUT', { 'content-type': FORM }, 307],
+  ])('%s', async (_, method, headers, status) => {
+    const keyed = keyedWeb(rethrow(ofNext('NEXT_REDIRECT;replace;/done;307;')) as () => never);
+    const send = () => keyed.fetch(postOf({ method, headers, body: BODY }));
+    await expect(send()).rejects.toThrow('NEXT_REDIRECT');
+    const retry = (await send()) as Response;
+    expect([retry.status, retry.headers.get('location'), keyed.runs]).toEqual([status, '/done', 1]);
+  });
+});
+
+describe('a response of a middleware of Next.js that lets the request pass', () => {
+  const PASSING: [string, Record<string, string>][] = [
+    ['NextResponse.next()', { 'x-middleware-next': '1' }],
+    ['NextResponse.rewrite()', { 'x-middleware-rewrite': 'http://x/other' }],
+  ];
+
+  it.each(PASSING)('I6: %s is no outcome of a key: 500, the log says why, and the key is free', async (_, headers) => {
+    const logged: unknown[][] = [];
+    const keyed = keyedWeb(() => new Response(null, { headers }), {
+      gate: { logger: (...line) => void logged.push(line) },
+    });
+    for (const runs of [1, 2]) {
+      const response = await keyed.post();
+      expect([response.status, response.headers.get('idempotency-replayed'), keyed.runs]).toEqual([500, null, runs]);
+      expect(response.headers.has('x-middleware-next') || response.headers.has('x-middleware-rewrite')).toBe(false);
+      expect(await response.json()).toMatchObject({ type: 'errors/unexpected_error' });
+    }
+    expect(await keyed.remaining()).toBe(1000);
+    expect(logged.map(([message]) => message)).toEqual(
+      [1, 2].map(() => expect.stringMatching(/^headgate: idempotency/)),
+    );
+    expect(logged[0]?.[1]).toMatchObject({
+      name: 'OptionError',
+      message: expect.stringMatching(
+        /use a gate without idempotency in proxy.ts\/middleware, and one with keys in the route/,
+      ),
+    });
+    expect(keyed.events.filter(({ type }) => type === 'failure')).toHaveLength(2);
+  });
+
+  it('a gate in front takes it for an answer of the gate, and stores nothing either', async () => {
+    const inner = keyedWeb(() => new Response(null, { headers: { 'x-middleware-next': '1' } }));
+    const finalCosts: number[] = [];
+    const outer = createGate<Request>({
+      limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: ['10/1m'] } }),
+      account: () => 'a',
+      route: () => 'r',
+      finalCost: ({ status }) => void finalCosts.push(status) as undefined,
+    });
+    const handler = withHeadgate(outer, (request: Request) => inner.fetch(request) as Promise<Response>);
+    expect([(await handler(postOf())).status, finalCosts]).toEqual([500, []]);
+  });
+
+  it.each(PASSING)('%s passes if the request has no key', async (_, headers) => {
+    const keyed = keyedWeb(() => new Response(null, { headers }));
+    const response = (await keyed.fetch(new Request('http://x/', { method: 'POST' }))) as Response;
+    expect([response.status, [...new Headers(headers).keys()].every((name) => response.headers.has(name))]).toEqual([
+      200,
+      true,
+    ]);
   });
 });
 

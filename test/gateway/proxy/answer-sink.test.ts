@@ -14,7 +14,12 @@ afterEach(() => {
 const SINKS: Record<string, (exchange: Exchange) => AnswerSink> = {
   streamed: (exchange) => new StreamedAnswer(exchange),
   stored: (exchange) =>
-    new StoredAnswer(exchange, { maxBytes: 10_000_000, storeBeforeSending: false, store: async () => undefined }),
+    new StoredAnswer(exchange, {
+      maxBytes: 10_000_000,
+      storeBeforeSending: false,
+      store: async () => undefined,
+      fail: () => Promise.reject(),
+    }),
 };
 
 /** A response on its way to a real client, and how often something was written to it. */

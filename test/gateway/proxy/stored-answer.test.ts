@@ -47,6 +47,7 @@ async function start({
     maxBytes,
     storeBeforeSending,
     store,
+    fail: async () => WINNER,
   });
   const bodyOf = () => connection.received().split('\r\n\r\n').slice(1).join('\r\n\r\n');
   const head = (status: number, fields: string[] = []) => sink.head({ status, reason: undefined, fields });
