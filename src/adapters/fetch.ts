@@ -9,7 +9,7 @@ import type { PeerReader } from '../address/peer.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, checkHandler, gateForRoute } from './shared/mount.ts';
+import { checkArgument, checkHandler, gateForRoute, refuseMount } from './shared/mount.ts';
 import { enterGate, type ResultReader, SWITCHING_PROTOCOLS, type WebExchange } from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import { RESULT_FIELD, replayResult, returnedOutcome, returnedStatus, thrownOutcome } from './web/results.ts';
@@ -37,6 +37,7 @@ const RESULTS: ResultReader = {
 /** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
 
+const SUBJECT = 'a Request of the web, or an object with one as `request`';
 /** Only the runtime knows the address, and each in its own way: see the option `address`. */
 const PEER: PeerReader<FetchSubject> = { fields: (subject) => requestOf(subject).headers };
 
@@ -80,8 +81,11 @@ export function headgate<Subject extends FetchSubject>(
   options?: RouteOptions<Subject>,
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, PEER, options);
-  return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) =>
-    (await enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
+  const enter = async (subject: Subject, exchange: WebExchange) => enterGate(routeGate, subject, exchange);
+  return <Answer>(subject: Subject, next: () => MaybePromise<Answer>, ...others: unknown[]) => {
+    if (!hasRequest(subject) || typeof next !== 'function') return refuseMount('subject', subject, SUBJECT, others[0]);
+    return enter(subject, exchangeOf(subject, next)) as Promise<Answer | Response>;
+  };
 }
 
 function exchangeOf(subject: FetchSubject, proceed: () => unknown, waitUntil?: WebExchange['waitUntil']): WebExchange {
@@ -97,11 +101,13 @@ function exchangeOf(subject: FetchSubject, proceed: () => unknown, waitUntil?: W
 }
 
 function requestOf(subject: FetchSubject): Request {
+  checkArgument(hasRequest(subject), 'subject', subject, SUBJECT);
+  return isWebRequest(subject) ? subject : subject.request;
+}
+
+function hasRequest(subject: FetchSubject): boolean {
   // A request comes first: some frameworks add a property `request` to it that cannot be read.
-  if (isWebRequest(subject)) return subject;
-  const request: unknown = Object(subject).request;
-  checkArgument(isWebRequest(request), 'subject', subject, 'a Request of the web, or an object with one as `request`');
-  return request as Request;
+  return isWebRequest(subject) || isWebRequest(Object(subject).request);
 }
 
 /** Workers and Next.js pass it beside the request. Without it, they may stop while a response is being stored. */
