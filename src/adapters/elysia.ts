@@ -9,7 +9,7 @@ import type { PeerReader } from '../address/peer.ts';
 import { OptionError } from '../core/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
@@ -64,7 +64,8 @@ export function headgate(
   const routeGates = new Map(Object.keys(routes).map((route) => [route, gateForRoute(appGate, PEER, routes[route])]));
   const text = `headgate ${crypto.randomUUID()}`;
   const passed = Symbol(text);
-  return (app) => {
+  return (app, ...others: unknown[]) => {
+    if (typeof app?.onTransform !== 'function') return refuseMount('app', app, 'an app of Elysia', others[1]);
     checkServes(app);
     let serving: AnyElysia | undefined;
     let findRoute: ReturnType<typeof createRouteFinder> | undefined;

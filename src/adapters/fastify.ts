@@ -14,7 +14,7 @@ import { nodePeer } from './node/peer.ts';
 import { adviseIfRead } from './node/put-back.ts';
 import * as nodeRequest from './node/request.ts';
 import { sendFastifyReply } from './node/send.ts';
-import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import { keepBody, readBody } from './shared/request.ts';
 
 export type { AddressLimits } from '../address/options.ts';
@@ -112,6 +112,8 @@ export function headgate(
     });
   };
   const plugin: FastifyPluginCallback = (instance, _, ready) => {
+    if (typeof instance?.addHook !== 'function')
+      return refuseMount('instance', instance, 'an instance of Fastify', ready);
     // Mistakes in a route's options show at the start. Routes that were declared before the plugin was loaded show them
     // with their first request.
     instance.addHook('onRoute', ({ config }) => void gateFor(config?.headgate));

@@ -10,7 +10,7 @@ import { OptionError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, checkHandler, forContext, gateForRoute } from './shared/mount.ts';
+import { checkArgument, checkHandler, forContext, gateForRoute, refuseMount } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
@@ -47,6 +47,7 @@ const NEEDS_NEXT = 'headgate(gate) needs (request, next); for a handler use with
 /** First argument of a handler: a request or, in SvelteKit and Remix, an event that contains the request. */
 export type FetchSubject = Request | { readonly request: Request };
 
+const SUBJECT = 'a Request of the web, or an object with one as `request`';
 /** Only the runtime knows the address, and each in its own way: see the option `address`. */
 const PEER: PeerReader<FetchSubject> = { fields: (subject) => requestOf(subject).headers };
 
@@ -90,9 +91,13 @@ export function headgate<Subject extends FetchSubject>(
   options?: RouteOptions<Subject>,
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, PEER, options);
-  return async <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => {
+  const enter = async (subject: Subject, next: () => unknown) => {
     if (typeof next !== 'function') throw new OptionError('next', next, NEEDS_NEXT);
-    return (await web.enterGate(routeGate, subject, exchangeOf(subject, next))) as Answer | Response;
+    return web.enterGate(routeGate, subject, exchangeOf(subject, next));
+  };
+  return <Answer>(subject: Subject, next: () => MaybePromise<Answer>, ...others: unknown[]) => {
+    if (!hasRequest(subject)) return refuseMount('subject', subject, SUBJECT, others[0]);
+    return enter(subject, next) as Promise<Answer | Response>;
   };
 }
 
@@ -152,11 +157,13 @@ function exchangeOf(
 }
 
 function requestOf(subject: FetchSubject): Request {
+  checkArgument(hasRequest(subject), 'subject', subject, SUBJECT);
+  return isWebRequest(subject) ? subject : subject.request;
+}
+
+function hasRequest(subject: FetchSubject): boolean {
   // A request comes first: some frameworks add a property `request` to it that cannot be read.
-  if (isWebRequest(subject)) return subject;
-  const request: unknown = Object(subject).request;
-  checkArgument(isWebRequest(request), 'subject', subject, 'a Request of the web, or an object with one as `request`');
-  return request as Request;
+  return isWebRequest(subject) || isWebRequest(Object(subject).request);
 }
 
 /** Workers and Next.js pass it beside the request. Without it, they may stop while a response is being stored. */

@@ -9,7 +9,7 @@ import type { PeerReader } from '../address/peer.ts';
 import type { MaybePromise } from '../core/ports.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
@@ -60,7 +60,7 @@ export function headgate<Event extends H3EventLike>(
   options?: RouteOptions<Event>,
 ): H3Middleware<Event> {
   const routeGate = gateForRoute(gate, PEER, options);
-  return async (event, next) => {
+  const enter: H3Middleware<Event> = async (event, next) => {
     // The app calls its `onResponse` hook when it sends this response; a second call here would be one too many.
     const { onResponse: _, ...config } = (event.app?.config ?? {}) as H3Config;
     return web.enterGate(routeGate, event, {
@@ -69,6 +69,10 @@ export function headgate<Event extends H3EventLike>(
       answer: (reply) => withOwnFields(createResponse(reply, event.req.method), event),
       waitUntil: (promise) => event.waitUntil(promise),
     });
+  };
+  return (event, next, ...others: unknown[]) => {
+    if (isWebRequest(event?.req) && typeof next === 'function') return enter(event, next);
+    return refuseMount('event', event, 'an event of h3', others[0]);
   };
 }
 

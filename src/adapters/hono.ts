@@ -9,7 +9,7 @@ import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import * as webRequest from './web/request.ts';
 import { responseParts } from './web/response.ts';
@@ -60,7 +60,7 @@ export function headgate<E extends Env>(
   options?: RouteOptions<Context<E>>,
 ): MiddlewareHandler<E> {
   const routeGate = gateForRoute<Context<E>>(gate, PEER, options);
-  return async (c, next) => {
+  const enter: MiddlewareHandler<E> = async (c, next) => {
     const response = await web.enterGate(routeGate, c, {
       request: c.req.raw,
       proceed: () => next().then(() => c.res),
@@ -77,6 +77,10 @@ export function headgate<E extends Env>(
       c.res = response as Response;
     }
     return undefined;
+  };
+  return (c, next, ...others: unknown[]) => {
+    if (typeof c?.req?.raw === 'object' && typeof next === 'function') return enter(c, next);
+    return refuseMount('c', c, 'a context of Hono', others[0]);
   };
 }
 

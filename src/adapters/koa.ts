@@ -9,10 +9,11 @@ import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import type { Reply } from '../http/problem.ts';
 import * as node from './node/bridge.ts';
+import { isNodeRequest } from './node/http.ts';
 import { nodePeer } from './node/peer.ts';
 import { createReadAhead } from './node/read-ahead.ts';
 import * as nodeRequest from './node/request.ts';
-import { checkArgument, forContext, gateForRoute, routeName } from './shared/mount.ts';
+import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import { replyFields } from './shared/reply.ts';
 import type { ReadBodyOptions } from './shared/request.ts';
 
@@ -57,7 +58,7 @@ export function headgate<Context extends KoaContext>(
   options?: RouteOptions<Context>,
 ): KoaMiddleware<Context> {
   const routeGate = gateForRoute(gate, PEER, options);
-  return async (context, next) => {
+  const enter = async (context: Context, next: () => Promise<unknown>) => {
     await node.enterGate<Context, unknown>(routeGate, context, {
       response: context.res,
       answer: (reply) => answer(context, reply),
@@ -66,6 +67,10 @@ export function headgate<Context extends KoaContext>(
         context.respond = false;
       },
     });
+  };
+  return (context, next, ...others: unknown[]) => {
+    if (isNodeRequest(context?.req) && typeof next === 'function') return enter(context, next);
+    return refuseMount('context', context, 'a context of Koa', others[0]);
   };
 }
 

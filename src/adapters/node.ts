@@ -6,13 +6,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { AddressLimits } from '../address/options.ts';
+import { OptionError } from '../core/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
-import type { NodeMiddleware, NodeRequest } from './node/http.ts';
+import { isNodeRequest, type NodeMiddleware, type NodeRequest } from './node/http.ts';
 import { nodePeer } from './node/peer.ts';
 import { sendReply } from './node/send.ts';
-import { checkHandler, gateForRoute } from './shared/mount.ts';
+import { checkHandler, gateForRoute, refuseMount } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
@@ -49,7 +50,12 @@ export function headgate<Request extends IncomingMessage>(
   options?: RouteOptions<Request>,
 ): NodeMiddleware<Request> {
   const routeGate = gateForRoute(gate, PEER, options);
-  return (request, response, next) => enter(routeGate, request, response, next);
+  return (request, response, next) => {
+    if (!isNodeRequest(request)) return refuseMount('request', request, "Node's request", next);
+    if (typeof next !== 'function')
+      throw new OptionError('next', next, 'must be a function: without middleware, use withHeadgate(gate, handler)');
+    enter(routeGate, request, response, next);
+  };
 }
 
 /**

@@ -60,6 +60,11 @@ export function isAddressLimits(value: unknown): value is AddressLimits<never> {
   return typeof value === 'object' && value !== null && 'perAddress' in value;
 }
 
+/** Whether limits by address have an option of this name. */
+export function isAddressOption(name: string): boolean {
+  return (KNOWN as readonly string[]).includes(name);
+}
+
 /**
  * @param knowsAddress whether the adapter knows the address of the peer
  * @throws OptionError

@@ -3,6 +3,7 @@
  * @module headgate/client
  */
 
+import { OptionError } from '../core/errors.ts';
 import { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 import { type RetryOptions, type RetrySettings, retrySettings } from './options.ts';
 import { retryDelay } from './retry-delay.ts';
@@ -33,6 +34,9 @@ export async function fetchWithRetry(
   init: RequestInit = {},
   options: RetryOptions = {},
 ): Promise<Response> {
+  // A request of which an attempt has read the body cannot be sent again.
+  if (typeof input !== 'string' && !(input instanceof URL))
+    throw new OptionError('input', input, 'must be a URL: pass the method, the headers and the body in init');
   const headers = new Headers(init.headers);
   const settings = retrySettings(options, headers);
   if (!isReplayable(init.body)) throw new BodyNotReplayableError();

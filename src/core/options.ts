@@ -34,16 +34,24 @@ export function placeIn(place: string, name: string): string {
  * Checks that `options` is a plain object and has known names only, because a misspelt option would silently do
  * nothing.
  * @param place name of the object in error messages
+ * @param advise says where an unknown name belongs, if it is known
  * @throws OptionError
  */
-export function checkOptions(options: object, known: readonly string[], place: string): void {
+export function checkOptions(
+  options: object,
+  known: readonly string[],
+  place: string,
+  advise?: (name: string) => string | undefined,
+): void {
   if (!isPlainObject(options)) throw new OptionError(place, options, `must be a plain object ${expected(known)}`);
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const value: unknown = Reflect.get(options, unknown);
   // A misspelt `secret` must not appear in a log.
   const shown = typeof value === 'string' ? 'a string' : undefined;
-  throw new OptionError(`${place}.${unknown}`, value, `unknown option ${expected(known)}`, shown);
+  const advice = advise?.(unknown);
+  const reason = `unknown option${advice === undefined ? '' : `: ${advice}`} ${expected(known)}`;
+  throw new OptionError(`${place}.${unknown}`, value, reason, shown);
 }
 
 function expected(names: readonly string[]): string {

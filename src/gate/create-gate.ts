@@ -16,6 +16,7 @@ import type { Answer, Entry, Gate, Passage } from './gate.ts';
 import { GateChecks } from './gate-checks.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
+  badAccount,
   checkIdempotentRequest,
   type FingerprintedRequest,
   isKeyFault,
@@ -276,6 +277,7 @@ class StagedGate<Request> implements Gate<Request> {
   ): MaybePromise<Answer | GatePassage> {
     if (route === undefined) return this.#skip(requestId, 'not_limited');
     if (account === undefined) return this.#enterWithoutAccount(request, requestId);
+    if (typeof account !== 'string') return this.#fail(request, requestId, badAccount(account));
     this.#checks?.resolved(account);
     const { provider, plan, cost, cached } = this.#options;
     const isCached = cached === undefined ? false : callResolver('cached', cached, request);
@@ -422,10 +424,13 @@ class StagedGate<Request> implements Gate<Request> {
   }
 }
 
-function rejectionDetail({ impossible, blocked }: Decision, headers: HeaderFields): string {
+function rejectionDetail({ impossible, blocked, shown }: Decision, headers: HeaderFields): string {
   if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
-  if (blocked === undefined) return `The rate limit is used up; retry ${retry}.`;
+  if (blocked === undefined) {
+    const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
+    return `The rate limit ${state}; retry ${retry}.`;
+  }
   const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
   return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }

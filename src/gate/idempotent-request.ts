@@ -33,7 +33,7 @@ export interface FingerprintedRequest extends IdempotentRequest {
   readonly fingerprint: Fingerprint;
 }
 
-const BAD_ACCOUNT = 'the resolver must return a string, or undefined for a request without an account';
+const BAD_ACCOUNT = 'must resolve to a string; return undefined if there is none';
 const BAD_FINGERPRINT = 'fingerprint must be a result of fingerprint() from headgate/http';
 const BAD_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver must return undefined, or { scope, key, fingerprint } with a non-empty scope";
@@ -55,6 +55,11 @@ export function checkIdempotentRequest(resolved: unknown): IdempotentRequest {
   throw new StageError('idempotent', new TypeError(BAD_IDEMPOTENT_REQUEST));
 }
 
+/** The error for an account that is neither a string nor undefined. */
+export function badAccount(account: unknown): StageError {
+  return new StageError('account', new OptionError('account', account, BAD_ACCOUNT));
+}
+
 /**
  * Computes the fingerprint for this account, if it is a function.
  * @throws StageError
@@ -64,8 +69,7 @@ export async function withFingerprint(
   account: string | undefined,
 ): Promise<FingerprintedRequest> {
   const { scope, key, fingerprint } = request;
-  if (account !== undefined && typeof account !== 'string')
-    throw new StageError('account', new OptionError('account', account, BAD_ACCOUNT));
+  if (account !== undefined && typeof account !== 'string') throw badAccount(account);
   try {
     const computed = typeof fingerprint === 'function' ? await fingerprint(account) : fingerprint;
     if (typeof computed?.value !== 'string') throw new TypeError(BAD_FINGERPRINT);

@@ -1,4 +1,5 @@
 import type { Decision } from '../core/decision.ts';
+import { OptionError } from '../core/errors.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
@@ -155,8 +156,11 @@ export class GatePassage implements Passage {
     try {
       const cost: unknown = finalCost({ status, header });
       if (cost === undefined) return;
-      // An asynchronous function is a mistake, which checkCost reports. An unhandled rejection would end the process.
-      if (isPromise(cost)) cost.then(undefined, noField);
+      if (isPromise(cost)) {
+        // An unhandled rejection would end the process.
+        cost.then(undefined, noField);
+        throw new OptionError('finalCost()', cost, 'must not return a promise', 'a promise');
+      }
       checkCost(cost, 0);
       if (cost !== this.decision.cost) void this.#settleCharge(cost);
     } catch (error) {

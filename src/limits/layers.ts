@@ -59,6 +59,9 @@ export interface LimitLayer {
   readonly routes: Iterable<string>;
 }
 
+/** What a layer can have. */
+export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited'];
+
 /**
  * The checked limits of one layer. {@link adjustAllMethods} and {@link adjustRoute} change them, and can restore the
  * initial ones.
@@ -72,7 +75,7 @@ export class Layer implements LimitLayer {
 
   /** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
   constructor(set: LimitSet = {}, place = 'limits') {
-    checkOptions(set, ['allMethods', 'routes', 'unlimited'], place);
+    checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
     const { allMethods, routes, unlimited } = set;
     this.#routes = readByName(routes, `${place}.routes`, parseLimit);
     this.#allMethods = allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`);

@@ -5,6 +5,7 @@ import { checkOptions, isPlainObject, placeIn, readByName } from '../core/option
 import type { Plan } from '../core/plan.ts';
 import {
   createLayeredPlan,
+  LAYER_NAMES,
   Layer,
   type LayeredLimits,
   type LimitLayer,
@@ -75,7 +76,7 @@ export class Plans {
     }
     if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
     if (LAYERS.some((name) => name in limits)) {
-      checkOptions(limits, LAYERS, place);
+      checkOptions(limits, LAYERS, place, (name) => (LAYER_NAMES.includes(name) ? 'move it into default' : undefined));
       const { default: defaults, plans, providers, accounts } = limits as LayeredLimits;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);

@@ -31,7 +31,7 @@ const keyed = (): Partial<GateOptions<FastifyRequest>> => ({
   idempotent: (request) => idempotentRequest(request, { scope: 'app_1' }),
 });
 
-/** Over a real socket, because Fastify's `inject` has no connections and no real bodies. */
+/** Over a real socket, because Fastify's `inject` has no connections. */
 async function ask(path: string, init: RequestInit = {}) {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
   const { port } = app.server.address() as { port: number };

@@ -34,10 +34,14 @@ it.each<[string, (gate: never) => unknown]>([
   ['elysia', elysia],
   ['nest', (gate) => new HeadgateGuard(gate)],
 ])('%s: a value that is not a gate throws when it is mounted, not with each request', (_name, mount) => {
-  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
-  for (const wrong of [undefined, {}, limiter]) {
+  for (const wrong of [undefined, {}]) {
     expect(() => mount(wrong as never)).toThrow(
       /^gate: must be what createGate\(\) returns, or \{ perAddress: \["100\/1m"\] \}, got /,
     );
   }
+  const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['1/1m'] } });
+  expect(() => mount(limiter as never)).toThrow(/^gate: must not be a limiter: pass createGate\(\{ limiter, … \}\)/);
+  expect(() => mount({ store: createMemoryStore(), perAdress: ['1/1m'] } as never)).toThrow(
+    /or \{ perAddress: \["100\/1m"\] \}, which has no option perAdress, got an object$/,
+  );
 });

@@ -155,6 +155,10 @@ describe('a retry', () => {
   it('does not follow an error in the arguments of fetch', async () => {
     const { options, delays } = withoutWaiting();
     await expect(fetchWithRetry('no url', {}, options)).rejects.toThrow(TypeError);
+    const request = new Request('http://127.0.0.1:9', { method: 'POST', body: 'x' });
+    await expect(fetchWithRetry(request as never, {}, options)).rejects.toThrow(
+      /^input: must be a URL: pass .* in init/,
+    );
     await expect(fetchWithRetry('http://127.0.0.1:9', { method: 'GET', body: 'x' }, options)).rejects.toThrow(
       TypeError,
     );

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
 import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
-import type { Entry, Passage } from '../../src/gate/gate.ts';
+import type { Entry, Gate, Passage } from '../../src/gate/gate.ts';
 import {
   createGate,
   createIdempotency,
@@ -170,8 +170,8 @@ describe('after the handler', () => {
     ['returns 0.5', () => 0.5, /^cost must be an integer from 0 /],
     ['returns true', () => true, /^cost must be an integer from 0 /],
     ['returns null', () => null, /^cost must be an integer from 0 /],
-    ['is asynchronous', async () => 0, /^cost must be an integer from 0 to 9007199254740991, got an object$/],
-    ['rejects', async () => boom(), /^cost must be an integer from 0 /],
+    ['is asynchronous', async () => 0, /^finalCost\(\): must not return a promise, got a promise$/],
+    ['rejects', async () => boom(), /^finalCost\(\): must not return a promise/],
   ])('S13: finalCost that %s is a failure, and the charge stays', async (_, finalCost, message) => {
     const logger = vi.fn();
     const { gate, limiter, events } = gateOf({ finalCost: finalCost as () => number, logger });
@@ -274,7 +274,32 @@ describe('after the handler', () => {
   });
 });
 
+it('a rejected request that costs more than what is left gets a detail that says so', async () => {
+  const { gate } = gateOf();
+  const costly = gate.with({ cost: 2 });
+  await gate.enter(REQUEST);
+  const detailOf = async (entered: Gate<Request>) => {
+    const entry = await entered.enter(REQUEST);
+    return entry.kind === 'answer' && JSON.parse(Buffer.from(entry.reply.body).toString()).detail;
+  };
+  expect(await detailOf(costly)).toMatch(/^The rate limit has not enough left for this request; retry in \d+ s\.$/);
+  await gate.enter(REQUEST);
+  expect(await detailOf(costly)).toMatch(/^The rate limit is used up; retry in \d+ s\.$/);
+});
+
 describe('failures', () => {
+  it.each([null, 7])('an account that is %j is a 500 that says what to return if there is none', async (account) => {
+    const { gate, events } = gateOf({ account: () => account as never });
+    const entry = await gate.enter(REQUEST);
+    expect(entry).toMatchObject({ kind: 'answer', reply: { status: 500 } });
+    expect(events).toMatchObject([
+      {
+        stage: 'account',
+        error: { message: `account: must resolve to a string; return undefined if there is none, got ${account}` },
+      },
+    ]);
+  });
+
   it.each([
     ['account', { account: boom }],
     ['route', { route: boom }],
@@ -286,7 +311,7 @@ describe('failures', () => {
     ['account', { account: () => Promise.reject(new Error('boom')) }],
     ['cost', { cost: () => Promise.reject(new Error('boom')) }],
     ['limits', { cost: () => Number.NaN }],
-    ['limits', { account: () => 7 as never }],
+    ['account', { account: () => 7 as never }],
   ] as const)('a failing %s resolver is a 500, is named in the event, and charges nothing', async (stage, options) => {
     const { gate, limiter, events } = gateOf(options);
     const { detail, ...answer } = problem(await gate.enter(REQUEST));
@@ -355,7 +380,9 @@ describe('failures', () => {
       const { gate } = gateOf({ logger: undefined, account: () => ['x'.repeat(100_000)] as never });
       await gate.enter(REQUEST, `%c%d\n${'y'.repeat(100_000)}`);
       const text = format(...(written.mock.calls[0] as [string]));
-      expect(text).toMatch(/limits failed \(req_id \?c\?d\?y+\): SubjectError: account must be a string, got an array/);
+      expect(text).toMatch(
+        /account failed \(req_id \?c\?d\?y+\): OptionError: account: must resolve to a string; .*, got an array/,
+      );
       expect(text.length).toBeLessThan(3_000);
       // An error that cannot be read does not change the answer.
       const unreadable = Object.defineProperty(new Error('boom'), 'stack', {

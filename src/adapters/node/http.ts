@@ -14,12 +14,17 @@ export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = 
   next: (error?: unknown) => void,
 ) => void;
 
+/** Checks the shape: a test may have another class. */
+export function isNodeRequest(value: unknown): value is NodeRequest {
+  return Array.isArray((value as Partial<NodeRequest> | null | undefined)?.rawHeaders);
+}
+
 /**
  * Checks the argument of a helper.
  * @throws OptionError
  */
 export function checkNodeRequest(request: NodeRequest): void {
-  checkArgument(Array.isArray(request?.rawHeaders), 'request', request, "Node's request");
+  checkArgument(isNodeRequest(request), 'request', request, "Node's request");
 }
 
 /**

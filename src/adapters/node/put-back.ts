@@ -93,7 +93,7 @@ export function readAndPutBack(request: NodeRequest & Marked, { maxBytes, idleMs
 /** Makes a check for the end of the body. HTTP/2 calls a request complete only when it was read, or is gone. */
 function watchEnd(request: NodeRequest): () => boolean {
   const stream = streamOf(request);
-  if (stream === undefined) return () => request.complete;
+  if (stream === undefined) return () => request.complete ?? hasEnded(request);
   let isComplete = stream.endAfterHeaders;
   // Before the request's own listener, which makes the request emit `end`. Node also ends a body that its client broke
   // off.
@@ -101,4 +101,11 @@ function watchEnd(request: NodeRequest): () => boolean {
     isComplete = !stream.aborted;
   });
   return () => isComplete;
+}
+
+/** For a request that no parser has made, as by Fastify's `inject()`: it is a plain stream, and has no `complete`. */
+function hasEnded(request: object): boolean {
+  // Node has no public property for an end that was pushed but not read.
+  const { _readableState: state } = request as { readonly _readableState?: { readonly ended?: boolean } };
+  return state?.ended === true;
 }

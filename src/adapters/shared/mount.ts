@@ -1,7 +1,8 @@
 import { createAddressGate } from '../../address/gate.ts';
-import { type AddressLimits, isAddressLimits } from '../../address/options.ts';
+import { type AddressLimits, isAddressLimits, isAddressOption } from '../../address/options.ts';
 import type { PeerReader } from '../../address/peer.ts';
 import { OptionError } from '../../core/errors.ts';
+import { isPlainObject } from '../../core/options.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { RouteOptions } from '../../gate/route-options.ts';
 
@@ -23,9 +24,18 @@ export function gateForRoute<Request>(
       throw new OptionError(name, name, 'must be beside perAddress, which has no options of a route');
     return createAddressGate(given, peer);
   }
-  if (typeof given?.enter !== 'function')
-    throw new OptionError('gate', given, 'must be what createGate() returns, or { perAddress: ["100/1m"] }');
+  if (typeof given?.enter !== 'function') throw notMountable(given);
   return options === undefined ? given : given.with(options);
+}
+
+function notMountable(given: unknown): OptionError {
+  const { consume, ...others } = Object(given) as Record<string, unknown>;
+  if (typeof consume === 'function')
+    return new OptionError('gate', given, 'must not be a limiter: pass createGate({ limiter, … })', 'a limiter');
+  // Perhaps limits by address, with a misspelt name.
+  const unknown = isPlainObject(given) ? Object.keys(others).find((name) => !isAddressOption(name)) : undefined;
+  const hint = unknown === undefined ? '' : `, which has no option ${unknown}`;
+  return new OptionError('gate', given, `must be what createGate() returns, or { perAddress: ["100/1m"] }${hint}`);
 }
 
 /**
@@ -37,6 +47,21 @@ export function gateForRoute<Request>(
 export function checkArgument(isRight: boolean, name: string, given: unknown, expected: string): void {
   if (!isRight)
     throw new OptionError(name, given, `must be ${expected}: import this helper from your framework's adapter`);
+}
+
+/**
+ * Refuses what a framework passes to what `headgate()` of another framework's adapter returns. Call it before anything
+ * is asynchronous: Express 4 does not catch what middleware rejects with.
+ * @param expected what the adapter needs, with its article
+ * @param done the third argument, if there is one: where Express and Fastify expect an error. Fastify does not catch
+ * what a plugin throws.
+ * @throws OptionError
+ */
+export function refuseMount(name: string, given: unknown, expected: string, done: unknown): never {
+  const reason = `must be ${expected}: import headgate from your framework's adapter`;
+  const error = new OptionError(name, given, reason);
+  if (typeof done !== 'function') throw error;
+  return done(error) as never;
 }
 
 /** @throws OptionError */

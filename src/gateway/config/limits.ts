@@ -46,7 +46,8 @@ function hasWindows({ recommended, default: common, plans, providers, accounts }
   return recommended || layers.some(layerHasWindows);
 }
 
-function layerHasWindows({ allMethods = [], routes = {} }: Config['limits']['default']): boolean {
+/** Whether a limit of a layer has a window. */
+export function layerHasWindows({ allMethods = [], routes = {} }: Config['limits']['default']): boolean {
   const windows = 'windows' in allMethods ? allMethods.windows : allMethods;
   return windows.length > 0 || Object.values(routes).some((limit) => limit.length > 0);
 }

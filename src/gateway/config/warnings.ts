@@ -1,5 +1,7 @@
 import { isIPv4 } from 'node:net';
+import { recommendedLimits } from '../../limits/recommended.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { layerHasWindows } from './limits.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute, type RouteTemplate } from './routes.ts';
 import type { Config } from './schema.ts';
@@ -30,6 +32,20 @@ export function warningsFor(config: Config): ConfigIssue[] {
         `accounts[${i}].application`,
         'no key belongs to this application, so no request can reach the account',
       ),
+    ),
+    ...keys.flatMap(({ application }, i) =>
+      warnIf(
+        hasAccountRoute && accounts.length > 0 && !accounts.some((account) => account.application === application),
+        `keys[${i}].application`,
+        'no account belongs to this application, so a route with an account refuses the key',
+      ),
+    ),
+    ...unlimitedAccounts(config),
+    ...limitsWithoutAccount(config),
+    ...warnIf(
+      config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
+      'store',
+      'a restart forgets every idempotency key, so a retry after it is executed again: use Redis',
     ),
     ...routes.flatMap(({ route }, i) => {
       const segment = route.split('/').find((part) => part.startsWith(':'));
@@ -75,6 +91,36 @@ export function warningsFor(config: Config): ConfigIssue[] {
       `shorter than ${GOOD_SECRET_LENGTH} characters, so it can be guessed`,
     ),
   ];
+}
+
+/** With `recommended`, a config needs no other limit, so a provider without a recommendation is easily overlooked. */
+function unlimitedAccounts({ accounts, limits }: Config): ConfigIssue[] {
+  const { recommended, providers, plans, accounts: ofAccounts } = limits;
+  if (!recommended) return [];
+  const known = Object.keys(recommendedLimits);
+  return accounts.flatMap(({ id, provider = '', plan = '' }, i) => {
+    const layers = [limits.default, providers[provider], plans[plan], ofAccounts[id]];
+    const isLimited = known.includes(provider) || layers.some((layer) => layer !== undefined && layerHasWindows(layer));
+    const reason = `no limit applies to this account, and none is recommended for its provider${didYouMean(provider, known)}`;
+    return warnIf(!isLimited, `accounts[${i}].provider`, `${reason} (recommended: ${known.join(', ')})`);
+  });
+}
+
+/** Only requests for an account are limited. */
+function limitsWithoutAccount({ routes, limits }: Config): ConfigIssue[] {
+  const free = new Set(routes.flatMap(({ route, account }) => (account === undefined ? route : [])));
+  const named = (['plans', 'providers', 'accounts'] as const).flatMap((kind) =>
+    Object.entries(limits[kind]).map(([name, layer]) => [['limits', kind, name], layer] as const),
+  );
+  return [[['limits', 'default'], limits.default] as const, ...named].flatMap(([path, layer]) =>
+    Object.keys(layer.routes ?? {}).flatMap((route) =>
+      warnIf(
+        free.has(route),
+        formatPath([...path, 'routes', route]),
+        'the route has no account, so this never applies',
+      ),
+    ),
+  );
 }
 
 /** A parameter beside a literal takes other spellings of the literal, and so avoids that route's limits. */

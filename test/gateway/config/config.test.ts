@@ -418,6 +418,56 @@ describe('warnings', () => {
     },
   );
 
+  it('an account without limits, although the recommended ones apply, is a warning', () => {
+    const accounts = ['google', 'gogle', undefined].map((provider, i) => ({ id: `a${i}`, application: 'x', provider }));
+    const config = { limits: { recommended: true }, accounts };
+    expect(warningsOf(config, /^accounts.*provider/)).toEqual([
+      { path: 'accounts[1].provider', reason: expect.stringMatching(/none is recommended .*did you mean "google"\?/) },
+      { path: 'accounts[2].provider', reason: expect.stringContaining('no limit applies to this account') },
+    ]);
+    const limited = [{ default: { allMethods: ['1/1m'] } }, { accounts: { a1: { allMethods: ['1/1m'] } } }];
+    const paths = limited.map((limits) =>
+      warningsOf({ limits: { recommended: true, ...limits }, accounts: [accounts[1]] }, /^accounts.*provider/),
+    );
+    expect(paths).toEqual([[], []]);
+  });
+
+  it('a limit for a route that has no account is a warning', () => {
+    const layer = { routes: { 'GET /free': ['1/1m'], 'GET /x': ['1/1m'] } };
+    const config = {
+      routes: [{ route: 'GET /free' }, { route: 'GET /x', account: 'query.id' }],
+      limits: { default: layer, providers: { p: layer } },
+    };
+    expect(warningsOf(config, /^limits/)).toEqual(
+      ['limits.default', 'limits.providers.p'].map((path) => ({
+        path: `${path}.routes["GET /free"]`,
+        reason: 'the route has no account, so this never applies',
+      })),
+    );
+  });
+
+  it('idempotent routes with the store memory are a warning', () => {
+    const routes = [{ route: 'POST /x', idempotent: true }];
+    expect(warningsOf({ routes }, /^store$/)).toEqual([
+      { path: 'store', reason: expect.stringContaining('a restart forgets every idempotency key') },
+    ]);
+    expect(warningsOf({ routes, store: 'redis://localhost' }, /^store$/)).toEqual([]);
+    expect(warningsOf({ routes: [{ route: 'POST /x', idempotent: false }] }, /^store$/)).toEqual([]);
+  });
+
+  it('a key whose application has no account, although others have, is a warning', () => {
+    const config = {
+      keys: ['x', 'y'].map((application) => ({ token: `token_${application}`, application })),
+      accounts: [{ id: 'a', application: 'x' }],
+      routes: [{ route: 'GET /x', account: 'query.id' }],
+      limits: { unlimited: true },
+    };
+    expect(warningsOf(config, /^keys/)).toEqual([
+      { path: 'keys[1].application', reason: expect.stringContaining('no account belongs to this application') },
+    ]);
+    expect(warningsOf({ ...config, accounts: [] }, /^keys/)).toEqual([]);
+  });
+
   it.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])('no warning for admin on %s', (host) => {
     expect(warningsOf({ admin: { host } }, /^admin/)).toEqual([]);
   });
