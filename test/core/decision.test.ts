@@ -148,6 +148,9 @@ describe('decisions', () => {
   it('S13: only an accepted decision can be settled, and only once', () => {
     const [accepted, rejected] = [decide(started(0, 0, 0, 0), 1), decide(started(3, 0, 0, 0), 1)];
     expect([accepted.takeCharge(), accepted.takeCharge(), rejected.takeCharge()]).toEqual([true, false, false]);
+    // A store returns it if it has changed nothing.
+    accepted.returnCharge();
+    expect(accepted.takeCharge()).toBe(true);
   });
 
   it('S17: a decision made by a store is not degraded', () => {

@@ -49,6 +49,7 @@ class BareStore implements Subject<Decision> {
       const pair = this.#pair(account, route, plan, window);
       return settleWindow(pair, 0, window.durationMs, trace[i]?.startedAt as number, change, this.clock.now());
     });
+    if (!taken.includes(true)) decision.returnCharge();
     return taken.includes(true);
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
-import { createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
+import { createLimiter, isHeadgateError, type Limiter, type LimiterOptions } from '../../src/index.ts';
 import { recommendedLimits } from '../../src/limits/recommended.ts';
 import { createPlan } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
@@ -71,6 +71,15 @@ describe('the limiter', () => {
     // What was charged beyond the max has to be refunded before a request fits again.
     expect([await limiter.refund(refunded), await remaining()]).toEqual([true, [7, 0]]);
     expect((await limiter.consume(subject)).accepted).toBe(false);
+  });
+
+  it('S13: another limiter changes nothing, and leaves the decision to its own', async () => {
+    const [own, other] = [1, 2].map(() =>
+      createLimiter({ store: createMemoryStore(), limits: { allMethods: ['9/1m'] } }),
+    ) as [Limiter, Limiter];
+    const decision = await own.consume({ account: 'a', route: 'r', cost: 5 });
+    expect([await other.settle(decision, 1), await own.settle(decision, 1)]).toEqual([false, true]);
+    expect((await own.peek({ account: 'a', route: 'r' }))[0]?.remaining).toBe(8);
   });
 
   it('S13: a rejection is not settled', async () => {
