@@ -43,6 +43,11 @@ export interface Passage {
   readonly isRecorded?: boolean | undefined;
   /** True if the response decides what the request costs, also if its client is gone and never gets it. */
   readonly hasFinalCost?: boolean;
+  /**
+   * Says that another gate, or another part of the request, was rejected: the response has the fields of that one,
+   * whatever its status, and none of this gate or those in front of it.
+   */
+  hide?(): void;
   /** Set it if only a part of the request passed, such as a field of GraphQL: other parts pass the same gate. */
   isPart?: boolean;
   /**

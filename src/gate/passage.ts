@@ -22,6 +22,8 @@ export class GatePassage implements Passage {
   #releasing: Promise<Reply | undefined> | undefined;
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
   #stack: GatePassage[] | undefined;
+  /** Another gate, or another part of the request, was rejected: the response shows that window. */
+  #isHidden = false;
   recording: Recording | undefined;
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
@@ -74,13 +76,12 @@ export class GatePassage implements Passage {
     outer.#stack.push(this);
     this.#stack = outer.#stack;
     this.isRecorded ||= outer.isRecorded;
+    this.#isHidden ||= outer.#isHidden;
     return this;
   }
 
-  /** Says that a gate behind this one rejected the request: the response has its fields, whatever the status. */
   hide(): void {
-    // None of an empty stack is shown.
-    for (const one of this.#stack ?? [this]) one.#stack = [];
+    for (const one of this.#stack ?? [this]) one.#isHidden = true;
   }
 
   /** Whether a gate of this request has already counted it in the same counters: the limiter's, of this decision. */
@@ -117,7 +118,7 @@ export class GatePassage implements Passage {
   /** Whether this passage is the one of its request with the least left; if two are equal, the first gate's (S6). */
   #isShown(): boolean {
     // A refunded charge is not shown.
-    if (this.#state === 'abandoned') return false;
+    if (this.#isHidden || this.#state === 'abandoned') return false;
     if (this.#stack === undefined) return true;
     const least = Math.min(...this.#stack.map((one) => one.#left()));
     return this === this.#stack.find((one) => one.#left() === least);

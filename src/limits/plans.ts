@@ -91,7 +91,7 @@ export class Plans {
     this.#listsCustomerPlans = true;
   }
 
-  /** Routes that have limits of their own by default or for a provider. Empty if `limits` is a function. */
+  /** Routes that have limits of their own by default, for a plan or for a provider. Empty if `limits` is a function. */
   get limitedRoutes(): readonly string[] {
     const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values()];
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];

@@ -179,6 +179,16 @@ describe.each(Object.entries(DRIVERS))('GraphQL in Nest: %s', (_, driver) => {
     expect(runs).toEqual(['send']);
   });
 
+  it.each(['mutation { archive send }', 'mutation { send archive }', 'mutation { a: send archive b: send }'])(
+    'S6: the response shows the window that rejected a field, at any place: %s',
+    async (operation) => {
+      const { ask } = await start(driver);
+      const answer = await ask(operation);
+      expect(codesOf(answer)).toEqual([['archive', 'TOO_MANY_REQUESTS']]);
+      expect([answer.headers.get('x-ratelimit-limit'), leftOf(answer)]).toEqual(['0', '0']);
+    },
+  );
+
   it('GET and POST share one allowance', async () => {
     const { ask } = await start(driver);
     expect([leftOf(await ask('{ chats }')), leftOf(await ask('{ chats }', { by: 'GET' }))]).toEqual(['3', '2']);

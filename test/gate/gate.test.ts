@@ -261,6 +261,17 @@ describe('after the handler', () => {
     ]);
   });
 
+  it('S6: behind a rejection no gate shows its window, nor does one that the request passes afterwards', async () => {
+    const [open, shut] = [5, 0].map(
+      (max) =>
+        gateOf({ limiter: createLimiter({ store: createMemoryStore(), limits: { allMethods: [`${max}/1m`] } }) }).gate,
+    ) as [Gate<Request>, Gate<Request>];
+    const first = passage(await open.enter(REQUEST));
+    expect((await shut.enter(REQUEST, undefined, first)).kind).toBe('answer');
+    const later = passage(await open.enter(REQUEST, undefined, first));
+    expect([later, first].map((one) => one.settle({ status: 200 }).headers)).toEqual([{}, {}]);
+  });
+
   it('S16: a 429 of the provider carries none of our headers and remains charged', async () => {
     const { gate, limiter, events } = gateOf({ providerAnswers: true });
     expect(passage(await gate.enter(REQUEST)).settle({ status: 429 })).toEqual({ headers: {}, stripRateLimit: true });

@@ -4,7 +4,7 @@ import { after } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { ProblemObject, Reply } from '../../http/problem.ts';
-import { enterGate } from '../node/bridge.ts';
+import { enterGate, passageOf } from '../node/bridge.ts';
 import { answered, type NestRequest, type NestResponse, rawResponse, send } from './http.ts';
 
 /** The name of the field that is in the gate, on the request. */
@@ -12,10 +12,13 @@ const FIELD = Symbol('headgate.nest.field');
 /** On the response: what became of the last field that entered a gate. */
 const LAST = Symbol('headgate.nest.last');
 
+/** On the response: whether the gate has rejected a field, whose window the response then shows. */
+const REFUSED = Symbol('headgate.nest.refused');
+
 /** True, or why the gate rejects the field. */
 type Result = true | GraphqlRefusal;
 type MarkedRequest = NestRequest & { [FIELD]?: string };
-type MarkedResponse = ServerResponse & { [LAST]?: MaybePromise<Result> };
+type MarkedResponse = ServerResponse & { [LAST]?: MaybePromise<Result>; [REFUSED]?: boolean };
 
 /** What Nest's GraphQL drivers have in the context of an operation, or the user's function `context`. */
 interface GraphqlContext {
@@ -52,12 +55,18 @@ export function enterField(gate: Gate<NestRequest>, context: ExecutionContext): 
       response: raw,
       mayEnterAgain: true,
       answer(reply, isReplay) {
-        if (!isReplay) return new GraphqlRefusal(reply, raw);
+        if (!isReplay) {
+          raw[REFUSED] = true;
+          return new GraphqlRefusal(reply, raw);
+        }
         // The stored response is the whole one, so that no other field may run.
         send(response, reply);
         return answered();
       },
-      proceed: () => true,
+      proceed() {
+        if (raw[REFUSED]) passageOf(raw)?.hide?.();
+        return true;
+      },
       skip: answered,
     });
   });
