@@ -7,7 +7,10 @@ import { projects as serviceProjects } from './apps/communication-api/vitest.con
 const ADAPTERS = ['test/adapters/**/*.test.ts'];
 
 /** Some of them, behind Hono's server, which replaces the global `Response` when it is loaded. */
-const WEB = ['test/adapters/{elysia,fetch,h3,hono,per-address}.test.ts', 'test/adapters/web/passed-on.test.ts'];
+const WEB = [
+  'test/adapters/{elysia,fetch,h3,hono,own-answers,per-address}.test.ts',
+  'test/adapters/web/passed-on.test.ts',
+];
 
 /** The benchmarks' own parts. */
 const BENCH = ['test/bench/*.test.ts'];
@@ -63,7 +66,7 @@ export default defineConfig({
     // More than there are cores: many tests wait for a timer, a process or a server.
     maxWorkers: availableParallelism() + 1,
     projects: [
-      project('adapters', ADAPTERS, { exclude: WEB }),
+      project('adapters', ADAPTERS, { exclude: WEB, setupFiles: ['test/support/same-globals.ts'] }),
       project('bench', BENCH),
       project('built', BUILT, {
         globalSetup: ['test/support/build.ts', REDIS_SERVERS],
