@@ -5,6 +5,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import type { MailAccounts } from './journal/mail-accounts.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
 import type { Keys } from './keys/keys.ts';
@@ -15,8 +16,10 @@ import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
+import type { Egress } from './security/egress.ts';
 import type { Envelope } from './security/envelope.ts';
 import type { Tracking } from './tracking/tracking.ts';
+import type { Events } from './webhooks/events.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -28,6 +31,9 @@ export interface Rooms {
   readonly keys: Keys;
   readonly scopes: Scopes;
   readonly accounts: Accounts;
+  readonly mailAccounts: MailAccounts;
+  readonly egress: Egress;
+  readonly events: Events;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;
   readonly limiter: Limiter;

@@ -9,6 +9,7 @@ import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
 import { Instances } from './journal/instances.ts';
+import { MailAccounts } from './journal/mail-accounts.ts';
 import { Retention } from './journal/retention.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
@@ -28,9 +29,11 @@ import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
+import { Egress } from './security/egress.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
+import { Events } from './webhooks/events.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -60,6 +63,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const envelope = new Envelope(masterKeys);
   const keys = new Keys(db, clock, log);
   const accounts = new Accounts(db, envelope, clock);
+  const egress = new Egress();
+  const mailAccounts = new MailAccounts(accounts, egress);
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
   const overrides = new LimitOverrides(db, clock);
@@ -79,6 +84,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     keys,
     scopes: new Scopes(db, clock, () => keys.forgetResolved()),
     accounts,
+    mailAccounts,
+    egress,
+    events: new Events(clock),
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
     overrides,
@@ -94,7 +102,15 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   };
   await book.start();
   const app = await createServer(rooms);
-  const sweeper = new Sweeper({ sends, instances, accounts, providers, log, timeoutMs: config.SEND_TIMEOUT_MS });
+  const sweeper = new Sweeper({
+    sends,
+    instances,
+    accounts,
+    mailAccounts,
+    providers,
+    log,
+    timeoutMs: config.SEND_TIMEOUT_MS,
+  });
   const retention = new Retention(
     [
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },

@@ -17,15 +17,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   applications: ['domain', 'db'],
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
-  accounts: ['domain', 'db', 'security', 'scopes'],
+  webhooks: ['domain', 'db', 'security'],
+  accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
   limits: ['domain', 'db', 'accounts'],
-  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts'],
+  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks'],
   // Its routes are HTTP: what a recipient of an email opens.
   tracking: ['domain', 'db', 'security', 'rooms'],
   assets: [],
   rooms: [
-    ...['tracking', 'domain', 'config', 'security', 'mail', 'providers'],
+    ...['tracking', 'webhooks', 'domain', 'config', 'security', 'mail', 'providers'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
   ],
   wizard: [
@@ -46,7 +47,18 @@ const HEADGATE = ['api', 'limits', 'wizard', 'service', 'rooms'];
 
 /** The files with SQL: the stores, and the database itself. */
 const SQL = [
-  ...['applications/', 'keys/', 'scopes/', 'accounts/', 'links/', 'limits/', 'journal/', 'tracking/', 'db/'],
+  ...[
+    'applications/',
+    'keys/',
+    'scopes/',
+    'accounts/',
+    'links/',
+    'limits/',
+    'journal/',
+    'tracking/',
+    'webhooks/',
+    'db/',
+  ],
   // What the mock provider has sent and drafted is its own.
   'providers/mock/mailbox.ts',
 ];

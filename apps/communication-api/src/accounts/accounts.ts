@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
@@ -271,6 +272,43 @@ export class Accounts {
         .where('account_id', '=', id)
         .execute();
       return true;
+    });
+  }
+
+  /**
+   * Replaces the credentials of an account, one caller at a time over all processes. A provider may accept a refresh
+   * token only once, so two refreshes at the same time would lose the account.
+   * @param stale the credentials that do not work. If others are stored by now, those are returned
+   * @param refresh makes new credentials from the stored ones. What it throws is thrown, and nothing is stored
+   * @throws ServiceError 404 if the account was removed
+   */
+  async renew(
+    applicationId: string,
+    id: string,
+    stale: unknown,
+    refresh: (stored: unknown) => Promise<unknown>,
+  ): Promise<unknown> {
+    return this.db.transaction().execute(async (transaction) => {
+      const account = await transaction
+        .selectFrom('accounts')
+        .selectAll()
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .forUpdate()
+        .executeTakeFirst();
+      if (account === undefined)
+        throw new ServiceError(404, 'errors/invalid_resource_identifier', 'The account was removed.');
+      const stored = this.secretOf(account);
+      if (!isDeepStrictEqual(stored.credentials, stale)) return stored.credentials;
+      const credentials = await refresh(stored.credentials);
+      await transaction
+        .updateTable('accounts')
+        .set({ secret: this.envelope.sealJson(place(id), { ...stored, credentials }) })
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .execute();
+      return credentials;
     });
   }
 

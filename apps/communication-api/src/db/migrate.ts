@@ -2,9 +2,11 @@ import { type Migration, Migrator } from 'kysely';
 import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import * as first from './migrations/0001-first.ts';
+import * as events from './migrations/0002-events.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-first': first };
+const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-first': first, '0002-events': events };
+export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';
 
 /**
@@ -28,7 +30,7 @@ export async function checkSchema(db: Database): Promise<void> {
   const missing = (await migratorOf(db).getMigrations()).filter(({ executedAt }) => executedAt === undefined);
   if (missing.length > 0)
     throw new UserError(
-      `DATABASE_URL: the schema lacks ${missing.length} of ${Object.keys(MIGRATIONS).length} migrations. Run the command "migrate", or set AUTO_MIGRATE=true.`,
+      `DATABASE_URL: the schema lacks ${missing.length} of ${MIGRATION_NAMES.length} migrations. Run the command "migrate", or set AUTO_MIGRATE=true.`,
       2,
     );
 }

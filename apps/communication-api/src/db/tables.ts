@@ -104,6 +104,16 @@ export interface WizardSessionRow {
   created_at: Date;
 }
 
+/** Something that happened, for webhooks. */
+export interface EventRow {
+  id: string;
+  application_id: string;
+  account_id: Optional<string>;
+  type: string;
+  data: Json<Readonly<Record<string, unknown>>>;
+  created_at: Date;
+}
+
 /** One row per send: what decides whether an email was sent. */
 export interface SendRow {
   id: string;
@@ -205,6 +215,7 @@ export interface Tables {
   accounts: AccountRow;
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
+  events: EventRow;
   sends: SendRow;
   tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;

@@ -137,7 +137,7 @@ export class Sender {
     const call = async (): Promise<SentIds> => {
       const sent =
         (await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal))) ??
-        (await this.#timed((signal) => mail.find(send.messageId, mailAccount, signal)));
+        (await this.#timed((signal) => mail.find({ messageId: send.messageId, draft }, mailAccount, signal)));
       if (sent === undefined) throw new NoTrace();
       return sent;
     };
@@ -213,7 +213,9 @@ export class Sender {
         throw unknownOutcome(id);
       });
     }
-    const found = await this.#timed((signal) => mail.find(row.message_id, mailAccount, signal)).catch(async (error) => {
+    const found = await this.#timed((signal) =>
+      mail.find({ messageId: row.message_id, draft }, mailAccount, signal),
+    ).catch(async (error) => {
       await this.sends.leave(send.applicationId, id, attempt.owner);
       throw error;
     });

@@ -4,7 +4,7 @@ import type { Accounts } from '../accounts/accounts.ts';
 import type { MailProvider } from '../providers/provider.ts';
 import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
-import { mailAccountOf } from './mail-account.ts';
+import type { MailAccounts } from './mail-accounts.ts';
 import { GRACE_MS } from './sender.ts';
 import { LOOK_FOR_MS, type Send, type Sends } from './sends.ts';
 
@@ -21,6 +21,7 @@ interface SweeperParts {
   readonly sends: Sends;
   readonly instances: Instances;
   readonly accounts: Accounts;
+  readonly mailAccounts: MailAccounts;
   readonly providers: Registry;
   readonly log: Logger;
   /** How long a provider may take to send an email. */
@@ -83,7 +84,7 @@ export class Sweeper {
   }
 
   async #settle(row: Send, owner: string): Promise<void> {
-    const { sends, instances, accounts, providers } = this.parts;
+    const { sends, instances, accounts, mailAccounts, providers } = this.parts;
     const { application_id: applicationId, id } = row;
     if (!(await sends.adopt(applicationId, row, { owner, instanceId: instances.id }))) return;
     const account = await accounts.find(applicationId, row.account_id);
@@ -92,12 +93,12 @@ export class Sweeper {
       await sends.unknown(applicationId, id, owner);
       return;
     }
-    const mailAccount = mailAccountOf(accounts, account);
+    const mailAccount = mailAccounts.of(account);
     // Without a key, no retry will ask for this email: its draft must not be sent any more.
     const isAbandoned = row.draft_ref !== null && row.idempotency_key === null;
     const found = await this.#timed(async (signal) => {
       if (isAbandoned) await mail.discard(row.draft_ref ?? '', mailAccount, signal);
-      return mail.find(row.message_id, mailAccount, signal);
+      return mail.find({ messageId: row.message_id, draft: row.draft_ref }, mailAccount, signal);
     });
     if (found !== undefined) await sends.sent(applicationId, id, found);
     else if (isAbandoned) await sends.failed(applicationId, id, owner, CANCELED);

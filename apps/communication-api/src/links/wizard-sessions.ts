@@ -38,6 +38,8 @@ export interface WizardData {
   readonly provider?: ProviderName | undefined;
   /** State of the provider's flow. */
   readonly flow?: unknown;
+  /** What the provider's own site must return, if the page leads there. */
+  readonly callbackState?: string | undefined;
   /** Pages of the flow that are done. The first page also asks for the proxy. */
   readonly pagesDone?: number | undefined;
   /** What was entered on the current page, without passwords and codes. */

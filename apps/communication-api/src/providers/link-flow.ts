@@ -1,5 +1,6 @@
 import type { Words } from '../domain/language.ts';
 import type { CustomProxy } from '../domain/proxy.ts';
+import type { Net } from '../security/net.ts';
 
 /** What a user enters on a page. Its name begins with a letter. */
 export type Field = {
@@ -43,8 +44,19 @@ export interface WaitStep extends StepBase {
   readonly everySeconds: number;
 }
 
+/**
+ * A page whose button leads to the provider's own site, for OAuth. The site sends the user back to `callbackUrl` with
+ * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value `query`.
+ */
+export interface AwayStep extends StepBase {
+  readonly kind: 'away';
+  /** https, or http to a loopback address. */
+  readonly url: string;
+  readonly button: Words;
+}
+
 /** One page of the way to an account. */
-export type LinkStep = FormStep | CodeStep | WaitStep;
+export type LinkStep = FormStep | CodeStep | WaitStep | AwayStep;
 
 /** What was entered on a page, checked against its fields. A field that was left empty is absent. */
 export type StepValues = Readonly<Record<string, string | number | boolean>>;
@@ -56,6 +68,12 @@ export interface LinkContext {
   /** The account that is reconnected. */
   readonly reconnect: { readonly providerUserId: string; readonly name: string } | undefined;
   readonly proxy: CustomProxy | undefined;
+  /** The only way out: through the proxy, if there is one. */
+  readonly net: Net;
+  /** Where a provider's own site sends the user back to. */
+  readonly callbackUrl: string;
+  /** What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. */
+  readonly callbackState: string;
   /** The part of the link's `config` that is for this provider. */
   readonly settings: Readonly<Record<string, unknown>>;
   /** Milliseconds since 1970. */

@@ -2,6 +2,7 @@ import type { ErrorStatus, ErrorTypesByStatus } from '../domain/error-types.ts';
 import type { Family, ProviderName } from '../domain/providers.ts';
 import { type ErrorExtras, ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
+import type { Net } from '../security/net.ts';
 import type { LinkFlow } from './link-flow.ts';
 
 /** A provider that the service can link accounts of. */
@@ -14,6 +15,8 @@ export interface Provider {
   readonly mail?: MailProvider;
   /** How users link an account, if the wizard can ask them. The state is the flow's own. */
   readonly link?: LinkFlow;
+  /** Tells the provider that the credentials of a removed account will not be used any more. */
+  revoke?(account: MailAccount, signal: AbortSignal): Promise<void>;
 }
 
 /** The account that a provider is used with. */
@@ -21,8 +24,24 @@ export interface MailAccount {
   readonly id: string;
   /** Address of the mailbox. */
   readonly address: string;
-  /** As the provider made them when the account was linked. */
+  /** As the provider made them when the account was linked, or when they were renewed. */
   readonly credentials: unknown;
+  /** The only way out: through the account's proxy, if it has one. */
+  readonly net: Net;
+  /**
+   * Replaces credentials that have expired. Of all callers in all processes, one at a time refreshes; a caller that
+   * waited gets what the other one has stored.
+   * @param stale the credentials that do not work any more
+   * @param refresh makes new ones from those that are stored. What it throws is thrown, and nothing is stored
+   */
+  renew(stale: unknown, refresh: (stored: unknown) => Promise<unknown>): Promise<unknown>;
+}
+
+/** What the journal knows of an email that may have been sent. */
+export interface SendTrace {
+  readonly messageId: string;
+  /** The draft that was to be sent; null: the account is not fenced. */
+  readonly draft: string | null;
 }
 
 /** What a provider calls a sent email. */
@@ -55,8 +74,8 @@ export interface MailProvider {
   sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Other accounts: sends the email. */
   send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds>;
-  /** Looks for an email that may have been sent, by its `Message-ID`. Undefined proves nothing: it may still be on its way. */
-  find(messageId: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
+  /** Looks for an email that may have been sent. Undefined proves nothing: it may still be on its way. */
+  find(trace: SendTrace, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Finds an email by the provider's id. Undefined if it does not exist. */
   parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
 }

@@ -195,10 +195,14 @@ export class WizardFlow {
   async #context(visit: Visit, provider: LinkableProvider, data: WizardData): Promise<LinkContext> {
     const account = await this.#accountToReconnect(visit);
     const settings = visit.config[provider.name] ?? {};
+    const proxy = data.proxy ?? settings.custom_proxy;
     return {
       loginHint: visit.config.global?.login_hint,
       reconnect: account && { providerUserId: account.provider_user_id, name: account.name },
-      proxy: data.proxy ?? settings.custom_proxy,
+      proxy,
+      net: this.rooms.egress.through(proxy),
+      callbackUrl: `${this.rooms.config.AUTH_URL}/auth/callback`,
+      callbackState: data.callbackState ?? '',
       settings: { ...settings },
       now: this.rooms.clock(),
       signal: AbortSignal.timeout(PROVIDER_TIMEOUT_MS),

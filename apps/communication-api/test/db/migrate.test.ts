@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openServer } from '../../src/db/database.ts';
-import { checkSchema, migrate } from '../../src/db/migrate.ts';
+import { checkSchema, MIGRATION_NAMES, migrate } from '../../src/db/migrate.ts';
 import { checkServer } from '../../src/db/server-version.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 import { createTestDatabase } from '../support/test-database.ts';
@@ -36,7 +36,7 @@ test('processes that migrate an empty server at the same time do so once', async
   const { url, drop } = await createTestDatabase();
   const databases = Array.from({ length: 3 }, () => openServer(url, () => undefined));
   const ran = await Promise.all(databases.map(migrate));
-  expect(ran.flat()).toEqual(['0001-first']);
+  expect(ran.flat()).toEqual(MIGRATION_NAMES);
   await Promise.all(databases.map((db) => db.destroy()));
   await drop();
 });
@@ -44,7 +44,7 @@ test('processes that migrate an empty server at the same time do so once', async
 test('a server whose schema may not be changed must have every migration', async () => {
   const { url, drop } = await createTestDatabase();
   const db = openServer(url, () => undefined);
-  await expect(checkSchema(db)).rejects.toThrow(/lacks 1 of 1 migrations/);
+  await expect(checkSchema(db)).rejects.toThrow(/lacks (\d+) of \1 migrations/);
   await migrate(db);
   await checkSchema(db);
   await db.destroy();

@@ -7,12 +7,13 @@ import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { ServiceError } from '../../src/domain/service-error.ts';
 import type { Instances } from '../../src/journal/instances.ts';
-import { mailAccountOf } from '../../src/journal/mail-account.ts';
+import { MailAccounts } from '../../src/journal/mail-accounts.ts';
 import { Sender, type SendRequest } from '../../src/journal/sender.ts';
 import { Sends } from '../../src/journal/sends.ts';
 import { compose } from '../../src/mail/compose.ts';
 import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
+import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
@@ -107,7 +108,7 @@ function requestOf({ account, accounts }: World, mail: MockMailProvider, key: st
       label: null,
       content: { to: ['ann@example.com'], subject: null, references: [] },
     },
-    mailAccount: mailAccountOf(accounts, account),
+    mailAccount: new MailAccounts(accounts, new Egress()).of(account),
     mail,
     compose: () =>
       compose({

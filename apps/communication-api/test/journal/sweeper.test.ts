@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { Instances } from '../../src/journal/instances.ts';
-import { mailAccountOf } from '../../src/journal/mail-account.ts';
+import { MailAccounts } from '../../src/journal/mail-accounts.ts';
 import { GRACE_MS, Sender, type SendRequest } from '../../src/journal/sender.ts';
 import { type Send, Sends } from '../../src/journal/sends.ts';
 import { Sweeper } from '../../src/journal/sweeper.ts';
@@ -13,6 +13,7 @@ import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { createMock } from '../../src/providers/mock/mock.ts';
 import { Registry } from '../../src/providers/registry.ts';
+import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
@@ -252,6 +253,7 @@ async function createWorld({ db }: OpenDatabase) {
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
   const accounts = new Accounts(db, envelope, clock);
   const sends = new Sends(db, envelope, clock);
+  const mailAccounts = new MailAccounts(accounts, new Egress());
   const mailbox = new MockMailbox(db, clock);
   const { id: applicationId } = await new Applications(db, clock).create('Test', 'development');
 
@@ -259,7 +261,7 @@ async function createWorld({ db }: OpenDatabase) {
   const [asked, away, stuck] = [[] as string[], new Set<string>(), new Set<string>()];
   class WatchedMail extends MockMailProvider {
     override async find(...values: Parameters<MockMailProvider['find']>) {
-      const [messageId] = values;
+      const [{ messageId }] = values;
       asked.push(messageId);
       if (stuck.has(messageId)) return new Promise<never>(() => undefined);
       if (away.has(messageId)) throw new Error('The provider cannot be reached.');
@@ -272,7 +274,7 @@ async function createWorld({ db }: OpenDatabase) {
   for (const instance of instances) await instance.start();
   const [one, two] = instances as [Instances, Instances];
   const newSweeper = (timeoutMs = TIMEOUT_MS, instances = one): Sweeper =>
-    new Sweeper({ sends, instances, accounts, providers, log, timeoutMs });
+    new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs });
 
   const requestOf = (account: Account, key: string | undefined): SendRequest => {
     const messageId = `<${randomUUID()}@mock.test>`;
@@ -286,7 +288,7 @@ async function createWorld({ db }: OpenDatabase) {
         label: null,
         content: { to: ['ann@example.com'], subject: null, references: [] },
       },
-      mailAccount: mailAccountOf(accounts, account),
+      mailAccount: mailAccounts.of(account),
       mail,
       compose: () =>
         compose({

@@ -5,6 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { MIGRATION_NAMES } from '../../src/db/migrate.ts';
 import { runProcess, runToEnd } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { createTestDatabase } from '../support/test-database.ts';
@@ -169,7 +170,7 @@ test('on a server: migrate, create-key beside a running service, and one databas
     code: 2,
     error: expect.stringContaining('Run the command "migrate"'),
   });
-  expect(await runToEnd(['migrate'], environment)).toMatchObject({ code: 0, out: '0001-first\n' });
+  expect(await runToEnd(['migrate'], environment)).toMatchObject({ code: 0, out: `${MIGRATION_NAMES.join('\n')}\n` });
   expect(await runToEnd(['migrate'], environment)).toMatchObject({ code: 0, out: 'The schema is up to date.\n' });
   const services = [runProcess([], environment), runProcess([], environment)];
   const urls = await Promise.all(services.map(({ ready }) => ready()));

@@ -3,7 +3,6 @@ import type { Account } from '../../accounts/accounts.ts';
 import { readAddress } from '../../domain/addresses.ts';
 import { isId } from '../../domain/ids.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import { mailAccountOf } from '../../journal/mail-account.ts';
 import type { SendRequest, SendResult } from '../../journal/sender.ts';
 import type { Send } from '../../journal/sends.ts';
 import { type Attachment, answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
@@ -80,7 +79,7 @@ async function prepare(
       'errors/disconnected_account',
       'The account is disconnected. Reconnect it with a new link (POST /v2/auth/link with account_id).',
     );
-  const mailAccount = mailAccountOf(rooms.accounts, account);
+  const mailAccount = rooms.mailAccounts.of(account);
   const parent =
     body.reply_to === undefined ? undefined : await parentOf(rooms, mail, mailAccount, account, body.reply_to);
   const references = parent === undefined ? [] : referencesOf(parent);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ERROR_STATUSES, type ErrorStatus, type ErrorTypesByStatus, errorTypesOf } from '../../domain/error-types.ts';
 import type { ComposedMail } from '../../mail/mail.ts';
-import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../provider.ts';
+import { type MailAccount, type MailProvider, ProviderError, type SendTrace, type SentIds } from '../provider.ts';
 import type { MockCredentials } from './credentials.ts';
 import { MAX_RAW, type MockMail, type MockMailbox, type MockMessage } from './mailbox.ts';
 
@@ -60,7 +60,7 @@ export class MockMailProvider implements MailProvider {
     return ids;
   }
 
-  async find(messageId: string, account: MailAccount): Promise<SentIds | undefined> {
+  async find({ messageId }: SendTrace, account: MailAccount): Promise<SentIds | undefined> {
     const message = await this.mailbox.byMessageId(account.id, messageId);
     return message && idsOf(message, refusedOf(message.recipients));
   }

@@ -1,0 +1,48 @@
+import type { Socket } from 'node:net';
+
+/** Why a connection was not made. */
+export type EgressFailure =
+  /** The policy does not allow an address of the host, or the port. */
+  | 'forbidden'
+  /** The name of the host has no address. */
+  | 'unresolved'
+  /** The host, or the proxy in front of it, refused the connection or ended it. */
+  | 'refused'
+  /** No connection was made in time. */
+  | 'timeout'
+  /** TLS could not be agreed on: the certificate is wrong, for example. */
+  | 'tls'
+  /** The proxy refused its user or password. */
+  | 'proxy_credentials';
+
+/** A connection to the outside was not made. Nothing was sent. The message names no address: an answer may show it. */
+export class EgressError extends Error {
+  override readonly name = 'EgressError';
+
+  constructor(
+    readonly failure: EgressFailure,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Where to connect to. */
+export interface NetTarget {
+  readonly host: string;
+  readonly port: number;
+  /** Whether TLS begins with the connection. Certificates are checked against `host`. */
+  readonly tls: boolean;
+}
+
+/**
+ * The only way out of the process. Each address is judged by the policy before a connection is made to it. If the
+ * account has a proxy, every connection goes through it.
+ */
+export interface Net {
+  /** @throws EgressError */
+  connect(target: NetTarget, signal: AbortSignal): Promise<Socket>;
+  /** An HTTP request. No redirect is followed. @throws EgressError, or what `fetch` throws after the connection was made */
+  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+}
