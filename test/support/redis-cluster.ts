@@ -11,8 +11,8 @@ export interface RedisCluster {
   /** Copies of the first master. */
   readonly replicas: readonly RedisServer[];
   readonly ports: readonly number[];
-  /** The port of the master of a slot, according to the server at `seenFrom`. */
-  ownerOf(slot: number, seenFrom: number): Promise<number>;
+  /** The port of the master of a slot, according to the server at `seenFrom`. Undefined during a failover. */
+  ownerOf(slot: number, seenFrom: number): Promise<number | undefined>;
   stop(): Promise<void>;
 }
 
@@ -85,11 +85,9 @@ export async function idOf(port: number): Promise<string> {
   return String(await tell(port, 'CLUSTER', 'MYID'));
 }
 
-async function ownerOf(slot: number, seenFrom: number): Promise<number> {
+async function ownerOf(slot: number, seenFrom: number): Promise<number | undefined> {
   const ranges = (await tell(seenFrom, 'CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
-  const range = ranges.find(([from, to]) => from <= slot && slot <= to);
-  if (range === undefined) throw new Error(`slot ${slot} has no master`);
-  return range[2][1];
+  return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][1];
 }
 
 /** An account whose records belong to `port`, and their slot. */
