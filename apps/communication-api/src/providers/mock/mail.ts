@@ -67,7 +67,14 @@ export class MockMailProvider implements MailProvider {
 
   async parent(providerId: string, account: MailAccount) {
     const [, number] = /^mock-(\d{1,9})$/.exec(providerId) ?? [];
-    const message = number === undefined ? undefined : await this.mailbox.byId(account.id, Number(number));
+    if (number === undefined)
+      throw new ProviderError(
+        'no',
+        422,
+        'errors/parent_mail_invalid_provider_id',
+        'reply_to: neither a tracking_id nor an id of the provider. The mock’s ids look like mock-1.',
+      );
+    const message = await this.mailbox.byId(account.id, Number(number));
     // Its subject is in the journal, if the service has sent it.
     return message && { messageId: message.messageId, references: [], subject: undefined, thread: message.thread };
   }

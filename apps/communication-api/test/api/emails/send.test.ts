@@ -247,17 +247,20 @@ test('an answer is threaded by tracking_id and by provider id, across several an
   expect((await newest()).mail.subject).toBe('Re: Plan');
 });
 
-test('a parent that the account does not have is not found, whatever its id looks like', async () => {
+test('a parent that the account does not have is not found, and an id of no known form is refused', async () => {
   const { json } = await client();
   const other = await client();
   const { tracking_id: foreign, provider_id: foreignId } = (await other.json()).json;
   const failed = await json({ to: [{ identifier: 'error.422.invalid_message@mock.test' }] }, 'failed-parent');
   expect(failed.status).toBe(422);
   const { json: row } = await other.get('/v2/emails?idempotency_key=failed-parent');
-  const others = ['x', 'eml_x', 'mock-', 'mock-9999999999', '<a@b>', 'é'];
-  for (const reply_to of [foreign, foreignId, 'mock-999999999', newId('eml', Date.now()), row.id, ...others])
+  for (const reply_to of [foreign, foreignId, 'mock-999999999', newId('eml', Date.now()), row.id])
     expect({ reply_to, ...(await json({ reply_to })) }).toMatchObject(
       problem(422, 'errors/parent_mail_not_found', 'reply_to'),
+    );
+  for (const reply_to of ['x', 'eml_x', 'mock-', 'mock-9999999999', '<a@b>', 'é'])
+    expect({ reply_to, ...(await json({ reply_to })) }).toMatchObject(
+      problem(422, 'errors/parent_mail_invalid_provider_id', 'reply_to'),
     );
 });
 
