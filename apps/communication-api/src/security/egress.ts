@@ -120,7 +120,7 @@ export class Egress {
     return proxy.protocol === 'https' ? secure(socket, host, HTTP) : socket;
   }
 
-  /** A look-up cannot be cancelled, so nobody waits for it after the signal. */
+  /** A look-up cannot be cancelled, so its caller stops waiting at the signal. */
   #judge({ host, port }: Pick<NetTarget, 'host' | 'port'>, purpose: Purpose, signal: AbortSignal): Promise<JudgedHost> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();

@@ -46,7 +46,8 @@ function echo(socket: Socket, greet: string): void {
   socket.write(greet);
 }
 
-async function listening(server: Server, host = '127.0.0.1', port = 0): Promise<OutsideServer> {
+/** Listens until the end of the test file. */
+export async function listening(server: Server, host = '127.0.0.1', port = 0): Promise<OutsideServer> {
   const sockets = new Set<Socket>();
   const outside = { port: 0, connections: 0 };
   server.on('connection', (socket: Socket) => {
