@@ -63,6 +63,7 @@ export class EgressPolicy {
   }
 
   #isPortAllowed(port: number, purpose: Purpose): boolean {
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) return false;
     if (this.name === 'off' || this.morePorts.includes(port)) return true;
     if (purpose === 'mail') return MAIL_PORTS.includes(port);
     return purpose === 'proxy' || this.name === 'link-local' ? isWebOrHigh(port) : port === 443;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lookup as systemLookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
-import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector } from 'undici';
 import type { CustomProxy } from '../domain/proxy.ts';
@@ -16,8 +16,6 @@ export interface EgressOptions {
   readonly ports?: readonly number[];
   /** Default: the system's resolver. */
   readonly lookup?: Lookup;
-  /** Certificates of authorities that are trusted beside those of Node, in PEM. */
-  readonly authorities?: readonly string[];
 }
 
 /** Longest wait for a connection, with the look-up, the proxy and TLS, in milliseconds. */
@@ -26,19 +24,20 @@ const CONNECT_MS = 10_000;
 const NEXT_ADDRESS_MS = 1_000;
 /** After this silence the system checks whether the other side is still there, in milliseconds. */
 const PROBE_MS = 60_000;
+/** How long an idle HTTP connection is kept at most, whatever its server allows, in milliseconds. */
+const MAX_IDLE_MS = 60_000;
+const HTTP = ['http/1.1'];
 /** Proxies whose idle HTTP connections are used again. */
 const MAX_PROXIES = 100;
 
 /** The connections to the outside: providers, proxies, webhooks and look-ups of mail servers. */
 export class Egress {
   readonly #policy: EgressPolicy;
-  readonly #ca: string[] | undefined;
   /** What pools the HTTP connections through a proxy, or the direct ones. */
   readonly #agents = new LRUCache<string, Agent>({ max: MAX_PROXIES, dispose: (agent) => void agent.close() });
 
-  constructor({ policy, ports = [], lookup = lookUp, authorities }: EgressOptions) {
+  constructor({ policy, ports = [], lookup = lookUp }: EgressOptions) {
     this.#policy = new EgressPolicy(policy, ports, lookup);
-    this.#ca = authorities && [...rootCertificates, ...authorities];
   }
 
   /** The way out through a proxy, or the direct one. */
@@ -80,7 +79,7 @@ export class Egress {
         (error: Error) => callback(error, null),
       );
     };
-    const agent = new Agent({ connect });
+    const agent = new Agent({ connect, keepAliveMaxTimeout: MAX_IDLE_MS });
     this.#agents.set(key, agent);
     return agent;
   }
@@ -111,29 +110,23 @@ export class Egress {
       proxy === undefined
         ? await open(host, port, signal)
         : await tunnel(await this.#openProxy(proxy, signal), proxy, { addresses: host.addresses, port });
-    return tls ? this.#secure(socket, host) : socket;
+    // A mail server may refuse a protocol that is not its own.
+    return tls ? secure(socket, host, purpose === 'mail' ? [] : HTTP) : socket;
   }
 
   async #openProxy(proxy: CustomProxy, signal: AbortSignal): Promise<Socket> {
     const host = await this.#judge(proxy, 'proxy', signal);
     const socket = await open(host, proxy.port, signal);
-    return proxy.protocol === 'https' ? this.#secure(socket, host) : socket;
+    return proxy.protocol === 'https' ? secure(socket, host, HTTP) : socket;
   }
 
-  /** A look-up cannot be cancelled, so nobody waits for it after the signal. */
+  /** A look-up cannot be cancelled, so its caller stops waiting at the signal. */
   #judge({ host, port }: Pick<NetTarget, 'host' | 'port'>, purpose: Purpose, signal: AbortSignal): Promise<JudgedHost> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
       this.#policy.judge(host, port, purpose).then(resolve, reject);
     });
-  }
-
-  async #secure(socket: Socket, { name }: JudgedHost): Promise<TLSSocket> {
-    // An address may not be sent as the name of the server (RFC 6066, section 3). The certificate must have it.
-    const servername = isIP(name) === 0 ? name : undefined;
-    const secured = connectTls({ socket, host: name, servername, ca: this.#ca, ALPNProtocols: ['http/1.1'] });
-    return ready(secured, 'secureConnect', 'tls', 'TLS could not be agreed on with the host.');
   }
 }
 
@@ -154,6 +147,14 @@ function open({ name, addresses }: JudgedHost, port: number, signal: AbortSignal
     keepAliveInitialDelay: PROBE_MS,
   });
   return ready(socket, 'connect', 'refused', 'The connection was refused.');
+}
+
+/** @param protocols for ALPN; none: it is not used */
+function secure(socket: Socket, { name }: JudgedHost, protocols: string[]): Promise<TLSSocket> {
+  // An address may not be sent as the name of the server (RFC 6066, section 3). The certificate must have it.
+  const servername = isIP(name) === 0 ? name : undefined;
+  const secured = connectTls({ socket, host: name, servername, ALPNProtocols: protocols });
+  return ready(secured, 'secureConnect', 'tls', 'TLS could not be agreed on with the host.');
 }
 
 /** Waits until a socket can be used. */

@@ -47,7 +47,8 @@ async function throughHttp(socket: Socket, { username, password }: CustomProxy, 
     const fail = (): void => reject(new EgressError('refused', 'The proxy ended the connection.'));
     request({ method: 'CONNECT', path: authority, headers, createConnection: () => socket })
       .once('connect', ({ statusCode = 0 }, _socket: Duplex, head) => {
-        if (statusCode === 407) return reject(wrongCredentials());
+        // Tinyproxy answers 401 to a wrong password, although 407 is right.
+        if (statusCode === 407 || statusCode === 401) return reject(wrongCredentials());
         if (statusCode < 200 || statusCode > 299) return reject(refusedByProxy());
         // The server may have spoken already.
         if (head.length > 0) socket.unshift(head);
@@ -80,13 +81,15 @@ async function throughSocks(
     existing_socket: socket,
   }).catch(({ message }: SocksClientError) => {
     // The error itself has the password.
-    throw /auth|ident/i.test(message) ? wrongCredentials() : refusedByProxy();
+    throw /Authentication failed|no accepted authentication|RejectedIdent/.test(message)
+      ? wrongCredentials()
+      : refusedByProxy();
   });
   await keepFirstBytes(socket);
   return socket;
 }
 
-/** The client of `socks` emits what the server has said already, and lets the socket flow, while nobody listens yet. */
+/** The client of `socks` emits what the server has said already, and lets the socket flow, before its user listens. */
 async function keepFirstBytes(socket: Socket): Promise<void> {
   const chunks: Buffer[] = [];
   const collect = (chunk: Buffer): void => void chunks.push(chunk);
