@@ -8,6 +8,7 @@ import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
+import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
 import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
@@ -32,7 +33,7 @@ import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Egress } from './security/egress.ts';
-import { Envelope, type MasterKey } from './security/envelope.ts';
+import type { MasterKey } from './security/envelope.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
 import { Events } from './webhooks/events.ts';
@@ -64,7 +65,7 @@ export interface Service {
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
-  const envelope = new Envelope(masterKeys);
+  const envelope = await openEnvelope(db, masterKeys);
   const keys = new Keys(db, clock, log);
   const events = new Events(clock);
   const accounts = new Accounts(db, envelope, clock, events);
