@@ -34,6 +34,9 @@ import { Egress } from './security/egress.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
+import { Conversations } from './webhooks/conversations.ts';
+import { Delivery } from './webhooks/delivery.ts';
+import { Endpoints, WEBHOOK_JOB } from './webhooks/endpoints.ts';
 import { Events } from './webhooks/events.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
@@ -77,6 +80,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
+  const endpoints = new Endpoints(db, envelope, clock, queue);
+  const events = new Events(db, clock, endpoints, queue);
+  const conversations = new Conversations(db, clock);
+  queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
   const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
@@ -91,7 +98,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     mailAccounts,
     egress,
     queue,
-    events: new Events(clock),
+    events,
+    endpoints,
+    conversations,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
     overrides,
@@ -121,6 +130,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
+      { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit) },
     ],
     log,
   );
