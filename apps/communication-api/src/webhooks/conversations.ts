@@ -26,7 +26,7 @@ export class Conversations {
   async add(applicationId: string, conversation: Omit<Conversation, 'id' | 'application_id'>): Promise<void> {
     await this.db
       .insertInto('webhook_conversations')
-      .values({ id: newId('whc', this.clock()), application_id: applicationId, ...conversation })
+      .values({ id: newId('whc', conversation.created_at.getTime()), application_id: applicationId, ...conversation })
       .execute();
   }
 
