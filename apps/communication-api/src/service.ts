@@ -37,6 +37,9 @@ import { Egress } from './security/egress.ts';
 import type { MasterKey } from './security/envelope.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
+import { Conversations } from './webhooks/conversations.ts';
+import { Delivery } from './webhooks/delivery.ts';
+import { Endpoints, WEBHOOK_JOB } from './webhooks/endpoints.ts';
 import { Events } from './webhooks/events.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
@@ -68,7 +71,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = await openEnvelope(db, masterKeys);
   const keys = new Keys(db, clock, log);
-  const events = new Events(clock);
+  const hasOthers = config.DATABASE_URL !== undefined;
+  const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
+  const endpoints = new Endpoints(db, envelope, clock, queue);
+  const events = new Events(db, clock, endpoints, queue);
   const accounts = new Accounts(db, envelope, clock, events);
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
@@ -79,12 +85,12 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     ...(parts.providers ?? []),
   ]);
   const overrides = new LimitOverrides(db, clock);
-  const hasOthers = config.DATABASE_URL !== undefined;
   const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
-  const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
+  const conversations = new Conversations(db, clock);
+  queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
   const sends = new Sends(db, envelope, clock, events);
   const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
@@ -100,6 +106,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     egress,
     queue,
     events,
+    endpoints,
+    conversations,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
     overrides,
@@ -129,7 +137,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
-      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
+      { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit) },
     ],
     log,
   );

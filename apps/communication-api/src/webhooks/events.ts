@@ -1,33 +1,14 @@
+import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
+import type { EventRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { newId } from '../domain/ids.ts';
+import { EVENT_TYPES, type EventType } from '../domain/event-types.ts';
+import { firstIdAt, isId, newId } from '../domain/ids.ts';
+import type { Queue } from '../jobs/queue.ts';
+import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
 
-/** Every kind of event. */
-export const EVENT_TYPES = [
-  'account.connected',
-  'account.reconnected',
-  'account.disconnected',
-  'account.errored',
-  'account.recovered',
-  'account.paused',
-  'account.resumed',
-  'account.removed',
-  'account.sync.started',
-  'account.sync.progress',
-  'account.sync.completed',
-  'account.sync.failed',
-  'email.sent',
-  'email.failed',
-  'email.outcome_unknown',
-  'email.outcome_resolved',
-  'email.recipient_rejected',
-  'tracking.open',
-  'tracking.link',
-  'webhook.endpoint_disabled',
-] as const;
-
-export type EventType = (typeof EVENT_TYPES)[number];
+export { EVENT_TYPES, type EventType };
 
 /** Something that happened, for the application to know. */
 export interface NewEvent {
@@ -38,18 +19,30 @@ export interface NewEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+export type Event = Selectable<Omit<EventRow, 'type'>> & { readonly type: EventType };
+
+/** How long events are kept: so long they can be delivered again. */
 const RETENTION_MS = 30 * 86_400_000;
 
-/** The events of all applications. They are written in the transaction of what happened, so neither exists alone. */
+/**
+ * The events of all applications. They are written in the transaction of what happened, with a job per endpoint that
+ * takes them: so neither exists without the other.
+ */
 export class Events {
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+    private readonly endpoints: Pick<Endpoints, 'takers'>,
+    private readonly queue: Pick<Queue, 'add'>,
+  ) {}
 
   async add(applicationId: string, { type, accountId, data }: NewEvent, db: Database): Promise<void> {
     const now = this.clock();
+    const id = newId('evt', now);
     await db
       .insertInto('events')
       .values({
-        id: newId('evt', now),
+        id,
         application_id: applicationId,
         account_id: accountId,
         type,
@@ -57,21 +50,44 @@ export class Events {
         created_at: new Date(now),
       })
       .execute();
+    await this.deliver(applicationId, id, await this.endpoints.takers(applicationId, type, accountId, db), db);
+  }
+
+  /** Has an event delivered to endpoints, from the first attempt on. */
+  async deliver(
+    applicationId: string,
+    id: string,
+    endpointIds: readonly string[],
+    db: Database = this.db,
+  ): Promise<void> {
+    const jobs = endpointIds.map((lane) => ({ kind: WEBHOOK_JOB, lane, subject: id }));
+    await this.queue.add(applicationId, jobs, db);
+  }
+
+  async find(applicationId: string, id: string): Promise<Event | undefined> {
+    if (!isId(id, 'evt')) return undefined;
+    const row = await this.db
+      .selectFrom('events')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('id', '=', id)
+      .executeTakeFirst();
+    return row as Event | undefined;
   }
 
   /**
    * Deletes events of 30 days ago, of all applications.
-   * @param limit events per call
-   * @returns how many events were deleted
+   * @param limit rows per call
+   * @returns how many rows were deleted
    */
-  async deleteOld(limit: number, db: Database): Promise<number> {
-    const { numDeletedRows } = await db
+  async deleteOld(limit: number): Promise<number> {
+    const { numDeletedRows } = await this.db
       .deleteFrom('events')
-      .where('id', 'in', (eb) =>
-        eb
+      .where('id', 'in', (db) =>
+        db
           .selectFrom('events')
           .select('id')
-          .where('created_at', '<', new Date(this.clock() - RETENTION_MS))
+          .where('id', '<', firstIdAt('evt', this.clock() - RETENTION_MS))
           .limit(limit)
           // Another process may do the same.
           .forUpdate()

@@ -6,8 +6,8 @@ import { Applications } from '../../src/applications/applications.ts';
 import { openEnvelope } from '../../src/db/root-secret.ts';
 import { SEALED_COLUMNS, SealedValues } from '../../src/db/sealed-values.ts';
 import { Envelope, type MasterKey } from '../../src/security/envelope.ts';
-import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
+import { eventsOf } from '../support/events.ts';
 
 const newKey = (id: string): MasterKey => ({ id, key: randomBytes(32) });
 const clock = Date.now;
@@ -25,7 +25,10 @@ describe.each(DATABASES)('the sealed values on %s', (_, open) => {
   });
   afterAll(() => opened.close());
 
-  const accountsWith = (...keys: MasterKey[]) => new Accounts(opened.db, new Envelope(keys), clock, new Events(clock));
+  const accountsWith = (...keys: MasterKey[]) => {
+    const envelope = new Envelope(keys);
+    return new Accounts(opened.db, envelope, clock, eventsOf(opened.db, envelope, clock));
+  };
   const link = async (accounts: Accounts, name: string) => {
     const account = await accounts.insert(applicationId, {
       ...{ provider: 'mock', providerUserId: name, name, scopeId: null, secret: { credentials: { name } } },

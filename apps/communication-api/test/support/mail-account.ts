@@ -17,7 +17,7 @@ export function mailAccount(address: string, credentials: unknown, given: Partia
     id: 'acc_test',
     address,
     credentials,
-    net: new Egress().through(undefined),
+    net: new Egress({ policy: 'off' }).through(undefined),
     renew: async (stale, refresh) => {
       if (!isDeepStrictEqual(stored, stale)) return stored;
       stored = await refresh(stored);

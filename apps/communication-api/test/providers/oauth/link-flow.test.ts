@@ -9,7 +9,7 @@ import { startGoogle } from '../../support/google.ts';
 import { secret } from '../../support/secret.ts';
 
 const CALLBACK = 'http://127.0.0.1:8080/auth/callback';
-const net = new Egress().through(undefined);
+const net = new Egress({ policy: 'off' }).through(undefined);
 let states = 0;
 const contextOf = (given: Partial<LinkContext> = {}): LinkContext => ({
   loginHint: undefined,
