@@ -68,7 +68,7 @@ export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] => 
 /** Without a text, the composer would make an attachment the whole message. */
 const EMPTY = '\r\n';
 
-/** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. */
+/** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. It never names `bcc`. */
 export function compose(draft: Draft): ComposedMail {
   const { messageId, from, to, cc, bcc, parent } = draft;
   return {
@@ -77,6 +77,17 @@ export function compose(draft: Draft): ComposedMail {
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
     open: () => new MailComposer(messageOf(draft)).compile().createReadStream(),
+    openCopy: () => {
+      const message = new MailComposer(messageOf({ ...draft, trackedBody: undefined })).compile();
+      message.keepBcc = true;
+      return message.createReadStream();
+    },
+    hold: () => {
+      const held = draft.attachments.map(({ file }) => file.hold());
+      return async () => {
+        for (const free of held) await free();
+      };
+    },
   };
 }
 

@@ -16,4 +16,11 @@ export interface ComposedMail {
   readonly thread?: string | undefined;
   /** The message as bytes. Each call reads it from its start. */
   open(): Readable;
+  /** The message for the sender's own folder: without tracking, and with the recipients of `bcc`. */
+  openCopy(): Readable;
+  /**
+   * Keeps the files that the message is read from beyond the request.
+   * @returns frees them
+   */
+  hold(): () => Promise<void>;
 }
