@@ -15,6 +15,7 @@ import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const RUNS = 60;
@@ -80,7 +81,8 @@ interface World {
 
 async function createWorld(db: Database, drafts: boolean): Promise<World> {
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
-  const accounts = new Accounts(db, envelope, Date.now);
+  const events = new Events(Date.now);
+  const accounts = new Accounts(db, envelope, Date.now, events);
   const { id } = await new Applications(db, Date.now).create('Test', 'development');
   const account = await accounts.insert(id, {
     provider: 'mock',
@@ -91,7 +93,7 @@ async function createWorld(db: Database, drafts: boolean): Promise<World> {
   });
   if (account === undefined) throw new Error('The account was not stored.');
   const mail = new MockMailProvider(new MockMailbox(db, Date.now));
-  return { db, account, accounts, sends: new Sends(db, envelope, Date.now), mail };
+  return { db, account, accounts, sends: new Sends(db, envelope, Date.now, events), mail };
 }
 
 /** The answer of the provider is lost if the key says so. */
