@@ -9,6 +9,7 @@ import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
+import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
 import { Retention } from './journal/retention.ts';
@@ -38,6 +39,8 @@ import { Events } from './webhooks/events.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
+/** A job that another process has added begins this much later at most, if that process does not do it. */
+const JOBS_POLL_MS = 1_000;
 
 /** What a service is made of. */
 export interface ServiceParts {
@@ -70,8 +73,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
   const overrides = new LimitOverrides(db, clock);
-  const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
-  const book = new LimitBook(overrides, { pollMs, log });
+  const hasOthers = config.DATABASE_URL !== undefined;
+  const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
+  const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
@@ -88,6 +92,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     accounts,
     mailAccounts,
     egress,
+    queue,
     events,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
@@ -123,12 +128,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     log,
   );
   await instances.start();
+  queue.start();
   sweeper.start();
   retention.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([sweeper.close(), retention.close()]);
+    await Promise.all([queue.close(), sweeper.close(), retention.close()]);
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     redis?.disconnect();
   };

@@ -122,6 +122,21 @@ export interface EventRow {
   created_at: Date;
 }
 
+/** Something that a process does later. */
+export interface JobRow {
+  kind: string;
+  lane: string;
+  subject: string;
+  application_id: string;
+  /** Attempts that have begun. */
+  attempt: Generated<number>;
+  /** Whether an attempt is running, or was when its process died. */
+  is_taken: Generated<boolean>;
+  /** When the next attempt may begin. If it is taken: when its attempt has certainly ended. */
+  next_at: Date;
+  created_at: Date;
+}
+
 /** One row per send: what decides whether an email was sent. */
 export interface SendRow {
   id: string;
@@ -230,6 +245,7 @@ export interface Tables {
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
   events: EventRow;
+  jobs: JobRow;
   sends: SendRow;
   tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;

@@ -68,7 +68,7 @@ export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] => 
 /** Without a text, the composer would make an attachment the whole message. */
 const EMPTY = '\r\n';
 
-/** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. It never names `bcc`. */
+/** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. */
 export function compose(draft: Draft): ComposedMail {
   const { messageId, from, to, cc, bcc, parent } = draft;
   return {
@@ -76,10 +76,9 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: () => new MailComposer(messageOf(draft)).compile().createReadStream(),
-    openCopy: () => {
-      const message = new MailComposer(messageOf({ ...draft, trackedBody: undefined })).compile();
-      message.keepBcc = true;
+    open: ({ keepBcc = false, untracked = false } = {}) => {
+      const message = new MailComposer(messageOf(untracked ? { ...draft, trackedBody: undefined } : draft)).compile();
+      message.keepBcc = keepBcc;
       return message.createReadStream();
     },
     hold: () => {

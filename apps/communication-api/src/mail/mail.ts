@@ -14,10 +14,12 @@ export interface ComposedMail {
   readonly recipients: readonly string[];
   /** What the provider calls the conversation of the email that this one answers. */
   readonly thread?: string | undefined;
-  /** The message as bytes. Each call reads it from its start. */
-  open(): Readable;
-  /** The message for the sender's own folder: without tracking, and with the recipients of `bcc`. */
-  openCopy(): Readable;
+  /**
+   * The message as bytes. Each call reads it from its start.
+   * @param options `keepBcc`: with the field `Bcc`, which no recipient may see. `untracked`: without tracked links and
+   * pixel. Default of both: false
+   */
+  open(options?: { readonly keepBcc?: boolean; readonly untracked?: boolean }): Readable;
   /**
    * Keeps the files that the message is read from beyond the request.
    * @returns frees them

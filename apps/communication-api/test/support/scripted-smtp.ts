@@ -122,7 +122,8 @@ class Session {
     else if (verb === 'RCPT') this.#rcpt(line);
     else if (verb === 'DATA') this.#data();
     else if (verb === 'QUIT') this.socket.end('221 2.0.0 Bye\r\n');
-    else this.#say('250 2.0.0 Ok');
+    else if (verb === 'RSET') this.#say('250 2.0.0 Ok');
+    else this.#say('502 5.5.2 Unknown command');
   }
 
   #hello(): string {

@@ -16,8 +16,8 @@ const CONNECTION_PARAMS = {
   ...{ imap_host: '127.0.0.1', imap_port: 143, imap_user: 'ann', imap_encryption: 'none' },
   ...{ smtp_host: '127.0.0.1', smtp_port: expect.any(Number), smtp_user: 'ann@example.com' },
 };
-/** A message that is longer than the buffers between its source and the connection. */
-const LONG = 4_000_000;
+/** A message that is longer than all buffers between its source and the server. */
+const LONG = 40_000_000;
 
 let server: ScriptedSmtp;
 let pools: SmtpPools;
@@ -57,7 +57,6 @@ const mailOf = (size = 200, recipients: readonly string[] = ['bob@example.org'])
     from: { address: 'ann@example.com' },
     recipients,
     open,
-    openCopy: open,
     hold: () => async () => undefined,
   };
 };
@@ -95,7 +94,7 @@ describe('what a server says becomes an error of the service', () => {
     ['535', { auth: '535 5.7.8 Authentication failed' }, no401('errors/invalid_credentials')],
     ['454 at the login', { auth: '454 4.7.0 Try later' }, no('503 errors/service_unavailable')],
     ['a server without a login', { auth: '503 5.5.1 Not enabled' }, no401('errors/invalid_smtp_configuration')],
-    ['530 at the sender', { mail: '530 5.7.0 Authentication required' }, no401('errors/invalid_smtp_configuration')],
+    ['530 at the sender', { mail: '530 5.7.0 Authentication required' }, no401('errors/invalid_credentials')],
     ['550 at the sender', { mail: '550 5.1.8 Bad sender' }, no('422 errors/sender_rejected')],
     ['553 at the sender', { mail: '553 Invalid sender' }, no('422 errors/sender_rejected')],
     ['553 for a foreign sender', { mail: '553 5.7.1 Not yours' }, no('422 errors/send_as_denied')],
