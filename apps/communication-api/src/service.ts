@@ -63,7 +63,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const envelope = new Envelope(masterKeys);
   const keys = new Keys(db, clock, log);
   const accounts = new Accounts(db, envelope, clock);
-  const egress = new Egress();
+  const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress);
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
@@ -127,6 +127,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     await rooms.tracking.close();
     await Promise.all([sweeper.close(), retention.close()]);
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
+    await egress.close();
     redis?.disconnect();
   };
   return { app, rooms, close };

@@ -253,7 +253,7 @@ async function createWorld({ db }: OpenDatabase) {
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
   const accounts = new Accounts(db, envelope, clock);
   const sends = new Sends(db, envelope, clock);
-  const mailAccounts = new MailAccounts(accounts, new Egress());
+  const mailAccounts = new MailAccounts(accounts, new Egress({ policy: 'off' }));
   const mailbox = new MockMailbox(db, clock);
   const { id: applicationId } = await new Applications(db, clock).create('Test', 'development');
 
