@@ -68,7 +68,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const keys = new Keys(db, clock, log);
   const events = new Events(clock);
   const accounts = new Accounts(db, envelope, clock, events);
-  const egress = new Egress();
+  const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
@@ -136,6 +136,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     await rooms.tracking.close();
     await Promise.all([queue.close(), sweeper.close(), retention.close()]);
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
+    await egress.close();
     redis?.disconnect();
   };
   return { app, rooms, close };

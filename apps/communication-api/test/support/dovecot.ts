@@ -1,21 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import {
-  appendFileSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
+import type { Certificate } from '../../../../test/support/certificate.ts';
 import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
 import { freePort, until } from '../../../../test/support/redis-server.ts';
 import { cleanUpLater } from './clean-up.ts';
-import { startGuard } from './guard.ts';
+import { killWithChildren, startGuard } from './guard.ts';
 import { secret } from './secret.ts';
 import { type Owner, serverUser } from './server-user.ts';
 
@@ -53,16 +45,19 @@ export interface Dovecot {
 /**
  * Starts a Dovecot server on free ports of 127.0.0.1. Waits until it accepts connections. It ends with the test file.
  * @param settings more lines for its configuration file, in the syntax of Dovecot 2.3
+ * @param certificate default: the one that every test process trusts
  */
-export async function startDovecot(settings = ''): Promise<Dovecot> {
+export async function startDovecot(
+  settings = '',
+  certificate: Pick<Certificate, 'cert' | 'key'> = inject('certificate'),
+): Promise<Dovecot> {
   const binary = findDovecot();
   const owner = serverUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-dovecot-'));
   const guard = startGuard(folder);
   cleanUpLater(() => guard.end());
-  const { cert, key } = inject('certificate');
-  writeFileSync(join(folder, 'cert.pem'), cert);
-  writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key, { mode: 0o600 });
   writeFileSync(join(folder, 'users'), '', { mode: 0o600 });
   for (const name of ['run', 'state', 'mail']) mkdirSync(join(folder, name));
   if (owner !== undefined)
@@ -85,14 +80,7 @@ export async function startDovecot(settings = ''): Promise<Dovecot> {
       server.unref();
       await accepts(server, folder);
     };
-    const kill = async (): Promise<void> => {
-      if (server.exitCode !== null || server.signalCode !== null) return;
-      const exit = new Promise((resolve) => server.once('exit', resolve));
-      server.ref();
-      // The first process ends all others.
-      server.kill('SIGTERM');
-      await exit;
-    };
+    const kill = async (): Promise<void> => killWithChildren(server);
     try {
       await start();
     } catch (error) {
