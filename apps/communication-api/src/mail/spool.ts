@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -113,6 +112,16 @@ async function unnamedFile(): Promise<FileHandle> {
   return handle;
 }
 
-function readAll(handle: FileHandle, size: number): Readable {
-  return createReadStream('', { fd: handle, start: 0, end: size - 1, autoClose: false });
+/** The stream of `node:fs` would close the file with itself, also for its other readers. */
+const readAll = (handle: FileHandle, size: number): Readable =>
+  Readable.from(chunksOf(handle, size), { objectMode: false, highWaterMark: MAX_IN_MEMORY });
+
+async function* chunksOf(handle: FileHandle, size: number): AsyncGenerator<Uint8Array> {
+  for (let position = 0; position < size; ) {
+    const length = Math.min(MAX_IN_MEMORY, size - position);
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, position);
+    if (bytesRead === 0) throw new Error('The file is shorter than it was.');
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
 }
