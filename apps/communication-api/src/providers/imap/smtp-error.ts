@@ -3,6 +3,7 @@ import type { ErrorTypesByStatus } from '../../domain/error-types.ts';
 import { EgressError, type EgressFailure } from '../../security/net.ts';
 import { ProviderError } from '../provider.ts';
 import { connectionParamsOf, type ImapCredentials } from './credentials.ts';
+import { TLS_CODE } from './open-mailbox.ts';
 
 /**
  * How much of the message the connection has taken. The server sends the email after the line that follows the end of
@@ -47,11 +48,20 @@ const SIZE = /\b(?:size|too (?:big|large))\b/i;
 
 /** The error of a failed attempt, as the client sees it, and whether the email may have been sent. */
 export function smtpError(error: unknown, attempt: SmtpAttempt): ProviderError {
-  if (error instanceof EgressError) return egressError(error, attempt);
-  const { code } = error as NodemailerError;
+  const { code, originalCode = '' } = error as NodemailerError;
   const reply = replyOf(error as NodemailerError);
+  // Before all others: only what the server has said proves that it does not send what it has.
+  if (reply === undefined && attempt.handover === 'all')
+    return new ProviderError(
+      'unknown',
+      504,
+      'errors/request_timeout',
+      'The mail server took the whole message, and the connection ended before it said whether it sends it.',
+      { cause: error },
+    );
+  if (error instanceof EgressError) return egressError(error, attempt);
   if (code === 'EAUTH' || code === 'ENOAUTH') return authError(error, reply, attempt);
-  if (code === 'ETLS' && !isTemporary(reply)) return tlsError(error, attempt);
+  if ((code === 'ETLS' && !isTemporary(reply)) || TLS_CODE.test(originalCode)) return tlsError(error, attempt);
   if (reply !== undefined) return replyError(error, reply, attempt);
   if (code === 'ESTREAM')
     return new ProviderError(
@@ -59,14 +69,6 @@ export function smtpError(error: unknown, attempt: SmtpAttempt): ProviderError {
       500,
       'errors/unexpected_error',
       'The message could not be read while it was sent. It was not sent.',
-      { cause: error },
-    );
-  if (attempt.handover === 'all')
-    return new ProviderError(
-      'unknown',
-      504,
-      'errors/request_timeout',
-      'The mail server took the whole message, and the connection ended before it said whether it sends it.',
       { cause: error },
     );
   if (code === 'EABORT')

@@ -1,9 +1,13 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../../../../../test/support/redis-server.ts';
 import type { ComposedMail } from '../../../src/mail/mail.ts';
 import type { ImapCredentials, MailServer } from '../../../src/providers/imap/credentials.ts';
 import { ImapMailProvider } from '../../../src/providers/imap/mail.ts';
+import { smtpError } from '../../../src/providers/imap/smtp-error.ts';
 import { SmtpPools } from '../../../src/providers/imap/smtp-pools.ts';
 import { type MailAccount, ProviderError } from '../../../src/providers/provider.ts';
 import { Egress } from '../../../src/security/egress.ts';
@@ -214,6 +218,33 @@ describe('a connection that is not made', () => {
     expect(await outcome(accountOf({ port: await freePort() }))).toEqual(no('503 errors/network_down'));
   });
 
+  test.each(['tls', 'starttls'] as const)(
+    'a certificate that is not trusted, with %s: the server gets no password',
+    async (encryption) => {
+      let logins = 0;
+      const untrusted = new SMTPServer({
+        // It brings a certificate of its own.
+        secure: encryption === 'tls',
+        logger: false,
+        onAuth: (_, __, done) => {
+          logins++;
+          done(null, { user: 'ann' });
+        },
+      });
+      // What the client says about the certificate.
+      untrusted.on('error', () => undefined);
+      try {
+        untrusted.listen(0, '127.0.0.1');
+        await once(untrusted.server, 'listening');
+        const { port } = untrusted.server.address() as AddressInfo;
+        expect(await outcome(accountOf({ port, encryption }))).toEqual(no401('errors/invalid_smtp_configuration'));
+        expect(logins).toBe(0);
+      } finally {
+        await new Promise<void>((resolve) => untrusted.close(() => resolve()));
+      }
+    },
+  );
+
   test('a server that cannot do STARTTLS never gets the password', async () => {
     expect(await outcome(accountOf({ encryption: 'starttls' }))).toEqual(no401('errors/invalid_smtp_configuration'));
   });
@@ -256,6 +287,19 @@ describe('an email whose connection ends', () => {
     await expect.poll(() => server.connections).toBe(1);
     await server.endConnections();
     expect(server.messages).toEqual([]);
+  });
+
+  test.each([
+    new EgressError('tls', 'The tunnel has failed.'),
+    Object.assign(new Error('bad record'), { code: 'ESOCKET', originalCode: 'ERR_SSL_BAD_RECORD_MAC' }),
+    Object.assign(new Error('aborted'), { code: 'EABORT' }),
+    Object.assign(new Error('closed'), { code: 'ECONNECTION' }),
+    new Error('something else'),
+  ])('without a reply, no error after the message proves that it was not sent: %s', (error) => {
+    const { credentials } = accountOf();
+    const attempt = { credentials: credentials as ImapCredentials, hasWorked: true };
+    expect(smtpError(error, { ...attempt, handover: 'all' })).toMatchObject({ sent: 'unknown', status: 504 });
+    expect(smtpError(error, { ...attempt, handover: 'part' })).toMatchObject({ sent: 'no' });
   });
 
   test('an unknown outcome is never tried again', async () => {
