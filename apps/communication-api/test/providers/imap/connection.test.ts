@@ -40,7 +40,7 @@ function accountAt(server: Partial<MailServer>, id = 'acc_1'): MailAccount {
   const renew = (): never => {
     throw new Error('imap renews nothing.');
   };
-  return { id, address: user.address, credentials, net: new Egress().through(undefined), renew };
+  return { id, address: user.address, credentials, net: new Egress({ policy: 'off' }).through(undefined), renew };
 }
 
 const signal = (): AbortSignal => AbortSignal.timeout(20_000);
