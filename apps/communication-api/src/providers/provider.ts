@@ -53,6 +53,16 @@ export interface SentIds {
   readonly rejected: readonly string[];
 }
 
+/** A sent email for the sender's own folder: without tracking, and with the recipients of `bcc`. */
+export interface SentCopy {
+  readonly messageId: string;
+  readonly message: Buffer;
+  readonly sentAt: Date;
+}
+
+/** What became of a copy: it was filed, the folder had it already, or the mailbox has no folder for sent emails. */
+export type CopyResult = 'filed' | 'found' | 'no_folder';
+
 /** An email that another one answers. */
 export interface Parent {
   /** With its brackets. */
@@ -78,6 +88,11 @@ export interface MailProvider {
   find(trace: SendTrace, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Finds an email by the provider's id. Undefined if it does not exist. */
   parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
+  /**
+   * Providers that keep no copy of what they send: puts one into the folder for sent emails, unless the folder has it.
+   * It may be called again after an attempt whose outcome is not known.
+   */
+  fileCopy?(copy: SentCopy, account: MailAccount, signal: AbortSignal): Promise<CopyResult>;
 }
 
 /** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */
