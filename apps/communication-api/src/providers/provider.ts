@@ -56,12 +56,13 @@ export interface SentIds {
 /** A sent email for the sender's own folder: without tracking, and with the recipients of `bcc`. */
 export interface SentCopy {
   readonly messageId: string;
-  readonly message: Buffer;
   readonly sentAt: Date;
+  /** The message in MIME form. Undefined: it is too large to be filed. */
+  read(): Promise<Buffer | undefined>;
 }
 
-/** What became of a copy: it was filed, the folder had it already, or the mailbox has no folder for sent emails. */
-export type CopyResult = 'filed' | 'found' | 'no_folder';
+/** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */
+export type CopyResult = 'filed' | 'found' | 'no_folder' | 'too_large';
 
 /** An email that another one answers. */
 export interface Parent {

@@ -1,4 +1,3 @@
-import type { ImapFlow } from 'imapflow';
 import type { ComposedMail } from '../../mail/mail.ts';
 import {
   type CopyResult,
@@ -10,17 +9,10 @@ import {
   type SentCopy,
   type SentIds,
 } from '../provider.ts';
-import { connectionParamsOf } from './connection-params.ts';
-import type { ImapCredentials } from './credentials.ts';
+import type { Mailboxes } from './connection.ts';
+import { connectionParamsOf, type ImapCredentials } from './credentials.ts';
 import { findParent, hasMail, sentFolder } from './mailbox.ts';
 import type { SmtpPools } from './smtp-pools.ts';
-
-/** Lends a connection to the mailbox of an account, logged in. @throws ProviderError */
-export type WithMailbox = <Result>(
-  account: MailAccount,
-  signal: AbortSignal,
-  use: (client: ImapFlow) => Promise<Result>,
-) => Promise<Result>;
 
 /** How long the check of the other half of a mailbox may take after the server for sending has refused the password. */
 const CHECK_MS = 10_000;
@@ -30,7 +22,7 @@ const MESSAGE_ID = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/;
 export class ImapMailProvider implements MailProvider {
   constructor(
     private readonly pools: SmtpPools,
-    private readonly withMailbox: WithMailbox,
+    private readonly mailboxes: Pick<Mailboxes, 'withMailbox'>,
   ) {}
 
   isFenced(): boolean {
@@ -62,11 +54,11 @@ export class ImapMailProvider implements MailProvider {
   /** Whether the password is right for the other half of the mailbox. */
   async #canRead(account: MailAccount, signal: AbortSignal): Promise<boolean> {
     const both = AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]);
-    return this.withMailbox(account, both, async () => true).catch(() => false);
+    return this.mailboxes.withMailbox(account, both, async () => true).catch(() => false);
   }
 
   async find({ messageId }: SendTrace, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined> {
-    return this.withMailbox(account, signal, async (client) => {
+    return this.mailboxes.withMailbox(account, signal, async (client) => {
       const folder = await sentFolder(client);
       return folder !== undefined && (await hasMail(client, folder, messageId)) ? idsOf(messageId) : undefined;
     });
@@ -80,19 +72,21 @@ export class ImapMailProvider implements MailProvider {
         'errors/parent_mail_invalid_provider_id',
         'reply_to: an imap account knows its emails by their Message-ID, such as <id@example.com>, with its brackets.',
       );
-    return this.withMailbox(account, signal, (client) => findParent(client, providerId, signal));
+    return this.mailboxes.withMailbox(account, signal, (client) => findParent(client, providerId, signal));
   }
 
   async fileCopy(
-    { messageId, message, sentAt }: SentCopy,
+    { messageId, sentAt, read }: SentCopy,
     account: MailAccount,
     signal: AbortSignal,
   ): Promise<CopyResult> {
-    return this.withMailbox(account, signal, async (client) => {
+    return this.mailboxes.withMailbox(account, signal, async (client) => {
       const folder = await sentFolder(client);
       if (folder === undefined) return 'no_folder';
       // Some servers file what they send, and an earlier attempt may have come further than its answer.
       if (await hasMail(client, folder, messageId)) return 'found';
+      const message = await read();
+      if (message === undefined) return 'too_large';
       signal.throwIfAborted();
       await client.append(folder, message, ['\\Seen'], sentAt);
       return 'filed';

@@ -2,8 +2,7 @@ import type { NodemailerError } from 'nodemailer';
 import type { ErrorTypesByStatus } from '../../domain/error-types.ts';
 import { EgressError, type EgressFailure } from '../../security/net.ts';
 import { ProviderError } from '../provider.ts';
-import { connectionParamsOf } from './connection-params.ts';
-import type { ImapCredentials } from './credentials.ts';
+import { connectionParamsOf, type ImapCredentials } from './credentials.ts';
 
 /**
  * How much of the message the connection has taken. The server sends the email after the line that follows the end of

@@ -6,12 +6,13 @@ import type { ImapCredentials, MailServer } from '../../../src/providers/imap/cr
 import { ImapMailProvider } from '../../../src/providers/imap/mail.ts';
 import { SmtpPools } from '../../../src/providers/imap/smtp-pools.ts';
 import { type MailAccount, ProviderError } from '../../../src/providers/provider.ts';
+import { Egress } from '../../../src/security/egress.ts';
 import { EgressError, type EgressFailure, type Net } from '../../../src/security/net.ts';
-import { directNet } from '../../support/direct-net.ts';
 import { type ScriptedSmtp, type SmtpScript, startScriptedSmtp } from '../../support/scripted-smtp.ts';
 import { secret } from '../../support/secret.ts';
 
 const password = secret();
+const directNet = new Egress({ policy: 'off' }).through(undefined);
 const CONNECTION_PARAMS = {
   ...{ imap_host: '127.0.0.1', imap_port: 143, imap_user: 'ann', imap_encryption: 'none' },
   ...{ smtp_host: '127.0.0.1', smtp_port: expect.any(Number), smtp_user: 'ann@example.com' },
@@ -35,9 +36,11 @@ afterEach(() => pools.close());
 /** Whether the mailbox behind IMAP takes the password. */
 let canRead = false;
 const providerOf = (): ImapMailProvider =>
-  new ImapMailProvider(pools, async () => {
-    if (!canRead) throw new ProviderError('no', 401, 'errors/invalid_credentials', 'No.');
-    return true as never;
+  new ImapMailProvider(pools, {
+    withMailbox: async () => {
+      if (!canRead) throw new ProviderError('no', 401, 'errors/invalid_credentials', 'No.');
+      return true as never;
+    },
   });
 
 const accountOf = (smtp: Partial<MailServer> = {}, net: Net = directNet): MailAccount => {
