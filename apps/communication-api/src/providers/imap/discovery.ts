@@ -64,7 +64,10 @@ export const createDiscovery =
 
 /** Undefined: no name in DNS can have mail servers under it. */
 function domainOf(address: string): string | undefined {
-  const domain = domainToASCII(address.slice(address.lastIndexOf('@') + 1)).toLowerCase();
+  const text = address.slice(address.lastIndexOf('@') + 1);
+  // domainToASCII reads these as parts of a URL.
+  if (/[/?#:@%\\[\]]/.test(text)) return undefined;
+  const domain = domainToASCII(text).toLowerCase();
   return /^(?:[a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/.test(domain) ? domain : undefined;
 }
 
