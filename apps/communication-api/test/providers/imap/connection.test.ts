@@ -156,6 +156,13 @@ describe('an error', () => {
     expect(JSON.stringify([error, error.message])).not.toContain('wrong-password');
   });
 
+  test('of a user that the server does not know is the same', async () => {
+    expect(await errorOf({ user: 'nobody@example.test' })).toMatchObject({
+      status: 401,
+      type: 'errors/invalid_credentials',
+    });
+  });
+
   test('of a certificate that is not trusted, or for another host', async () => {
     const other = await startDovecot(undefined, createCertificate('localhost'));
     for (const [port, encryption] of [
