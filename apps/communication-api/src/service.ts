@@ -16,6 +16,7 @@ import { MailAccounts } from './journal/mail-accounts.ts';
 import { Retention } from './journal/retention.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
+import { SentCopies } from './journal/sent-copies.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
 import { LimitBook } from './limits/book.ts';
@@ -27,6 +28,7 @@ import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
 import { createGoogle } from './providers/google/google.ts';
+import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
 import type { Provider } from './providers/provider.ts';
@@ -79,8 +81,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
+  const imap = createImap();
   const providers = new Registry([
     createMock(new MockMailbox(db, clock)),
+    imap,
     ...googleOf(config, clock),
     ...(parts.providers ?? []),
   ]);
@@ -93,6 +97,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
   const sends = new Sends(db, envelope, clock, events);
   const instances = new Instances(db, clock, log, randomUUID());
+  const copies = new SentCopies({
+    ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
+    maxBytes: config.APPEND_MAX_BYTES,
+  });
   const rooms: Rooms = {
     config,
     clock,
@@ -117,7 +125,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     idempotency,
     providers,
     sends,
-    sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
+    sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS, copies),
     spool: new Spool(config.SPOOL_MAX_BYTES),
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
@@ -149,7 +157,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([queue.close(), sweeper.close(), retention.close()]);
+    await Promise.all([queue.close(), copies.close(), sweeper.close(), retention.close()]);
+    imap.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     await egress.close();
     redis?.disconnect();

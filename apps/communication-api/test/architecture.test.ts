@@ -92,6 +92,8 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
     'the id of the session was found by its cookie, and the session belongs to one link',
   'links/wizard-sessions.ts failAttempt':
     'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts replace':
+    'the id of the session was found by its cookie, and the session belongs to one link',
   'links/wizard-sessions.ts resolve':
     'the id of the session was found by its cookie, and the session belongs to one link',
   'links/wizard-sessions.ts returnAttempt':

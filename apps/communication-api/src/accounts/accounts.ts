@@ -295,11 +295,12 @@ export class Accounts {
         .where('application_id', '=', applicationId)
         .where('id', '=', id)
         .execute();
-      await transaction
-        .deleteFrom('limit_overrides')
-        .where('application_id', '=', applicationId)
-        .where('account_id', '=', id)
-        .execute();
+      for (const table of ['limit_overrides', 'sent_copies'] as const)
+        await transaction
+          .deleteFrom(table)
+          .where('application_id', '=', applicationId)
+          .where('account_id', '=', id)
+          .execute();
       await this.#tell(account, 'account.removed', transaction);
       return account;
     });

@@ -210,6 +210,16 @@ export interface SendRow {
   settled_at: Optional<Date>;
 }
 
+/** The copy of a sent email until it is in the folder for sent emails. */
+export interface SentCopyRow {
+  send_id: string;
+  application_id: string;
+  account_id: string;
+  /** The MIME message, sealed. */
+  message: Uint8Array;
+  created_at: Date;
+}
+
 /** One request for the pixel of an email, or for one of its links. Neither an address nor a user agent is stored. */
 export interface TrackingHitRow {
   id: Generated<string>;
@@ -289,6 +299,7 @@ export interface Tables {
   webhook_conversations: WebhookConversationRow;
   jobs: JobRow;
   sends: SendRow;
+  sent_copies: SentCopyRow;
   tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;
   limits_version: LimitsVersionRow;

@@ -195,21 +195,33 @@ export class Sends {
     );
   }
 
-  /** The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth. */
-  async sent(applicationId: string, id: string, ids: SentIds): Promise<void> {
-    await this.#settle(applicationId, id, ({ state }) =>
-      state === 'dispatched' || state === 'unknown'
-        ? {
-            state: 'sent',
-            owner: null,
-            provider_id: ids.providerId,
-            provider_immutable_id: ids.immutableId,
-            thread_ref: ids.thread,
-            ...(ids.messageId === undefined ? {} : { message_id: ids.messageId }),
-            rejected: json([...ids.rejected]),
-            settled_at: new Date(this.clock()),
-          }
-        : undefined,
+  /**
+   * The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth.
+   * @param more what else is written in the same transaction, if this changes the row
+   */
+  async sent(
+    applicationId: string,
+    id: string,
+    ids: SentIds,
+    more?: (transaction: Database) => Promise<unknown>,
+  ): Promise<void> {
+    await this.#settle(
+      applicationId,
+      id,
+      ({ state }) =>
+        state === 'dispatched' || state === 'unknown'
+          ? {
+              state: 'sent',
+              owner: null,
+              provider_id: ids.providerId,
+              provider_immutable_id: ids.immutableId,
+              thread_ref: ids.thread,
+              ...(ids.messageId === undefined ? {} : { message_id: ids.messageId }),
+              rejected: json([...ids.rejected]),
+              settled_at: new Date(this.clock()),
+            }
+          : undefined,
+      more,
     );
   }
 
@@ -251,12 +263,14 @@ export class Sends {
   /**
    * Ends an attempt, and tells the application what has changed.
    * @param change what becomes of the row; undefined: it stays as it is
+   * @param more what else is written if the row was changed
    * @returns whether the row was changed
    */
   async #settle(
     applicationId: string,
     id: string,
     change: (row: Send) => Updateable<SendRow> | undefined,
+    more?: (transaction: Database) => Promise<unknown>,
   ): Promise<boolean> {
     return this.db.transaction().execute(async (transaction) => {
       const before = await transaction
@@ -276,6 +290,7 @@ export class Sends {
         .returningAll()
         .executeTakeFirstOrThrow();
       await this.#tell(before, after, transaction);
+      await more?.(transaction);
       return true;
     });
   }

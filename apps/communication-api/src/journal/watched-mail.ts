@@ -27,5 +27,7 @@ export function watchedMail(mail: MailProvider, account: Account, health: Accoun
     send: (...values) => watch(() => mail.send(...values)),
     find: (...values) => watch(() => mail.find(...values)),
     parent: (...values) => watch(() => mail.parent(...values)),
+    // A mailbox that cannot be filed into may still send.
+    ...(mail.fileCopy && { fileCopy: mail.fileCopy.bind(mail) }),
   };
 }

@@ -76,10 +76,16 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: ({ keepBcc = false } = {}) => {
-      const message = new MailComposer(messageOf(draft)).compile();
+    open: ({ keepBcc = false, untracked = false } = {}) => {
+      const message = new MailComposer(messageOf(untracked ? { ...draft, trackedBody: undefined } : draft)).compile();
       message.keepBcc = keepBcc;
       return message.createReadStream();
+    },
+    hold: () => {
+      const held = draft.attachments.map(({ file }) => file.hold());
+      return async () => {
+        for (const free of held) await free();
+      };
     },
   };
 }

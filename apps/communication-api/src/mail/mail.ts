@@ -16,8 +16,13 @@ export interface ComposedMail {
   readonly thread?: string | undefined;
   /**
    * The message as bytes. Each call reads it from its start.
-   * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and removes
-   * the field itself. Default: false
+   * @param options `keepBcc`: with the field `Bcc`, which no recipient may see. `untracked`: without tracked links and
+   * pixel. Default of both: false
    */
-  open(options?: { readonly keepBcc?: boolean }): Readable;
+  open(options?: { readonly keepBcc?: boolean; readonly untracked?: boolean }): Readable;
+  /**
+   * Keeps the files that the message is read from beyond the request.
+   * @returns frees them
+   */
+  hold(): () => Promise<void>;
 }

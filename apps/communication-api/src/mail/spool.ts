@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,8 +15,13 @@ export interface SpooledFile {
   readonly size: number;
   /** The bytes. Each call reads them from their start. */
   open(): Readable;
-  /** Frees memory and disk. */
+  /** Frees memory and disk, unless it is held. */
   close(): Promise<void>;
+  /**
+   * Keeps the bytes after `close`.
+   * @returns ends the hold
+   */
+  hold(): () => Promise<void>;
 }
 
 /** Stores files on disk while their requests are served, within one quota for all requests. */
@@ -48,10 +52,21 @@ export class Spool {
       // It writes all bytes, also if the system takes them in pieces.
       await handle.appendFile(bytes);
     };
-    const close = async (): Promise<void> => {
+    let holders = 1;
+    const free = async (): Promise<void> => {
       this.#used -= reserved;
       reserved = 0;
       await handle?.close();
+    };
+    /** Frees the file when the last holder has let go of it. Each one does so once. */
+    const release = (): (() => Promise<void>) => {
+      let isReleased = false;
+      return async () => {
+        if (isReleased) return;
+        isReleased = true;
+        holders--;
+        if (holders === 0) await free();
+      };
     };
     try {
       for await (const chunk of source) {
@@ -60,14 +75,18 @@ export class Spool {
         if (size > MAX_IN_MEMORY) await write(Buffer.concat(chunks.splice(0)));
       }
     } catch (error) {
-      await close();
+      await free();
       throw OUT_OF_SPACE.has((error as NodeJS.ErrnoException).code ?? '') ? noSpace(error) : error;
     }
     const file = handle;
     return {
       size,
       open: () => (file === undefined ? Readable.from(chunks) : readAll(file, size)),
-      close,
+      close: release(),
+      hold: () => {
+        holders++;
+        return release();
+      },
     };
   }
 }
@@ -93,6 +112,16 @@ async function unnamedFile(): Promise<FileHandle> {
   return handle;
 }
 
-function readAll(handle: FileHandle, size: number): Readable {
-  return createReadStream('', { fd: handle, start: 0, end: size - 1, autoClose: false });
+/** The stream of `node:fs` would close the file with itself, also for its other readers. */
+const readAll = (handle: FileHandle, size: number): Readable =>
+  Readable.from(chunksOf(handle, size), { objectMode: false, highWaterMark: MAX_IN_MEMORY });
+
+async function* chunksOf(handle: FileHandle, size: number): AsyncGenerator<Uint8Array> {
+  for (let position = 0; position < size; ) {
+    const length = Math.min(MAX_IN_MEMORY, size - position);
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, position);
+    if (bytesRead === 0) throw new Error('The file is shorter than it was.');
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
 }

@@ -1,4 +1,5 @@
 import type { Words } from '../domain/language.ts';
+import type { ProviderName } from '../domain/providers.ts';
 import type { CustomProxy } from '../domain/proxy.ts';
 import type { Net } from '../security/net.ts';
 
@@ -47,6 +48,10 @@ export interface WaitStep extends StepBase {
 /**
  * A page whose button leads to the provider's own site, for OAuth. The site sends the user back to `callbackUrl` with
  * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value `query`.
+ * The wizard has checked that the state is the newest of this browser, and was not used before.
+ *
+ * Errors of the site, such as `error=access_denied`, arrive in the same way. If `submit` throws then, the page says what
+ * happened and offers another try. After an answer that linked nothing, the next try calls `begin` again.
  */
 export interface AwayStep extends StepBase {
   readonly kind: 'away';
@@ -65,14 +70,21 @@ export type StepValues = Readonly<Record<string, string | number | boolean>>;
 export interface LinkContext {
   /** Who the user probably is, as the application says. */
   readonly loginHint: string | undefined;
-  /** The account that is reconnected. */
-  readonly reconnect: { readonly providerUserId: string; readonly name: string } | undefined;
+  /** The account that is reconnected. Its credentials may not work any more. */
+  readonly reconnect:
+    | { readonly providerUserId: string; readonly name: string; readonly credentials: unknown }
+    | undefined;
+  /** The providers that the link offers. */
+  readonly offered: readonly ProviderName[];
   readonly proxy: CustomProxy | undefined;
   /** The only way out: through the proxy, if there is one. */
   readonly net: Net;
   /** Where a provider's own site sends the user back to. */
   readonly callbackUrl: string;
-  /** What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. */
+  /**
+   * What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. If
+   * an away step follows another one, its address needs the state that `stepOf` gets.
+   */
   readonly callbackState: string;
   /** The part of the link's `config` that is for this provider. */
   readonly settings: Readonly<Record<string, unknown>>;
@@ -101,9 +113,12 @@ export interface IdentifiedAccount {
 
 /** What a provider makes of a submitted page. */
 export type LinkAnswer<State> =
-  | { readonly kind: 'next'; readonly state: State }
+  /** Another page. Faults are shown on it: for a page whose values were found, and did not work. */
+  | { readonly kind: 'next'; readonly state: State; readonly faults?: readonly OwnerFault[] | undefined }
   | { readonly kind: 'invalid'; readonly faults: readonly OwnerFault[] }
   | { readonly kind: 'identified'; readonly account: IdentifiedAccount }
+  /** The user wants another provider that the link offers. Its first page follows. */
+  | { readonly kind: 'provider'; readonly name: ProviderName }
   /** The account can never be linked. The user returns to the application with this error. */
   | {
       readonly kind: 'refused';

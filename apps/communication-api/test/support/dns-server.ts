@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { isIPv4 } from 'node:net';
 import { cleanUpLater } from './clean-up.ts';
 
-const TYPES = { A: 1, CNAME: 5, TXT: 16, AAAA: 28 } as const;
+const TYPES = { A: 1, CNAME: 5, MX: 15, TXT: 16, AAAA: 28, SRV: 33 } as const;
 type RecordType = keyof typeof TYPES;
 
 /** A DNS server on 127.0.0.1. A test can change its answers at any time. */
@@ -12,7 +12,10 @@ export interface DnsServer {
   readonly address: string;
   /** What was asked: `A mail.example.test`, for example. */
   readonly queries: readonly string[];
-  /** The values by query, such as `{ 'A mail.example.test': ['127.0.0.1'] }`. A query that is missing: no such name. */
+  /**
+   * The values by query, such as `{ 'A mail.example.test': ['127.0.0.1'] }`, and with numbers in front of the name
+   * `10 mx.example.test` (MX) or `0 1 993 imap.example.test` (SRV). A query that is missing: no such name.
+   */
   records: Readonly<Record<string, readonly string[]>>;
   /** Whether it does not answer, as a server that is down. */
   isSilent: boolean;
@@ -68,10 +71,20 @@ function answer(type: RecordType, value: string): Buffer {
 
 function dataOf(type: RecordType, value: string): Buffer {
   if (type === 'TXT') return Buffer.from([value.length, ...Buffer.from(value)]);
+  const words = value.split(' ');
+  if (words.length > 1) return Buffer.concat([...words.slice(0, -1).map(uint16), nameOf(words.at(-1) ?? '')]);
   if (isIPv4(value)) return Buffer.from(value.split('.').map(Number));
   if (type === 'AAAA') return Buffer.from(value.split(':').flatMap((group) => [...Buffer.from(group, 'hex')]));
-  return Buffer.concat([
-    ...value.split('.').map((label) => Buffer.from([label.length, ...Buffer.from(label)])),
+  return nameOf(value);
+}
+
+const uint16 = (text: string): Buffer => Buffer.of(Number(text) >> 8, Number(text) & 0xff);
+
+const nameOf = (name: string): Buffer =>
+  Buffer.concat([
+    ...name
+      .split('.')
+      .filter((label) => label !== '')
+      .map((label) => Buffer.from([label.length, ...Buffer.from(label)])),
     Buffer.of(0),
   ]);
-}

@@ -1,27 +1,21 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import {
-  appendFileSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
+import type { Certificate } from '../../../../test/support/certificate.ts';
 import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
 import { freePort, until } from '../../../../test/support/redis-server.ts';
 import { cleanUpLater } from './clean-up.ts';
-import { startGuard } from './guard.ts';
+import { killWithChildren, startGuard } from './guard.ts';
 import { secret } from './secret.ts';
 import { type Owner, serverUser } from './server-user.ts';
 
 /** The syntax of the settings changed in 2.4. */
 const VERSION = '2.3';
 const ATTEMPTS = 5;
+const ONE_SECOND_MS = 1_100;
 
 /** A user of a mail server. */
 export interface MailUser {
@@ -53,21 +47,22 @@ export interface Dovecot {
 /**
  * Starts a Dovecot server on free ports of 127.0.0.1. Waits until it accepts connections. It ends with the test file.
  * @param settings more lines for its configuration file, in the syntax of Dovecot 2.3
+ * @param certificate default: the one that every test process trusts
  */
-export async function startDovecot(settings = ''): Promise<Dovecot> {
+export async function startDovecot(
+  settings = '',
+  certificate: Pick<Certificate, 'cert' | 'key'> = inject('certificate'),
+): Promise<Dovecot> {
   const binary = findDovecot();
   const owner = serverUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-dovecot-'));
   const guard = startGuard(folder);
   cleanUpLater(() => guard.end());
-  const { cert, key } = inject('certificate');
-  writeFileSync(join(folder, 'cert.pem'), cert);
-  writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
-  writeFileSync(join(folder, 'users'), '', { mode: 0o600 });
-  for (const name of ['run', 'state', 'mail']) mkdirSync(join(folder, name));
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key, { mode: 0o600 });
+  for (const name of ['run', 'state', 'mail', 'users']) mkdirSync(join(folder, name));
   if (owner !== undefined)
     for (const name of ['', ...readdirSync(folder)]) chownSync(join(folder, name), owner.uid, owner.gid);
-  const passwords = new Map<string, string>();
   for (let attempt = 1; ; attempt++) {
     const [imapPort, imapsPort, lmtpPort] = [await freePort(), await freePort(), await freePort()];
     const ports = { imapPort, imapsPort, lmtpPort };
@@ -85,14 +80,7 @@ export async function startDovecot(settings = ''): Promise<Dovecot> {
       server.unref();
       await accepts(server, folder);
     };
-    const kill = async (): Promise<void> => {
-      if (server.exitCode !== null || server.signalCode !== null) return;
-      const exit = new Promise((resolve) => server.once('exit', resolve));
-      server.ref();
-      // The first process ends all others.
-      server.kill('SIGTERM');
-      await exit;
-    };
+    const kill = async (): Promise<void> => killWithChildren(server);
     try {
       await start();
     } catch (error) {
@@ -106,9 +94,10 @@ export async function startDovecot(settings = ''): Promise<Dovecot> {
       host: '127.0.0.1',
       ...ports,
       user(address, password = secret()) {
-        passwords.set(address, password);
-        const lines = [...passwords].map(([user, text]) => `${user}:{PLAIN}${text}`);
-        writeFileSync(join(folder, 'users'), `${lines.join('\n')}\n`);
+        const file = join(folder, 'users', address);
+        // The server looks once per second at most whether a file has changed, so a user has a file of its own.
+        if (existsSync(file)) pauseSync(ONE_SECOND_MS);
+        writeFileSync(file, `${address}:{PLAIN}${password}\n`);
         return { address, password };
       },
       emails: (address, name = 'INBOX') => emailsIn(join(folder, 'mail', address, name === 'INBOX' ? '' : `.${name}`)),
@@ -176,7 +165,13 @@ service stats {
 }
 passdb {
   driver = passwd-file
-  args = scheme=PLAIN username_format=%u ${folder}/users
+  args = scheme=PLAIN username_format=%u ${folder}/users/%u
+  # There is no file: there is no such user.
+  result_internalfail = continue
+}
+passdb {
+  driver = static
+  args = password=${randomUUID()}
 }
 userdb {
   driver = static
@@ -192,6 +187,8 @@ namespace inbox {
 ${settings}
 `;
 }
+
+const pauseSync = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 /** Waits until this process, and not another one, accepts connections. */
 async function accepts(server: ChildProcess, folder: string): Promise<void> {

@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 
 /** A process that ends the server and removes its files when this process ends, in whatever way. */
@@ -49,4 +50,36 @@ export function startGuard(folder: string): Guard {
       await exit;
     },
   };
+}
+
+/** Kills a server and all its processes, as a crash does. Nothing is saved. */
+export async function killWithChildren(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const exit = new Promise((resolve) => server.once('exit', resolve));
+  server.ref();
+  server.kill('SIGSTOP');
+  signalChildren(server, 'SIGKILL');
+  // The first process ends without saving anything, too. SIGKILL would leave zombies and shared memory behind.
+  server.kill('SIGQUIT');
+  server.kill('SIGCONT');
+  await exit;
+}
+
+/** Sends a signal to the processes of a server's connections and tasks, which are all children of its first process. */
+export function signalChildren(server: ChildProcess, signal: NodeJS.Signals): void {
+  for (const pid of childrenOf(server)) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
+function childrenOf({ pid }: ChildProcess): number[] {
+  const list =
+    process.platform === 'linux'
+      ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      : execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' });
+  return list.split(/\s+/).filter(Boolean).map(Number);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
 import { freePort, until } from '../../../../test/support/redis-server.ts';
-import { type Guard, startGuard } from './guard.ts';
+import { type Guard, killWithChildren, signalChildren, startGuard } from './guard.ts';
 import { type Owner, serverUser } from './server-user.ts';
 
 const OLDEST_VERSION = 15;
@@ -97,16 +97,6 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
   const settings = Object.entries({ ...SETTINGS, unix_socket_directories: folder });
   const args = ['-D', data, '-p', String(port), ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])];
   let server: ChildProcess;
-  const hasEnded = (): boolean => server.exitCode !== null || server.signalCode !== null;
-  const signalAll = (signal: NodeJS.Signals): void => {
-    for (const pid of childrenOf(server)) {
-      try {
-        process.kill(pid, signal);
-      } catch {
-        // It has ended meanwhile.
-      }
-    }
-  };
   const start = async (): Promise<void> => {
     const log = openSync(join(folder, 'log'), 'w');
     // A process group of its own, so that Ctrl+C does not end the server before the tests.
@@ -120,23 +110,13 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
   const freeze = (): void => {
     // First the parent, so that it starts no other process meanwhile.
     server.kill('SIGSTOP');
-    signalAll('SIGSTOP');
+    signalChildren(server, 'SIGSTOP');
   };
   const thaw = (): void => {
-    signalAll('SIGCONT');
+    signalChildren(server, 'SIGCONT');
     server.kill('SIGCONT');
   };
-  const kill = async (): Promise<void> => {
-    if (hasEnded()) return;
-    const exit = new Promise((resolve) => server.once('exit', resolve));
-    server.ref();
-    server.kill('SIGSTOP');
-    signalAll('SIGKILL');
-    // The parent process ends without saving anything, too. SIGKILL would leave zombies and shared memory behind.
-    server.kill('SIGQUIT');
-    server.kill('SIGCONT');
-    await exit;
-  };
+  const kill = async (): Promise<void> => killWithChildren(server);
   const restart = async (): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -178,15 +158,6 @@ async function accepts(server: ChildProcess, folder: string): Promise<void> {
     return lines[0] === String(server.pid) && lines[7]?.trim() === 'ready';
   };
   await until(isReady, 'PostgreSQL accepts connections');
-}
-
-/** The processes of the server's connections and tasks, which are all children of its first process. */
-function childrenOf({ pid }: ChildProcess): number[] {
-  const list =
-    process.platform === 'linux'
-      ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      : execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' });
-  return list.split(/\s+/).filter(Boolean).map(Number);
 }
 
 /**

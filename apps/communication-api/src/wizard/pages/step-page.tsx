@@ -47,6 +47,7 @@ export function StepPage(props: StepPageProps): JSX.Element {
             {text.wait}
           </p>
         ) : null}
+        {step.kind === 'away' ? <p class="hint">{text.away(new URL(step.url).host)}</p> : null}
         {step.kind === 'form'
           ? step.fields.map((field) => (
               <FieldInput key={field.name} frame={frame} field={field} values={values} fault={faultOf(field.name)} />
@@ -56,10 +57,15 @@ export function StepPage(props: StepPageProps): JSX.Element {
         {withProxy ? (
           <ProxyForm frame={frame} values={values} faultOf={faultOf} hasPassword={hasProxyPassword} />
         ) : null}
-        <SubmitButton frame={frame} label={step.kind === 'wait' ? text.waitSubmit : text.submit} />
+        <SubmitButton frame={frame} label={labelOfSubmit(step, frame)} />
       </PostForm>
     </Layout>
   );
+}
+
+function labelOfSubmit(step: LinkStep, { text, language }: Frame): string {
+  if (step.kind === 'away') return step.button[language];
+  return step.kind === 'wait' ? text.waitSubmit : text.submit;
 }
 
 function CodeInput({ frame, fault }: { readonly frame: Frame; readonly fault: EnteredFault | undefined }): JSX.Element {

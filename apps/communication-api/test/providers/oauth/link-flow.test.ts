@@ -19,6 +19,7 @@ const contextOf = (given: Partial<LinkContext> = {}): LinkContext => ({
   callbackUrl: CALLBACK,
   callbackState: `state-${++states}`,
   settings: {},
+  offered: [],
   now: Date.now(),
   signal: AbortSignal.timeout(20_000),
   ...given,
@@ -63,7 +64,10 @@ describe('at Google', async () => {
   });
 
   test('the mailbox that is reconnected is proposed, whatever the link proposes', async () => {
-    const context = contextOf({ loginHint: 'x@y.example', reconnect: { providerUserId: '1', name: email } });
+    const context = contextOf({
+      loginHint: 'x@y.example',
+      reconnect: { providerUserId: '1', name: email, credentials: undefined },
+    });
     const { url: page } = away(flow, await flow.begin(context), context);
     expect(new URL(page).searchParams.get('login_hint')).toBe(email);
   });
