@@ -76,7 +76,11 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: () => new MailComposer(messageOf(draft)).compile().createReadStream(),
+    open: ({ keepBcc = false } = {}) => {
+      const message = new MailComposer(messageOf(draft)).compile();
+      message.keepBcc = keepBcc;
+      return message.createReadStream();
+    },
   };
 }
 

@@ -14,6 +14,10 @@ export interface ComposedMail {
   readonly recipients: readonly string[];
   /** What the provider calls the conversation of the email that this one answers. */
   readonly thread?: string | undefined;
-  /** The message as bytes. Each call reads it from its start. */
-  open(): Readable;
+  /**
+   * The message as bytes. Each call reads it from its start.
+   * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and removes
+   * the field itself. Default: false
+   */
+  open(options?: { readonly keepBcc?: boolean }): Readable;
 }
