@@ -57,7 +57,10 @@ const addReferences = (value) => {
 const paths = {};
 for (const [path, methods] of Object.entries(OPERATIONS)) {
   const { parameters } = whole.paths[path];
-  paths[path] = trim({ ...(parameters && { parameters }), ...Object.fromEntries(methods.map((name) => [name, whole.paths[path][name]])) });
+  paths[path] = trim({
+    ...(parameters && { parameters }),
+    ...Object.fromEntries(methods.map((name) => [name, whole.paths[path][name]])),
+  });
 }
 addReferences(paths);
 for (const reference of ALSO) add(reference);

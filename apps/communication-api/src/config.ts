@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLoopback } from './domain/link-request.ts';
 import type { MasterKey } from './security/envelope.ts';
 
 const integer = (min: number, max: number) => {
@@ -17,6 +18,15 @@ const origin = z.string().transform((text, context) => {
   )
     return url.origin;
   context.addIssue({ code: 'custom', message: 'must be an origin such as https://api.example.com, without a path' });
+  return z.NEVER;
+});
+
+/** The address of a provider, or of a double of it for tests. */
+const providerUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname));
+  if (isSafe && url?.search === '' && url.hash === '' && url.username === '') return text.replace(/\/$/, '');
+  context.addIssue({ code: 'custom', message: 'must be an https address, or http to a loopback address' });
   return z.NEVER;
 });
 
@@ -86,6 +96,26 @@ const VARIABLES = z.object({
   BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
   SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
   DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
+  MICROSOFT_CLIENT_ID: z
+    .string()
+    .optional()
+    .describe('Client of the service at Microsoft Entra. Without it, there is no provider `outlook`.'),
+  MICROSOFT_CLIENT_SECRET: z.string().optional().describe('Secret of this client. Required with MICROSOFT_CLIENT_ID.'),
+  MICROSOFT_TENANT: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]+$/, 'must be common, organizations, consumers, or the id or domain of a tenant')
+    .default('common')
+    .describe('Who can link a mailbox: `common`, `organizations`, `consumers`, or one tenant.'),
+  MICROSOFT_ISSUER: providerUrl
+    .optional()
+    .describe('OpenID Connect issuer. Default: https://login.microsoftonline.com/MICROSOFT_TENANT/v2.0.'),
+  MICROSOFT_API_URL: providerUrl
+    .default('https://graph.microsoft.com/v1.0')
+    .describe('Microsoft Graph. National clouds have other addresses.'),
+  OUTLOOK_SCOPES: z
+    .enum(['drafts', 'send'])
+    .default('drafts')
+    .describe('`drafts`: read and write mail, and send. `send`: only send, so the result of a send can stay unknown.'),
   LOG_LEVEL: z
     .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
     .default('info')
@@ -120,6 +150,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (!success) throw new ConfigError(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`));
   if (data.DATABASE_URL !== undefined && data.SECRET_KEYS === undefined)
     throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
+  if ((data.MICROSOFT_CLIENT_ID === undefined) !== (data.MICROSOFT_CLIENT_SECRET === undefined))
+    throw new ConfigError(['MICROSOFT_CLIENT_ID, MICROSOFT_CLIENT_SECRET: give both, or neither']);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
   const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
   return {
@@ -140,7 +172,7 @@ export interface VariableInfo {
   readonly isSecret: boolean;
 }
 
-const SECRETS: readonly string[] = ['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS'];
+const SECRETS: readonly string[] = ['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS', 'MICROSOFT_CLIENT_SECRET'];
 
 /** Every variable, for the command `config` and the docs. */
 export const describeVariables = (): readonly VariableInfo[] =>

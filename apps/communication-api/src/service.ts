@@ -25,6 +25,7 @@ import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
+import { createOutlook } from './providers/outlook/outlook.ts';
 import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
@@ -66,7 +67,11 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const egress = new Egress();
   const mailAccounts = new MailAccounts(accounts, egress);
   const wizardSessions = new WizardSessions(db, envelope, clock);
-  const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
+  const providers = new Registry([
+    createMock(new MockMailbox(db, clock)),
+    ...createOutlook(config, clock),
+    ...(parts.providers ?? []),
+  ]);
   const overrides = new LimitOverrides(db, clock);
   const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
   const book = new LimitBook(overrides, { pollMs, log });

@@ -76,8 +76,9 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: ({ keepBcc = false } = {}) => {
-      const message = new MailComposer(messageOf(draft)).compile();
+    attachments: draft.attachments,
+    open: ({ keepBcc = false, withoutAttachments = false } = {}) => {
+      const message = new MailComposer(messageOf(withoutAttachments ? { ...draft, attachments: [] } : draft)).compile();
       message.keepBcc = keepBcc;
       return message.createReadStream();
     },

@@ -33,6 +33,8 @@ const DESCRIPTION = JSON.parse(
 const COMMON_HEADERS = new Set([
   ...['accept', 'accept-encoding', 'accept-language', 'authorization', 'connection', 'content-length', 'content-type'],
   ...['host', 'prefer', 'sec-fetch-mode', 'transfer-encoding', 'user-agent'],
+  // `fetch` adds them to a request with a condition.
+  ...['cache-control', 'pragma'],
 ]);
 
 /**
@@ -100,7 +102,10 @@ export class GraphContract {
       }
     }
     for (const name of Object.keys(requestHeaders))
-      if (!COMMON_HEADERS.has(name) && !declared.some((each) => each.in === 'header' && each.name.toLowerCase() === name))
+      if (
+        !COMMON_HEADERS.has(name) &&
+        !declared.some((each) => each.in === 'header' && each.name.toLowerCase() === name)
+      )
         yield `the request header ${name} is not declared`;
   }
 
@@ -148,7 +153,10 @@ export class GraphContract {
 /** Microsoft's reference calls actions by their short name, the description by their full one. Both are the same. */
 function operationOf(method: string, path: string): Operation | undefined {
   const isSame = (template: string): boolean => {
-    const pattern = template.replaceAll('microsoft.graph.', '').replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]+');
+    const pattern = template
+      .replaceAll('microsoft.graph.', '')
+      .replaceAll('.', '\\.')
+      .replace(/\{[^}]+\}/g, '[^/]+');
     return new RegExp(`^${pattern}$`).test(path.replace('microsoft.graph.', ''));
   };
   const found = Object.entries(DESCRIPTION.paths).find(([template]) => isSame(template));

@@ -176,7 +176,11 @@ export async function startGraph(): Promise<GraphDouble> {
       },
     },
     {
-      ...{ method: 'POST', pattern: /^\/me\/messages\/([^/]+)\/attachments$/, operation: 'me.messages.CreateAttachments' },
+      ...{
+        method: 'POST',
+        pattern: /^\/me\/messages\/([^/]+)\/attachments$/,
+        operation: 'me.messages.CreateAttachments',
+      },
       answer: (call) => {
         const file = json<Graph.FileAttachment & { contentBytes: string }>(call);
         const content = Buffer.from(file.contentBytes, 'base64');
@@ -184,11 +188,15 @@ export async function startGraph(): Promise<GraphDouble> {
       },
     },
     {
-      ...{ method: 'POST', pattern: /^\/me\/messages\/([^/]+)\/attachments\/(?:microsoft\.graph\.)?createUploadSession$/ },
+      ...{
+        method: 'POST',
+        pattern: /^\/me\/messages\/([^/]+)\/attachments\/(?:microsoft\.graph\.)?createUploadSession$/,
+      },
       operation: 'me.messages.message.attachments.createUploadSession',
       answer: (call) => {
         const { AttachmentItem: file } = json<{ AttachmentItem: Graph.AttachmentItem }>(call);
-        if ((file.size ?? 0) < SMALLEST_UPLOAD) throw new Refusal(400, 'ErrorAttachmentSizeShouldNotBeLessThanMinimumSize');
+        if ((file.size ?? 0) < SMALLEST_UPLOAD)
+          throw new Refusal(400, 'ErrorAttachmentSizeShouldNotBeLessThanMinimumSize');
         const token = randomUUID();
         uploads.set(token, { item: find(call), file, received: Buffer.alloc(0) });
         return { status: 201, json: sessionOf(token, 0) };
@@ -225,7 +233,8 @@ export async function startGraph(): Promise<GraphDouble> {
         const { InputIds: ids, TargetIdType: target } = json<{ InputIds: string[]; TargetIdType: string }>(call);
         const value = ids.map((sourceId) => {
           const item = call.mailbox.find(sourceId);
-          if (item === undefined) return { sourceId, errorDetails: { code: 'ErrorInvalidId', message: 'no such item' } };
+          if (item === undefined)
+            return { sourceId, errorDetails: { code: 'ErrorInvalidId', message: 'no such item' } };
           return { sourceId, targetId: target === 'restId' ? item.restId : item.id };
         });
         return { status: 200, json: { value } };
@@ -337,7 +346,11 @@ async function readAll(request: IncomingMessage): Promise<Buffer> {
 const errorAnswer = (status: number, code: string): Answer => ({
   status,
   json: {
-    error: { code, message: `The double answers ${code}.`, innererror: { Date: '2026-01-01T00:00:00Z', 'request-id': randomUUID() } },
+    error: {
+      code,
+      message: `The double answers ${code}.`,
+      innererror: { Date: '2026-01-01T00:00:00Z', 'request-id': randomUUID() },
+    },
   },
 });
 

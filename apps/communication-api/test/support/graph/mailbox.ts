@@ -18,7 +18,7 @@ export interface AttachedFile {
   readonly content: Buffer;
 }
 
-type Place = 'drafts' | 'sentitems' | 'inbox';
+type Place = 'drafts' | 'outbox' | 'sentitems' | 'inbox';
 
 /** A message in a mailbox. */
 export class Item {
