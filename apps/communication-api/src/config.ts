@@ -95,12 +95,24 @@ const VARIABLES = z.object({
     .describe('Disk space for attachments of requests that are being served, in bytes.'),
   BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
   SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
-  DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
+  GOOGLE_CLIENT_ID: z
+    .string()
+    .optional()
+    .describe('OAuth client of the operator at Google. Default: accounts of Google cannot be linked.'),
+  GOOGLE_CLIENT_SECRET: z.string().optional().describe('Secret of that client. Required with GOOGLE_CLIENT_ID.'),
+  GOOGLE_SCOPES: z
+    .enum(['drafts', 'send'])
+    .default('drafts')
+    .describe(
+      'Permissions that Google users are asked for. `send` is less, and cannot find out what became of an email.',
+    ),
+  GOOGLE_ISSUER: providerUrl.default('https://accounts.google.com').describe('Authorization server of Google.'),
+  GOOGLE_API_URL: providerUrl.default('https://gmail.googleapis.com').describe('Origin of the Gmail API.'),
   MICROSOFT_CLIENT_ID: z
     .string()
     .optional()
-    .describe('Client of the service at Microsoft Entra. Without it, there is no provider `outlook`.'),
-  MICROSOFT_CLIENT_SECRET: z.string().optional().describe('Secret of this client. Required with MICROSOFT_CLIENT_ID.'),
+    .describe('OAuth client of the operator at Microsoft. Default: accounts of Outlook cannot be linked.'),
+  MICROSOFT_CLIENT_SECRET: z.string().optional().describe('Secret of that client. Required with MICROSOFT_CLIENT_ID.'),
   MICROSOFT_TENANT: z
     .string()
     .regex(/^[A-Za-z0-9.-]+$/, 'must be common, organizations, consumers, or the id or domain of a tenant')
@@ -108,14 +120,17 @@ const VARIABLES = z.object({
     .describe('Who can link a mailbox: `common`, `organizations`, `consumers`, or one tenant.'),
   MICROSOFT_ISSUER: providerUrl
     .optional()
-    .describe('OpenID Connect issuer. Default: https://login.microsoftonline.com/MICROSOFT_TENANT/v2.0.'),
+    .describe('Authorization server of Microsoft. Default: https://login.microsoftonline.com/MICROSOFT_TENANT/v2.0.'),
   MICROSOFT_API_URL: providerUrl
     .default('https://graph.microsoft.com/v1.0')
-    .describe('Microsoft Graph. National clouds have other addresses.'),
+    .describe('Address of Microsoft Graph. National clouds have others.'),
   OUTLOOK_SCOPES: z
     .enum(['drafts', 'send'])
     .default('drafts')
-    .describe('`drafts`: read and write mail, and send. `send`: only send, so the result of a send can stay unknown.'),
+    .describe(
+      'Permissions that Outlook users are asked for. `send` is less, and cannot find out what became of an email.',
+    ),
+  DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
   LOG_LEVEL: z
     .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
     .default('info')
@@ -150,8 +165,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (!success) throw new ConfigError(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`));
   if (data.DATABASE_URL !== undefined && data.SECRET_KEYS === undefined)
     throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
-  if ((data.MICROSOFT_CLIENT_ID === undefined) !== (data.MICROSOFT_CLIENT_SECRET === undefined))
-    throw new ConfigError(['MICROSOFT_CLIENT_ID, MICROSOFT_CLIENT_SECRET: give both, or neither']);
+  for (const name of ['GOOGLE', 'MICROSOFT'] as const)
+    if ((data[`${name}_CLIENT_ID`] === undefined) !== (data[`${name}_CLIENT_SECRET`] === undefined))
+      throw new ConfigError([`${name}_CLIENT_ID, ${name}_CLIENT_SECRET: give both, or neither`]);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
   const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
   return {
@@ -172,7 +188,10 @@ export interface VariableInfo {
   readonly isSecret: boolean;
 }
 
-const SECRETS: readonly string[] = ['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS', 'MICROSOFT_CLIENT_SECRET'];
+const SECRETS: readonly string[] = [
+  ...['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS'],
+  ...['GOOGLE_CLIENT_SECRET', 'MICROSOFT_CLIENT_SECRET'],
+];
 
 /** Every variable, for the command `config` and the docs. */
 export const describeVariables = (): readonly VariableInfo[] =>

@@ -23,6 +23,7 @@ import { Links } from './links/links.ts';
 import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
+import { createGoogle } from './providers/google/google.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
 import { createOutlook } from './providers/outlook/outlook.ts';
@@ -69,6 +70,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([
     createMock(new MockMailbox(db, clock)),
+    ...googleOf(config, clock),
     ...createOutlook(config, clock),
     ...(parts.providers ?? []),
   ]);
@@ -135,4 +137,12 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     redis?.disconnect();
   };
   return { app, rooms, close };
+}
+
+/** Google, if the operator has a client there. */
+function googleOf(config: Config, clock: Clock): readonly Provider[] {
+  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = config;
+  if (clientId === undefined || clientSecret === undefined) return [];
+  const { GOOGLE_ISSUER: issuer, GOOGLE_API_URL: apiUrl, GOOGLE_SCOPES: permissions } = config;
+  return [createGoogle({ clientId, clientSecret, issuer, apiUrl, permissions, clock })];
 }
