@@ -10,6 +10,8 @@ import type { MailAccount } from '../../src/providers/provider.ts';
 import type { Net } from '../../src/security/net.ts';
 import { type GraphDouble, startGraph } from './graph/double.ts';
 import type { Mailbox } from './graph/mailbox.ts';
+import { mailAccount } from './mail-account.ts';
+import { secret } from './secret.ts';
 
 /** Who signs in at Microsoft, and what they allow. */
 export interface MicrosoftUser {
@@ -91,12 +93,12 @@ export async function startMicrosoft(): Promise<Microsoft> {
   });
 
   const credentialsOf = (user: MicrosoftUser): OAuthCredentials => {
-    const refreshToken = `M.R3_${randomUUID()}`;
+    const refreshToken = `M.R3_${secret()}`;
     refreshTokens.set(refreshToken, user);
     const accessToken = graph.tokenFor(user.mailbox);
     return { accessToken, refreshToken, expiresAt: Date.now() + 3_600_000, scope: user.scope };
   };
-  const options = { title: 'Outlook', issuer, clientId: 'client', clientSecret: 'not a secret' };
+  const options = { title: 'Outlook', issuer, clientId: 'client', clientSecret: secret() };
   return {
     graph,
     issuer,
@@ -109,7 +111,7 @@ export async function startMicrosoft(): Promise<Microsoft> {
     user: (address = `user${++users}@outlook.test`) => ({
       oid: randomUUID(),
       email: address,
-      mailbox: graph.mailbox(address).mailbox,
+      mailbox: graph.mailbox(address),
       scope: ALL.join(' '),
     }),
     signsIn: (user) => {
@@ -119,19 +121,7 @@ export async function startMicrosoft(): Promise<Microsoft> {
     revoke: (user) => {
       for (const [token, owner] of refreshTokens) if (owner === user) refreshTokens.delete(token);
     },
-    account: (user) => {
-      let stored: unknown = credentialsOf(user);
-      return {
-        id: `acc_${user.oid}`,
-        address: user.email,
-        credentials: stored,
-        net: directNet,
-        renew: async (stale, refresh) => {
-          if (stored === stale) stored = await refresh(stored);
-          return stored;
-        },
-      };
-    },
+    account: (user) => mailAccount(user.email, credentialsOf(user), { net: directNet }),
     provider: (looksMs) =>
       new OutlookMailProvider(
         new Graph(new OAuthClient({ ...options, scopes: scopesOf('drafts') }), graph.url),

@@ -30,7 +30,7 @@ const FULL: Pair = [422, 'errors/limit_exceeded', 'The mailbox is full.'];
 const UNAVAILABLE: Pair = [503, 'errors/service_unavailable', 'Outlook is not available now. Try again later.'];
 
 /** By Graph's own code: it is more exact than the status. */
-const BY_CODE: Readonly<Record<string, Pair>> = {
+export const BY_CODE: Readonly<Record<string, Pair>> = {
   ErrorAccessDenied: DENIED,
   Authorization_RequestDenied: DENIED,
   AccessDenied: DENIED,

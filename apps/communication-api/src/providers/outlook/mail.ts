@@ -221,11 +221,9 @@ export class OutlookMailProvider implements MailProvider {
   }
 
   async #search(messageId: string, account: MailAccount, signal: AbortSignal): Promise<GraphMessage | undefined> {
-    const query = new URLSearchParams({
-      $filter: `internetMessageId eq '${messageId.replaceAll("'", "''")}'`,
-      $select: SHOWN.join(),
-      $top: '1',
-    });
+    // Not URLSearchParams: Microsoft does not say whether a plus sign is a space.
+    const filter = encodeURIComponent(`internetMessageId eq '${messageId.replaceAll("'", "''")}'`);
+    const query = `$filter=${filter}&$select=${SHOWN}&$top=1`;
     const request = { method: 'GET', path: `/me/mailFolders/sentitems/messages?${query}` } as const;
     const { value } = await this.graph.ask<{ readonly value?: readonly GraphMessage[] }>(account, request, signal);
     return value?.[0];

@@ -34,7 +34,7 @@ export function createOutlook(config: OutlookConfig, clock?: Clock): readonly Pr
   const link = oauthLinkFlow({
     client,
     intro: INTRO[config.OUTLOOK_SCOPES],
-    // Somebody who is signed in already may want to link another mailbox.
+    // A user who is signed in already may want to link another mailbox.
     parameters: { prompt: 'select_account' },
     // Only permissions of Graph are named in the answer.
     isMissing: (scope, granted) => scope.startsWith('Mail.') && !isGranted(scope, granted),

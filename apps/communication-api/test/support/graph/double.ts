@@ -1,9 +1,10 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type * as Graph from '@microsoft/microsoft-graph-types';
 import { afterAll } from 'vitest';
 import { watchExchanges } from '../exchanges.ts';
+import { secret } from '../secret.ts';
 import { GraphContract } from './contract.ts';
 import { type Item, Mailbox } from './mailbox.ts';
 
@@ -35,12 +36,10 @@ export interface GraphDouble {
   readonly seen: readonly SeenRequest[];
   /** In what an exchange differs from Microsoft's description, or a request from its reference. */
   readonly faults: readonly string[];
-  /** A new mailbox, and an access token for it. */
-  mailbox(address: string): { readonly mailbox: Mailbox; readonly token: string };
-  /** Another access token for a mailbox. */
+  /** A new mailbox. */
+  mailbox(address: string): Mailbox;
+  /** A new access token for a mailbox. */
   tokenFor(mailbox: Mailbox): string;
-  /** Which mailbox an access token is for, if not one of {@link tokenFor}. */
-  tokens(mailboxOf: (token: string) => Mailbox | undefined): void;
   /** The next request of an operation meets a trouble. Several are met one after the other. */
   trouble(operation: string, ...troubles: readonly Trouble[]): void;
   /** The next request of an operation is answered after this is done. */
@@ -75,7 +74,6 @@ export async function startGraph(): Promise<GraphDouble> {
   const [seen, faults]: [SeenRequest[], string[]] = [[], []];
   const [troubles, acts] = [new Map<string, Trouble[]>(), new Map<string, (() => Promise<void> | void)[]>()];
   const tokens = new Map<string, Mailbox>();
-  let mailboxOf = (_token: string): Mailbox | undefined => undefined;
   const uploads = new Map<string, { readonly item: Item; readonly file: Graph.AttachmentItem; received: Buffer }>();
 
   const server = createServer((request, response) => {
@@ -117,7 +115,7 @@ export async function startGraph(): Promise<GraphDouble> {
 
   function authenticate({ headers }: IncomingMessage): Mailbox {
     const [, token = ''] = /^Bearer (.+)$/.exec(headers.authorization ?? '') ?? [];
-    const mailbox = tokens.get(token) ?? mailboxOf(token);
+    const mailbox = tokens.get(token);
     if (mailbox === undefined || mailbox.expired.has(token)) throw new Refusal(401, 'InvalidAuthenticationToken');
     if (!headers.prefer?.includes('IdType="ImmutableId"')) faults.push('a request does not ask for immutable ids');
     return mailbox;
@@ -209,7 +207,7 @@ export async function startGraph(): Promise<GraphDouble> {
         const item = find(call);
         if (!item.isDraft) {
           // What Graph does then is not documented. If it sent the email again, that would be the worst.
-          faults.push('an email was sent that is no draft');
+          faults.push('the provider sent an email that is not a draft');
           throw new Refusal(404, 'ErrorItemNotFound');
         }
         deliver(() => call.mailbox.send(item));
@@ -256,7 +254,7 @@ export async function startGraph(): Promise<GraphDouble> {
         return { status: 200, json: { id: call.mailbox.folder(call.id) } };
       },
     },
-    // The address is made by Graph, and known to nobody else. It is not part of the description.
+    // Graph makes the address, so the description does not have it.
     {
       ...{ method: 'PUT', pattern: /^\/upload\/([^/]+)$/, operation: 'upload' },
       answer: () => ({ status: 500 }),
@@ -309,20 +307,14 @@ export async function startGraph(): Promise<GraphDouble> {
     map.set(operation, [...(map.get(operation) ?? []), ...values]);
   };
   const tokenFor = (mailbox: Mailbox): string => {
-    const token = `EwB${randomBytes(24).toString('base64url')}`;
+    const token = `EwB${secret()}`;
     tokens.set(token, mailbox);
     return token;
   };
   return {
     url: `${origin}/v1.0`,
     ...{ seen, faults, tokenFor },
-    tokens: (given) => {
-      mailboxOf = given;
-    },
-    mailbox: (address) => {
-      const mailbox = new Mailbox(address);
-      return { mailbox, token: tokenFor(mailbox) };
-    },
+    mailbox: (address) => new Mailbox(address),
     trouble: (operation, ...given) => queue(troubles, operation, ...given),
     before: (operation, act) => queue(acts, operation, act),
   };

@@ -145,7 +145,7 @@ export class Mailbox {
     return item;
   }
 
-  /** An email that somebody has sent to this mailbox. */
+  /** An email that was sent to this mailbox. */
   receive(mime: string): Item {
     const item = this.create(Buffer.from(mime.replaceAll('\n', '\r\n')));
     item.move('inbox');
