@@ -197,17 +197,17 @@ export class OutlookMailProvider implements MailProvider {
     await this.graph.ask(account, request, AbortSignal.timeout(TIDY_MS)).catch(() => undefined);
   }
 
-  /** The email is out. If Graph does not show it soon, the sweeper finds its ids later. */
+  /** The email is out, and no error may hide that. If Graph does not show it soon, the sweeper finds its ids later. */
   async #lookForSent(draft: OutlookDraft, account: MailAccount, signal: AbortSignal): Promise<SentIds> {
-    try {
-      for (const [index, ms] of this.looksMs.entries()) {
+    for (const [look, ms] of this.looksMs.entries()) {
+      try {
         await pause(ms, undefined, { signal });
-        const isLast = index === this.looksMs.length - 1;
-        const found = await this.#sentCopy(draft, account, signal, isLast);
+        const found = await this.#sentCopy(draft, account, signal, look > 0);
         if (found !== undefined) return found;
+      } catch (error) {
+        // The deadline is over, or there is no access token any more.
+        if (signal.aborted || error instanceof ProviderError) break;
       }
-    } catch {
-      // Nothing that happens now may make it look unsent.
     }
     return NOT_SHOWN;
   }

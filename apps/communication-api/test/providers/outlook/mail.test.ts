@@ -196,10 +196,15 @@ test('an error after the email is out does not hide it', async () => {
   expect(await provider.sendDraft(await draft(), account, signal)).toMatchObject({
     ...{ providerId: null, immutableId: mailbox.list('sentitems')[0]?.id },
   });
-  const second = await draft();
-  graph.before(SEND, () => graph.trouble('me.GetMessages', { cut: 'before' }));
-  expect(await provider.sendDraft(second, account, signal)).toMatchObject({ providerId: null, immutableId: null });
-  expect(mailbox.delivered).toHaveLength(2);
+  const cuts = (count: number) => () => graph.trouble('me.GetMessages', ...Array(count).fill({ cut: 'before' }));
+  graph.before(SEND, cuts(4));
+  expect(await provider.sendDraft(await draft(), account, signal)).toMatchObject({ immutableId: expect.any(String) });
+  graph.before(SEND, cuts(5));
+  expect(await provider.sendDraft(await draft(), account, signal)).toMatchObject({
+    providerId: null,
+    immutableId: null,
+  });
+  expect(mailbox.delivered).toHaveLength(3);
 });
 
 test('a draft is sent once: the second attempt does not ask Graph to send', async () => {

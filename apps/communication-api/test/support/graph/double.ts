@@ -42,6 +42,8 @@ export interface GraphDouble {
   tokenFor(mailbox: Mailbox): string;
   /** The next request of an operation meets a trouble. Several are met one after the other. */
   trouble(operation: string, ...troubles: readonly Trouble[]): void;
+  /** Forgets the troubles that were not met. */
+  calm(): void;
   /** The next request of an operation is answered after this is done. */
   before(operation: string, act: () => Promise<void> | void): void;
 }
@@ -316,6 +318,7 @@ export async function startGraph(): Promise<GraphDouble> {
     ...{ seen, faults, tokenFor },
     mailbox: (address) => new Mailbox(address),
     trouble: (operation, ...given) => queue(troubles, operation, ...given),
+    calm: () => troubles.clear(),
     before: (operation, act) => queue(acts, operation, act),
   };
 }
