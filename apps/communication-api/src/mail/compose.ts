@@ -76,8 +76,16 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: ({ keepBcc = false, untracked = false } = {}) => {
-      const message = new MailComposer(messageOf(untracked ? { ...draft, trackedBody: undefined } : draft)).compile();
+    attachments: draft.attachments,
+    open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
+      const { trackedBody, attachments, ...rest } = draft;
+      const message = new MailComposer(
+        messageOf({
+          ...rest,
+          trackedBody: untracked ? undefined : trackedBody,
+          attachments: withoutAttachments ? [] : attachments,
+        }),
+      ).compile();
       message.keepBcc = keepBcc;
       return message.createReadStream();
     },
