@@ -8,6 +8,8 @@ import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
+import { DomainChecks } from './domains/domain-checks.ts';
+import { Domains } from './domains/domains.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
 import { Retention } from './journal/retention.ts';
@@ -31,6 +33,7 @@ import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Egress } from './security/egress.ts';
 import { Envelope, type MasterKey } from './security/envelope.ts';
+import { type HostResolver, systemResolver } from './security/host-records.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
 import { Events } from './webhooks/events.ts';
@@ -47,6 +50,8 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** Beside the providers that come with the service. */
   readonly providers?: readonly Provider[];
+  /** What checks custom domains. Default: the system's name servers. */
+  readonly resolver?: HostResolver;
 }
 
 /** A service that does not listen yet. */
@@ -75,6 +80,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const idempotency = createServiceIdempotency(redis, log);
   const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
+  const domains = new Domains(db, clock);
+  const targets = { auth: new URL(config.AUTH_URL).hostname, tracking: new URL(config.TRACKING_URL).hostname };
+  const { resolver = systemResolver() } = parts;
   const rooms: Rooms = {
     config,
     clock,
@@ -98,6 +106,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    domains,
+    domainChecks: new DomainChecks({ domains, resolver, targets, clock, log }),
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
   };
   await book.start();
@@ -122,10 +132,11 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   await instances.start();
   sweeper.start();
   retention.start();
+  rooms.domainChecks.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([sweeper.close(), retention.close()]);
+    await Promise.all([sweeper.close(), retention.close(), rooms.domainChecks.close()]);
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     await egress.close();
     redis?.disconnect();

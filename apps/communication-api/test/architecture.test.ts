@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   applications: ['domain', 'db'],
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
+  domains: ['domain', 'db', 'security'],
   webhooks: ['domain', 'db', 'security'],
   accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
@@ -27,15 +28,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   assets: [],
   rooms: [
     ...['tracking', 'webhooks', 'domain', 'config', 'security', 'mail', 'providers'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard', 'domains'],
   ],
   wizard: [
     ...['assets', 'domain', 'security', 'mail', 'providers', 'rooms', 'api', 'config'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'domains'],
   ],
   api: [
     ...['tracking', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains'],
   ],
 };
 
@@ -51,6 +52,7 @@ const SQL = [
     'applications/',
     'keys/',
     'scopes/',
+    'domains/',
     'accounts/',
     'links/',
     'limits/',
@@ -69,6 +71,8 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'applications/applications.ts find': 'the id is the one of the application',
   'applications/applications.ts findOldest': 'for the operator, at the command line',
   'applications/applications.ts isEmpty': 'for the first start',
+  'domains/domains.ts isServed': 'a host belongs to one application, which the request does not know',
+  'domains/domains.ts takeUnchecked': 'the daily check works for every application',
   'journal/instances.ts #beat': 'a process serves every application',
   'journal/instances.ts close': 'a process serves every application',
   'journal/instances.ts isAlive': 'a process serves every application',
