@@ -114,7 +114,13 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
 
 /** What the files outside of security/ may use of the modules that connect, look up and listen. */
 const WITHOUT_A_WAY_OUT = [
-  'isIP', 'isIPv4', 'isIPv6', 'BlockList', 'createServer', 'STATUS_CODES', 'checkServerIdentity',
+  'isIP',
+  'isIPv4',
+  'isIPv6',
+  'BlockList',
+  'createServer',
+  'STATUS_CODES',
+  'checkServerIdentity',
 ];
 
 /** Files with a way out of their own, each with its reason. */
