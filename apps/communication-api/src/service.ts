@@ -10,6 +10,8 @@ import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
+import { DomainChecks } from './domains/domain-checks.ts';
+import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
@@ -38,6 +40,7 @@ import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Egress } from './security/egress.ts';
 import type { MasterKey } from './security/envelope.ts';
+import { type HostResolver, systemResolver } from './security/host-records.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
 import { Conversations } from './webhooks/conversations.ts';
@@ -59,6 +62,8 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** Beside the providers that come with the service, or in the place of those with the same names. */
   readonly providers?: readonly Provider[];
+  /** What checks custom domains. Default: the system's name servers. */
+  readonly resolver?: HostResolver;
 }
 
 /** A service that does not listen yet. */
@@ -103,6 +108,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
     maxBytes: config.APPEND_MAX_BYTES,
   });
+  const domains = new Domains(db, clock);
+  const targets = { auth: new URL(config.AUTH_URL).hostname, tracking: new URL(config.TRACKING_URL).hostname };
+  const { resolver = systemResolver() } = parts;
   const rooms: Rooms = {
     config,
     clock,
@@ -129,6 +137,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS, copies),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    domains,
+    domainChecks: new DomainChecks({ domains, resolver, targets, clock, log }),
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
   await book.start();
@@ -156,10 +166,11 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   queue.start();
   sweeper.start();
   retention.start();
+  rooms.domainChecks.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([queue.close(), copies.close(), sweeper.close(), retention.close()]);
+    await Promise.all([queue.close(), copies.close(), sweeper.close(), retention.close(), rooms.domainChecks.close()]);
     imap.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
     await egress.close();

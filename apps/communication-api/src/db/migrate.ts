@@ -3,6 +3,7 @@ import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import * as first from './migrations/0001-first.ts';
 import * as events from './migrations/0002-events.ts';
+import * as domains from './migrations/0003-domains.ts';
 import * as sentCopies from './migrations/0004-sent-copies.ts';
 import * as accounts from './migrations/0005-accounts.ts';
 import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
@@ -11,6 +12,7 @@ import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-first': first,
   '0002-events': events,
+  '0003-domains': domains,
   '0004-sent-copies': sentCopies,
   '0005-accounts': accounts,
   '0007-sends-without-ids': sendsWithoutIds,

@@ -139,6 +139,7 @@ export function authOriginOf({ config }: Rooms, host: string): string | undefine
 async function originOf(rooms: Rooms, link: Link, host: string): Promise<string | undefined> {
   const origin = authOriginOf(rooms, host);
   if (origin !== undefined) return origin;
-  const isCustom = link.domain === host && (await rooms.applications.ownsDomain(link.application_id, host, 'auth'));
-  return isCustom ? `https://${host}` : undefined;
+  const domain = link.domain === host ? await rooms.domains.findHost(link.application_id, host, 'auth') : undefined;
+  // A browser that has come by a failing domain is served, too.
+  return domain !== undefined && domain.status !== 'pending' ? `https://${host}` : undefined;
 }

@@ -47,7 +47,10 @@ export interface TestApplication {
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
-  { kind, ...parts }: Pick<ServiceParts, 'clock' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
+  {
+    kind,
+    ...parts
+  }: Pick<ServiceParts, 'clock' | 'providers' | 'resolver'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
   const given = environment.DATABASE_URL;
