@@ -76,7 +76,9 @@ test.concurrent('on an embedded database: rotate-keys makes a key, and accounts 
   writeFileSync(keyFile, `${newKey('k9')}\n`);
   expect(await runToEnd([], { DATA_DIR })).toMatchObject({
     code: 2,
-    error: expect.stringMatching(/^SECRET_KEYS: the secrets of this database are under another master key/),
+    error: expect.stringMatching(
+      /^SECRET_KEYS or master\.key: the secrets of this database are under another master key/,
+    ),
   });
   expect(await runToEnd(['doctor'], { DATA_DIR })).toMatchObject({
     code: 1,
