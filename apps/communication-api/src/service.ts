@@ -38,6 +38,7 @@ import { Conversations } from './webhooks/conversations.ts';
 import { Delivery } from './webhooks/delivery.ts';
 import { Endpoints, WEBHOOK_JOB } from './webhooks/endpoints.ts';
 import { Events } from './webhooks/events.ts';
+import { FanOut } from './webhooks/fan-out.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -81,7 +82,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
   const endpoints = new Endpoints(db, envelope, clock, queue);
-  const events = new Events(db, clock, endpoints, queue);
+  const fanOut = new FanOut(db, endpoints, queue);
+  const events = new Events(clock, fanOut);
   const conversations = new Conversations(db, clock);
   queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
   const sends = new Sends(db, envelope, clock);
@@ -100,6 +102,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     queue,
     events,
     endpoints,
+    fanOut,
     conversations,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
@@ -131,7 +134,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
       { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
-      { what: 'events', erase: (limit) => events.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
     ],
     log,
   );

@@ -13,6 +13,7 @@ import { Conversations } from '../../src/webhooks/conversations.ts';
 import { Delivery } from '../../src/webhooks/delivery.ts';
 import { type EndpointFields, Endpoints, MAX_ENDPOINTS, WEBHOOK_JOB } from '../../src/webhooks/endpoints.ts';
 import { Events, type NewEvent } from '../../src/webhooks/events.ts';
+import { FanOut } from '../../src/webhooks/fan-out.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 import { startReceiver, verifyWebhook, type WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -38,11 +39,12 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
   function makeProcess() {
     const queue = new Queue(db, clock, log);
     const endpoints = new Endpoints(db, envelope, clock, queue);
-    const events = new Events(db, clock, endpoints, queue);
+    const fanOut = new FanOut(db, endpoints, queue);
+    const events = new Events(clock, fanOut);
     const conversations = new Conversations(db, clock);
     const parts = { db, clock, log, egress: new Egress(), endpoints, events, conversations };
     queue.handle(WEBHOOK_JOB, new Delivery({ ...parts, timeoutMs: TIMEOUT_MS }));
-    return { queue, endpoints, events, conversations };
+    return { queue, endpoints, fanOut, events, conversations };
   }
   let process: ReturnType<typeof makeProcess>;
 
@@ -383,7 +385,7 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
     server.answer(200);
     for (let count = 0; count < 2; count++) {
       now += 1;
-      await process.events.deliver(applicationId, eventId, [id]);
+      await process.fanOut.redeliver(applicationId, eventId, id);
       await run();
     }
     expect(server.requests.map(({ headers }) => headers['webhook-id'])).toEqual([eventId, eventId, eventId]);
@@ -406,7 +408,7 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
       expect(await conversations(id)).toHaveLength(1);
       // A job that was added at the same moment is dropped when its turn comes.
       const [{ event_id = '' } = {}] = await conversations(id);
-      await process.events.deliver(applicationId, event_id, [id]);
+      await process.queue.add(applicationId, [{ kind: WEBHOOK_JOB, lane: id, subject: event_id }], db);
       await run();
       expect(server.requests).toHaveLength(1);
       expect(await waiting()).toEqual([]);
@@ -420,7 +422,7 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
     await endpoint();
     await add();
     await run();
-    const erase = async () => [await process.conversations.deleteOld(10), await process.events.deleteOld(10)];
+    const erase = async () => [await process.conversations.deleteOld(10), await process.events.deleteOld(10, db)];
     now += 14 * DAY_MS;
     const [conversationsThen] = await erase();
     now += 1;
