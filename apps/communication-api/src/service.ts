@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
+import { AccountHealth } from './accounts/health.ts';
 import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
+import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
 import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
@@ -31,7 +33,7 @@ import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Egress } from './security/egress.ts';
-import { Envelope, type MasterKey } from './security/envelope.ts';
+import type { MasterKey } from './security/envelope.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
 import { Conversations } from './webhooks/conversations.ts';
@@ -67,26 +69,26 @@ export interface Service {
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
-  const envelope = new Envelope(masterKeys);
+  const envelope = await openEnvelope(db, masterKeys);
   const keys = new Keys(db, clock, log);
-  const accounts = new Accounts(db, envelope, clock);
-  const egress = new Egress();
-  const mailAccounts = new MailAccounts(accounts, egress);
-  const wizardSessions = new WizardSessions(db, envelope, clock);
-  const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
-  const overrides = new LimitOverrides(db, clock);
   const hasOthers = config.DATABASE_URL !== undefined;
-  const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
   const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
-  const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
-  const limiter = createServiceLimiter({ book, redis, log });
-  const idempotency = createServiceIdempotency(redis, log);
   const endpoints = new Endpoints(db, envelope, clock, queue);
   const fanOut = new FanOut(db, endpoints, queue);
   const events = new Events(clock, fanOut);
+  const accounts = new Accounts(db, envelope, clock, events);
+  const egress = new Egress();
+  const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
+  const wizardSessions = new WizardSessions(db, envelope, clock);
+  const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
+  const overrides = new LimitOverrides(db, clock);
+  const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
+  const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
+  const limiter = createServiceLimiter({ book, redis, log });
+  const idempotency = createServiceIdempotency(redis, log);
+  const sends = new Sends(db, envelope, clock, events);
   const conversations = new Conversations(db, clock);
   queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
-  const sends = new Sends(db, envelope, clock);
   const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
     config,
@@ -115,7 +117,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
-    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
   await book.start();
   const app = await createServer(rooms);

@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   limits: ['domain', 'db', 'accounts'],
   journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks', 'jobs'],
   // Its routes are HTTP: what a recipient of an email opens.
-  tracking: ['domain', 'db', 'security', 'rooms'],
+  tracking: ['domain', 'db', 'security', 'rooms', 'webhooks'],
   assets: [],
   rooms: [
     ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers'],
@@ -77,7 +77,6 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts start': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
   'jobs/queue.ts #lanes': 'a process does the jobs of every application',
-  'journal/sends.ts cancelAbandoned': 'the sweeper works for every application',
   'journal/sends.ts #settledBefore': 'the retention is the same for every application',
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
@@ -109,8 +108,8 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
   'webhooks/conversations.ts deleteOld': 'the retention is the same for every application',
-  'webhooks/events.ts deleteOld': 'the retention is the same for every application',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
+  'webhooks/events.ts deleteOld': 'the retention is the same for every application',
 };
 
 interface Import {

@@ -6,6 +6,7 @@ export const EVENT_TYPES = [
   'account.errored',
   'account.recovered',
   'account.paused',
+  'account.resumed',
   'account.removed',
   'account.sync.started',
   'account.sync.progress',

@@ -6,6 +6,7 @@ import type { ApiDocument } from '../../src/api/document.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { rootSecret } from '../../src/db/root-secret.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import type { MasterKey } from '../../src/security/envelope.ts';
 import { createService, type Service, type ServiceParts } from '../../src/service.ts';
@@ -58,17 +59,21 @@ export async function startService(
     ...environment,
   });
   const lines: string[] = [];
+  const masterKeys = config.SECRET_KEYS ?? [];
   const service = await createService({
     config,
     db,
-    masterKeys: config.SECRET_KEYS ?? [],
+    masterKeys,
     // Without the filter for tokens that the log of a process has: no token should reach it.
     log: pino({ level: 'debug' }, { write: (line) => void lines.push(line) }),
     ...parts,
   });
   await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
   const contractFaults = watchContract(service);
-  const checkSecrets = watchSecrets(service, config.SECRET_KEYS ?? [], { db, lines });
+  const checkSecrets = watchSecrets(service, [...masterKeys, { id: 'root', key: await rootSecret(db, masterKeys) }], {
+    db,
+    lines,
+  });
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
