@@ -5,6 +5,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Queue } from './jobs/queue.ts';
 import type { MailAccounts } from './journal/mail-accounts.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
@@ -19,7 +20,10 @@ import type { Scopes } from './scopes/scopes.ts';
 import type { Egress } from './security/egress.ts';
 import type { Envelope } from './security/envelope.ts';
 import type { Tracking } from './tracking/tracking.ts';
+import type { Conversations } from './webhooks/conversations.ts';
+import type { Endpoints } from './webhooks/endpoints.ts';
 import type { Events } from './webhooks/events.ts';
+import type { FanOut } from './webhooks/fan-out.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -33,7 +37,12 @@ export interface Rooms {
   readonly accounts: Accounts;
   readonly mailAccounts: MailAccounts;
   readonly egress: Egress;
+  readonly queue: Queue;
   readonly events: Events;
+  /** Where the events of applications are delivered to. */
+  readonly endpoints: Endpoints;
+  readonly fanOut: FanOut;
+  readonly conversations: Conversations;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;
   readonly limiter: Limiter;

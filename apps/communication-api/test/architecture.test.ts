@@ -17,16 +17,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   applications: ['domain', 'db'],
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
-  webhooks: ['domain', 'db', 'security'],
+  jobs: ['domain', 'db'],
+  webhooks: ['domain', 'db', 'security', 'jobs'],
   accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
   limits: ['domain', 'db', 'accounts'],
-  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks'],
+  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks', 'jobs'],
   // Its routes are HTTP: what a recipient of an email opens.
   tracking: ['domain', 'db', 'security', 'rooms', 'webhooks'],
   assets: [],
   rooms: [
-    ...['tracking', 'webhooks', 'domain', 'config', 'security', 'mail', 'providers'],
+    ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
   ],
   wizard: [
@@ -34,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits'],
   ],
   api: [
-    ...['tracking', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
+    ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal'],
   ],
 };
@@ -57,6 +58,7 @@ const SQL = [
     'journal/',
     'tracking/',
     'webhooks/',
+    'jobs/',
     'db/',
   ],
   // What the mock provider has sent and drafted is its own.
@@ -74,6 +76,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts isAlive': 'a process serves every application',
   'journal/instances.ts start': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
+  'jobs/queue.ts #lanes': 'a process does the jobs of every application',
   'journal/sends.ts #settledBefore': 'the retention is the same for every application',
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
@@ -104,6 +107,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'providers/mock/mailbox.ts deliver': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
+  'webhooks/conversations.ts deleteOld': 'the retention is the same for every application',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
   'webhooks/events.ts deleteOld': 'the retention is the same for every application',
 };

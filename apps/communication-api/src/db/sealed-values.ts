@@ -18,6 +18,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'auth_links', column: 'config' },
   { table: 'wizard_sessions', column: 'data' },
   { table: 'sends', column: 'envelope' },
+  { table: 'webhook_endpoints', column: 'secrets' },
 ];
 
 /** How many values are under a master key. */

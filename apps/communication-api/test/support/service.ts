@@ -147,10 +147,14 @@ function watchSecrets(
   { db, lines }: { readonly db: Database; readonly lines: readonly string[] },
 ): () => Promise<void> {
   const watch = new SecretWatch();
-  const { keys, links, wizardSessions } = rooms;
+  const { keys, links, endpoints, wizardSessions } = rooms;
   for (const { key } of masterKeys) watch.add('master key', key);
   keys.create = noting(keys.create.bind(keys), ({ token }) => watch.add('API key', token));
   links.create = noting(links.create.bind(links), ({ token }) => watch.add('link token', token));
+  endpoints.create = noting(endpoints.create.bind(endpoints), ({ secret }) => watch.add('webhook secret', secret));
+  endpoints.rotateSecret = noting(endpoints.rotateSecret.bind(endpoints), (rotated) => {
+    if (rotated !== undefined) watch.add('webhook secret', rotated.secret);
+  });
   wizardSessions.create = noting(wizardSessions.create.bind(wizardSessions), ({ cookie }) =>
     watch.add('wizard cookie', cookie),
   );
