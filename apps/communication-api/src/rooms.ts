@@ -25,6 +25,7 @@ import type { Tracking } from './tracking/tracking.ts';
 import type { Conversations } from './webhooks/conversations.ts';
 import type { Endpoints } from './webhooks/endpoints.ts';
 import type { Events } from './webhooks/events.ts';
+import type { FanOut } from './webhooks/fan-out.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -42,6 +43,7 @@ export interface Rooms {
   readonly events: Events;
   /** Where the events of applications are delivered to. */
   readonly endpoints: Endpoints;
+  readonly fanOut: FanOut;
   readonly conversations: Conversations;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;

@@ -47,6 +47,7 @@ import { Conversations } from './webhooks/conversations.ts';
 import { Delivery } from './webhooks/delivery.ts';
 import { Endpoints, WEBHOOK_JOB } from './webhooks/endpoints.ts';
 import { Events } from './webhooks/events.ts';
+import { FanOut } from './webhooks/fan-out.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -64,6 +65,8 @@ export interface ServiceParts {
   readonly providers?: readonly Provider[];
   /** What checks custom domains. Default: the system's name servers. */
   readonly resolver?: HostResolver;
+  /** Whether it also does what no request asks for: jobs, sweeps and retention. Default: true. */
+  readonly worksInBackground?: boolean;
 }
 
 /** A service that does not listen yet. */
@@ -82,7 +85,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const hasOthers = config.DATABASE_URL !== undefined;
   const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
   const endpoints = new Endpoints(db, envelope, clock, queue);
-  const events = new Events(db, clock, endpoints, queue);
+  const fanOut = new FanOut(db, endpoints, queue);
+  const events = new Events(clock, fanOut);
   const accounts = new Accounts(db, envelope, clock, events);
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
@@ -125,6 +129,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     queue,
     events,
     endpoints,
+    fanOut,
     conversations,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
@@ -158,15 +163,17 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
       { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
-      { what: 'events', erase: (limit) => events.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
     ],
     log,
   );
-  await instances.start();
-  queue.start();
-  sweeper.start();
-  retention.start();
-  rooms.domainChecks.start();
+  if (parts.worksInBackground !== false) {
+    await instances.start();
+    queue.start();
+    sweeper.start();
+    retention.start();
+    rooms.domainChecks.start();
+  }
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();

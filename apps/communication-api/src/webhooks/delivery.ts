@@ -7,7 +7,7 @@ import type { Egress } from '../security/egress.ts';
 import { EgressError, type EgressFailure } from '../security/net.ts';
 import type { Conversations } from './conversations.ts';
 import type { DisabledReason, Endpoint, Endpoints } from './endpoints.ts';
-import type { Event, Events } from './events.ts';
+import { type Event, type Events, findEvent } from './events.ts';
 
 /** Why there was no answer: the connection was not made, or it ended before the answer. */
 export const CONVERSATION_ERRORS = ['forbidden', 'unresolved', 'refused', 'timeout', 'tls', 'connection_lost'] as const;
@@ -63,9 +63,9 @@ export class Delivery implements JobHandler {
   }
 
   async run({ applicationId, lane, subject, attempt }: Job, signal: AbortSignal): Promise<JobOutcome> {
-    const { clock, endpoints, events, conversations } = this.parts;
+    const { db, clock, endpoints, conversations } = this.parts;
     const endpoint = await endpoints.find(applicationId, lane);
-    const event = await events.find(applicationId, subject);
+    const event = await findEvent(applicationId, subject, db);
     // The endpoint was deleted or disabled since the event was added.
     if (endpoint === undefined || !endpoint.enabled || event === undefined) return 'done';
     const startedAt = clock();

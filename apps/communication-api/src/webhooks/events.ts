@@ -5,8 +5,7 @@ import type { EventRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { EVENT_TYPES, type EventType } from '../domain/event-types.ts';
 import { firstIdAt, isId, newId } from '../domain/ids.ts';
-import type { Queue } from '../jobs/queue.ts';
-import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
+import type { FanOut } from './fan-out.ts';
 
 export { EVENT_TYPES, type EventType };
 
@@ -26,14 +25,13 @@ const RETENTION_MS = 30 * 86_400_000;
 
 /**
  * The events of all applications. They are written in the transaction of what happened, with a job per endpoint that
- * takes them: so neither exists without the other.
+ * takes them: so none of these exists without the others.
  */
 export class Events {
+  /** @param fanOut has them delivered. Default: they are only stored */
   constructor(
-    private readonly db: Database,
     private readonly clock: Clock,
-    private readonly endpoints: Pick<Endpoints, 'takers'>,
-    private readonly queue: Pick<Queue, 'add'>,
+    private readonly fanOut?: Pick<FanOut, 'add'>,
   ) {}
 
   async add(applicationId: string, { type, accountId, data }: NewEvent, db: Database): Promise<void> {
@@ -50,41 +48,19 @@ export class Events {
         created_at: new Date(now),
       })
       .execute();
-    await this.deliver(applicationId, id, await this.endpoints.takers(applicationId, type, accountId, db), db);
-  }
-
-  /** Has an event delivered to endpoints, from the first attempt on. */
-  async deliver(
-    applicationId: string,
-    id: string,
-    endpointIds: readonly string[],
-    db: Database = this.db,
-  ): Promise<void> {
-    const jobs = endpointIds.map((lane) => ({ kind: WEBHOOK_JOB, lane, subject: id }));
-    await this.queue.add(applicationId, jobs, db);
-  }
-
-  async find(applicationId: string, id: string): Promise<Event | undefined> {
-    if (!isId(id, 'evt')) return undefined;
-    const row = await this.db
-      .selectFrom('events')
-      .selectAll()
-      .where('application_id', '=', applicationId)
-      .where('id', '=', id)
-      .executeTakeFirst();
-    return row as Event | undefined;
+    await this.fanOut?.add(applicationId, { id, type, accountId }, db);
   }
 
   /**
    * Deletes events of 30 days ago, of all applications.
-   * @param limit rows per call
-   * @returns how many rows were deleted
+   * @param limit events per call
+   * @returns how many events were deleted
    */
-  async deleteOld(limit: number): Promise<number> {
-    const { numDeletedRows } = await this.db
+  async deleteOld(limit: number, db: Database): Promise<number> {
+    const { numDeletedRows } = await db
       .deleteFrom('events')
-      .where('id', 'in', (db) =>
-        db
+      .where('id', 'in', (eb) =>
+        eb
           .selectFrom('events')
           .select('id')
           .where('id', '<', firstIdAt('evt', this.clock() - RETENTION_MS))
@@ -96,4 +72,16 @@ export class Events {
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }
+}
+
+/** An event of an application, if it still exists. */
+export async function findEvent(applicationId: string, id: string, db: Database): Promise<Event | undefined> {
+  if (!isId(id, 'evt')) return undefined;
+  const row = await db
+    .selectFrom('events')
+    .selectAll()
+    .where('application_id', '=', applicationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return row as Event | undefined;
 }

@@ -7,8 +7,8 @@ import { Renewals } from '../../src/accounts/renewals.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { openServer } from '../../src/db/database.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
-import { eventsOf } from '../support/events.ts';
 
 /** Longer than a lease. */
 const OVER_MS = 31_000;
@@ -53,7 +53,7 @@ describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
   const clock = (): number => now;
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
   const secrets = new AccountSecrets(envelope);
-  const newAccounts = () => new Accounts(opened.db, envelope, clock, eventsOf(opened.db, envelope, clock));
+  const newAccounts = () => new Accounts(opened.db, envelope, clock, new Events(clock));
   /** What each process has of its own. */
   const newProcess = (refreshMs?: number) => new Renewals(opened.db, secrets, clock, refreshMs);
 

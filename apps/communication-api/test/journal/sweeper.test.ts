@@ -16,8 +16,8 @@ import { createMock } from '../../src/providers/mock/mock.ts';
 import { Registry } from '../../src/providers/registry.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
-import { eventsOf } from '../support/events.ts';
 
 const TIMEOUT_MS = 60_000;
 /** Longer than any attempt. */
@@ -253,7 +253,7 @@ async function createWorld({ db }: OpenDatabase) {
   const clock = (): number => now;
   const log = pino({ level: 'silent' });
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
-  const events = eventsOf(db, envelope, clock);
+  const events = new Events(clock);
   const accounts = new Accounts(db, envelope, clock, events);
   const sends = new Sends(db, envelope, clock, events);
   const mailAccounts = new MailAccounts(

@@ -10,6 +10,7 @@ import { Keys } from '../../src/keys/keys.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { Endpoints } from '../../src/webhooks/endpoints.ts';
 import { Events } from '../../src/webhooks/events.ts';
+import { FanOut } from '../../src/webhooks/fan-out.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { startProcess } from '../support/service-process.ts';
 import { createTestDatabase } from '../support/test-database.ts';
@@ -46,7 +47,7 @@ async function makeWorld(): Promise<World> {
   const { token } = await new Keys(db, Date.now, log).create(applicationId, 'development', key);
   const queue = new Queue(db, Date.now, log);
   const endpoints = new Endpoints(db, new Envelope(readConfig(environment).SECRET_KEYS ?? []), Date.now, queue);
-  const events = new Events(db, Date.now, endpoints, queue);
+  const events = new Events(Date.now, new FanOut(db, endpoints, queue));
   const receiver = await startReceiver();
   const { secret } = await endpoints.create(applicationId, {
     ...{ url: receiver.url, triggerEvents: ['email.*'], accountIds: null, description: null, enabled: true },

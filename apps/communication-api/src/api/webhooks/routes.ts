@@ -31,7 +31,7 @@ const conversationQuery = z.strictObject({
 
 /** Webhooks. Only service keys reach them. */
 export const webhookRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
-  const { endpoints, events, conversations } = rooms;
+  const { endpoints, fanOut, conversations } = rooms;
   const tags = ['Webhooks'];
   app.addHook('onRequest', requireServiceKey);
 
@@ -200,29 +200,11 @@ export const webhookRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
       },
     },
     async (request) => {
-      const { applicationId } = callerOf(request);
-      const event = await events.find(applicationId, request.params.event_id);
-      if (event === undefined)
-        throw new ServiceError(404, 'errors/invalid_resource_identifier', 'No event of your application has this id.');
-      const { endpoint_id: endpointId } = request.query;
-      const endpointIds =
-        endpointId === undefined
-          ? await endpoints.takers(applicationId, event.type, event.account_id)
-          : [await enabledEndpoint(applicationId, endpointId)];
-      if (endpointIds.length === 0)
-        throw new ServiceError(409, 'errors/conflict', 'No enabled endpoint of your application takes this event.');
-      await events.deliver(applicationId, event.id, endpointIds);
-      return { object: 'WebhookRedelivery' as const, event_id: event.id, endpoint_ids: [...endpointIds] };
+      const { event_id } = request.params;
+      const endpointIds = await fanOut.redeliver(callerOf(request).applicationId, event_id, request.query.endpoint_id);
+      return { object: 'WebhookRedelivery' as const, event_id, endpoint_ids: [...endpointIds] };
     },
   );
-
-  /** @throws ServiceError 404, 409 */
-  async function enabledEndpoint(applicationId: string, id: string): Promise<string> {
-    const endpoint = await endpoints.find(applicationId, id);
-    if (endpoint === undefined) throw unknownEndpoint();
-    if (!endpoint.enabled) throw new ServiceError(409, 'errors/conflict', 'The endpoint is disabled. Enable it first.');
-    return id;
-  }
 };
 
 /** @throws ServiceError 404 if there is no endpoint */
