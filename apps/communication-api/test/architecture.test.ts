@@ -14,6 +14,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   db: ['domain', 'security'],
   mail: ['domain', 'security'],
   providers: ['domain', 'db', 'mail', 'security'],
+  // Only types, for authors of plug-ins.
+  plugin: ['domain', 'mail', 'providers', 'security'],
   applications: ['domain', 'db'],
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
@@ -89,6 +91,8 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'links/wizard-sessions.ts create':
     'the id of the session was found by its cookie, and the session belongs to one link',
   'links/wizard-sessions.ts failAttempt':
+    'the id of the session was found by its cookie, and the session belongs to one link',
+  'links/wizard-sessions.ts replace':
     'the id of the session was found by its cookie, and the session belongs to one link',
   'links/wizard-sessions.ts resolve':
     'the id of the session was found by its cookie, and the session belongs to one link',

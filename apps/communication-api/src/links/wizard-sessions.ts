@@ -22,6 +22,8 @@ export type FaultName =
   | 'proxyHost'
   | 'proxyPort'
   | 'provider'
+  | 'denied'
+  | 'stale'
   | 'failed';
 
 /** A fault of an entered value. */
@@ -38,8 +40,12 @@ export interface WizardData {
   readonly provider?: ProviderName | undefined;
   /** State of the provider's flow. */
   readonly flow?: unknown;
-  /** What the provider's own site must return, if the page leads there. */
+  /** What the provider's own site must return. Absent: the newest one was returned. */
   readonly callbackState?: string | undefined;
+  /** The state that was returned, while the provider works on it. */
+  readonly takenState?: string | undefined;
+  /** Whether the provider could not make its first page. */
+  readonly isUnreachable?: boolean | undefined;
   /** Pages of the flow that are done. The first page also asks for the proxy. */
   readonly pagesDone?: number | undefined;
   /** What was entered on the current page, without passwords and codes. */
@@ -131,13 +137,27 @@ export class WizardSessions {
       .execute();
   }
 
-  /** Changes the language of a session, at any step. */
+  /** Like {@link save}, if nothing was saved since the session was read. False: something was. */
+  async replace({ id, data: before }: WizardSession, step: WizardSession['step'], data: WizardData): Promise<boolean> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('wizard_sessions')
+      .set({ step, data: this.envelope.sealJson(place(id), data) })
+      .where('id', '=', id)
+      // Each sealed value is different, so an equal one is the same one.
+      .where('data', '=', before)
+      .where('step', 'not in', ['linked', 'cancelled'])
+      .executeTakeFirstOrThrow();
+    return numUpdatedRows > 0n;
+  }
+
+  /** Changes the language of a session, at any step. Does nothing if the session is changed at the same moment. */
   async setLanguage(session: WizardSession, language: Language): Promise<void> {
     await this.db
       .updateTable('wizard_sessions')
       .set({ data: this.envelope.sealJson(place(session.id), { ...this.dataOf(session), language }) })
       .where('id', '=', session.id)
-      .where('step', '=', session.step)
+      // A language must not bring back a state that was returned meanwhile.
+      .where('data', '=', session.data)
       .execute();
   }
 

@@ -47,6 +47,10 @@ export interface WaitStep extends StepBase {
 /**
  * A page whose button leads to the provider's own site, for OAuth. The site sends the user back to `callbackUrl` with
  * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value `query`.
+ * The wizard has checked that the state is the newest of this browser, and was not used before.
+ *
+ * Errors of the site, such as `error=access_denied`, arrive in the same way. If `submit` throws then, the page says what
+ * happened and offers another try. After an answer that linked nothing, the next try calls `begin` again.
  */
 export interface AwayStep extends StepBase {
   readonly kind: 'away';
@@ -72,7 +76,10 @@ export interface LinkContext {
   readonly net: Net;
   /** Where a provider's own site sends the user back to. */
   readonly callbackUrl: string;
-  /** What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. */
+  /**
+   * What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. If
+   * an away step follows another one, its address needs the state that `stepOf` gets.
+   */
   readonly callbackState: string;
   /** The part of the link's `config` that is for this provider. */
   readonly settings: Readonly<Record<string, unknown>>;

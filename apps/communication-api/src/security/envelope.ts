@@ -9,7 +9,7 @@ export interface MasterKey {
 }
 
 /** What a derived key is for. Two purposes never share a key. */
-export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-cookie' | 'tracking';
+export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-cookie' | 'wizard-callback' | 'tracking';
 
 const NONCE = 12;
 const TAG = 16;

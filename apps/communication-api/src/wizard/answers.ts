@@ -4,11 +4,11 @@ import { pageHtml } from './pages/layout.tsx';
 
 /**
  * What every answer of the wizard says to browsers.
- * @param redirectOrigin where the user returns to. Browsers apply `form-action` to every redirect behind a form, also to
- * those of the application's own callback, which may lead anywhere. So all of https is allowed, and the origin itself,
- * which may be http in development.
+ * @param origins where a form may lead: where the user returns to, and the provider's own site. Browsers apply
+ * `form-action` to every redirect behind a form, also to those of the application and of the provider, which may lead
+ * anywhere. So all of https is allowed, and the origins themselves, which may be http in development.
  */
-export const headersOf = (redirectOrigin: string | null): Readonly<Record<string, string>> => ({
+export const headersOf = (origins: readonly string[] | null): Readonly<Record<string, string>> => ({
   'cache-control': 'no-store',
   'content-security-policy': [
     `default-src 'none'`,
@@ -18,7 +18,7 @@ export const headersOf = (redirectOrigin: string | null): Readonly<Record<string
     `connect-src 'self'`,
     `frame-ancestors 'none'`,
     `base-uri 'none'`,
-    `form-action 'self'${redirectOrigin === null ? '' : ` https: ${redirectOrigin}`}`,
+    ["form-action 'self'", ...(origins === null ? [] : ['https:', ...new Set(origins)])].join(' '),
   ].join('; '),
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -29,14 +29,14 @@ export const headersOf = (redirectOrigin: string | null): Readonly<Record<string
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: JSX.Element, status = 200): FastifyReply {
   return reply
     .code(status)
-    .headers(headersOf(request.visitOrigin))
+    .headers(headersOf(request.formOrigins))
     .type('text/html; charset=utf-8')
     .send(pageHtml(page));
 }
 
 /** Leads on with a GET, also after a form. */
 export function seeOther(request: FastifyRequest, reply: FastifyReply, url: string): FastifyReply {
-  return reply.headers(headersOf(request.visitOrigin)).redirect(url, 303);
+  return reply.headers(headersOf(request.formOrigins)).redirect(url, 303);
 }
 
 /** Whether the client is a program, which reads error objects and no pages. */

@@ -4,7 +4,7 @@ import { ServiceError } from '../domain/service-error.ts';
 import { headersOf, sendPage, wantsJson } from './answers.ts';
 import type { Frame } from './pages/layout.tsx';
 import { MessagePage } from './pages/message-page.tsx';
-import { bareFrame, WrongHostError } from './visit.ts';
+import { bareFrame, StrayCallbackError, WrongHostError } from './visit.ts';
 
 interface Message {
   readonly title: string;
@@ -17,7 +17,7 @@ export function answerError(error: FastifyError | Error, request: FastifyRequest
   if (error instanceof WrongHostError) return sendPage(request, reply, pageOf(frame, frame.text.wrongHost), 421);
   const known = error instanceof ServiceError ? error : undefined;
   if (wantsJson(request)) {
-    reply.headers(headersOf(request.visitOrigin));
+    reply.headers(headersOf(request.formOrigins));
     throw error;
   }
   const status = known?.status ?? statusOf(error as FastifyError);
@@ -39,6 +39,7 @@ function messageOf(
   { text, application = '' }: Frame,
   id: string,
 ): Message {
+  if (error instanceof StrayCallbackError) return text.strayCallback;
   const about = ({ title, detail }: { title: string; detail: (application: string) => string }): Message => ({
     title,
     detail: detail(application),

@@ -32,7 +32,7 @@ export class Views {
     );
   }
 
-  step(visit: SessionVisit, { provider, step }: CurrentStep, nowMs: number): JSX.Element {
+  step(visit: SessionVisit, { provider, step }: CurrentStep, nowMs: number, isStale: boolean): JSX.Element {
     const { row, data } = visit.session;
     const questions = this.flow.questionsOf(visit, provider, data);
     const pauseMs = (row.paused_until?.getTime() ?? 0) - nowMs;
@@ -42,7 +42,7 @@ export class Views {
         {...this.#form(visit, `step/${step.name}`)}
         step={step}
         values={data.values}
-        faults={data.faults ?? []}
+        faults={[...(data.faults ?? []), ...(isStale ? [{ message: 'stale' as const }] : [])]}
         pausedSeconds={pauseMs > 0 ? Math.ceil(pauseMs / 1_000) : undefined}
         withProxy={questions.proxy}
         hasProxyPassword={data.proxy?.password !== undefined}
@@ -62,6 +62,11 @@ export class Views {
         aside={this.#aside(visit, text.wrongAccount.retry)}
       />
     );
+  }
+
+  unreachable(visit: SessionVisit): JSX.Element {
+    const { title, detail, retry } = visit.frame.text.unreachable;
+    return <MessagePage frame={visit.frame} title={title} detail={detail} aside={this.#aside(visit, retry)} />;
   }
 
   sync(visit: Visit, account: Account, nowMs: number, returnUrl: string): JSX.Element {

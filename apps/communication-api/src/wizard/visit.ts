@@ -39,8 +39,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What an error page needs to know. Set as soon as the link is known. */
     visitFrame: Frame | null;
-    /** Origin of the link's redirect address. */
-    visitOrigin: string | null;
+    /** Where the forms of the page may lead beside the wizard itself. */
+    formOrigins: readonly string[] | null;
   }
 }
 
@@ -54,6 +54,15 @@ export const bareFrame = (request: FastifyRequest): Frame => {
   const language = askedLanguage(request) ?? languageOf(request.headers['accept-language']);
   return { language, text: TEXTS[language], application: undefined, development: false };
 };
+
+/** A browser came back from a provider's own site, but it has not left from here. */
+export class StrayCallbackError extends ServiceError {
+  override readonly name = 'StrayCallbackError';
+
+  constructor() {
+    super(403, 'errors/session_mismatch', 'The sign-in was not started in this session.');
+  }
+}
 
 /** The language that the address asks for. */
 function askedLanguage({ query }: FastifyRequest): Language | undefined {
@@ -89,7 +98,7 @@ export async function openVisit(rooms: Rooms, request: FastifyRequest): Promise<
     development: application.environment === 'development',
   };
   request.visitFrame = frame;
-  request.visitOrigin = new URL(link.redirect_uri).origin;
+  request.formOrigins = [new URL(link.redirect_uri).origin];
   const session = row === undefined || cookie === undefined ? undefined : { row, data: { ...data, language }, cookie };
   checkOpen(link, session, clock());
   return {
@@ -117,12 +126,19 @@ function checkOpen(link: Link, session: OpenSession | undefined, now: number): v
     throw new ServiceError(401, 'errors/expired_link', 'The link has expired. Create a new one.');
 }
 
-async function originOf({ config, applications }: Rooms, link: Link, host: string): Promise<string | undefined> {
+/** The origin of AUTH_URL, as a browser sees it. Undefined if the host is another one. */
+export function authOriginOf({ config }: Rooms, host: string): string | undefined {
   const auth = new URL(config.AUTH_URL);
   if (host === auth.host) return auth.origin;
   // `localhost` and `127.0.0.1` are the same machine.
   if (isLoopback(auth.hostname) && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname))
     return `${auth.protocol}//${host}`;
-  const isCustom = link.domain === host && (await applications.ownsDomain(link.application_id, host, 'auth'));
+  return undefined;
+}
+
+async function originOf(rooms: Rooms, link: Link, host: string): Promise<string | undefined> {
+  const origin = authOriginOf(rooms, host);
+  if (origin !== undefined) return origin;
+  const isCustom = link.domain === host && (await rooms.applications.ownsDomain(link.application_id, host, 'auth'));
   return isCustom ? `https://${host}` : undefined;
 }

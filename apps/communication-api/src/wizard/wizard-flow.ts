@@ -1,17 +1,21 @@
-import type { AccountSecret } from '../accounts/accounts.ts';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type CallbackResult, callbackUrl } from '../domain/callback-url.ts';
+import { isLoopback } from '../domain/link-request.ts';
 import { AUTO_PROXY_PROVIDERS } from '../domain/providers.ts';
-import type { AutoProxy, CustomProxy } from '../domain/proxy.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { EnteredFault, WizardData, WizardSession } from '../links/wizard-sessions.ts';
-import type { IdentifiedAccount, LinkContext, LinkStep } from '../providers/link-flow.ts';
+import type { AwayStep, LinkAnswer, LinkContext, LinkStep } from '../providers/link-flow.ts';
 import type { LinkableProvider } from '../providers/registry.ts';
 import type { Rooms } from '../rooms.ts';
+import { AccountLinker } from './account-linker.ts';
+import { CallbackStates, type WayBack } from './callback-states.ts';
 import { asksForSecret, COUNTRY_FIELD, checkProxy, checkValues, countryOf, type Entered } from './entered-values.ts';
 import type { OpenSession, Visit } from './visit.ts';
 
 /** How long a provider may take to answer one page. */
 const PROVIDER_TIMEOUT_MS = 60_000;
+/** How often a request looks whether another one with the same callback is done. */
+const SAME_CALLBACK_POLL_MS = 100;
 
 /** A visit with a session. */
 export type SessionVisit = Visit & { readonly session: OpenSession };
@@ -33,14 +37,28 @@ export interface CurrentStep {
 export type Submitted =
   /** The session is on a page of the wizard, which may be the same one. */
   | { readonly kind: 'stay' }
+  /** The user continues on the provider's own site. */
+  | { readonly kind: 'away'; readonly url: string }
   /** The account is linked, or was linked by the same session a moment before. */
   | { readonly kind: 'linked'; readonly accountId: string }
   /** The user returns to the application with an error. */
   | { readonly kind: 'critical'; readonly result: CallbackResult };
 
+/** What a provider's own site sent the user back with: as a submitted page, or of no use any more. */
+export type Arrived = Exclude<Submitted, { kind: 'away' }> | { readonly kind: 'stale' };
+
+/** What was entered before the provider's pages began, and stays if they begin again. */
+type Kept = Pick<WizardData, 'language' | 'proxy' | 'country' | 'values'>;
+
 /** Leads a session through the pages of a link. It changes rows, and knows nothing of HTTP. */
 export class WizardFlow {
-  constructor(private readonly rooms: Rooms) {}
+  readonly #linker: AccountLinker;
+  readonly #states: CallbackStates;
+
+  constructor(private readonly rooms: Rooms) {
+    this.#linker = new AccountLinker(rooms);
+    this.#states = new CallbackStates(rooms.envelope);
+  }
 
   /** The first page: the list of providers, or the provider's own page if there is only one. */
   async start(visit: Visit, { language }: WizardData): Promise<Position> {
@@ -51,11 +69,18 @@ export class WizardFlow {
     return this.begin(visit, only, { language });
   }
 
-  /** The first page of a provider. */
-  async begin(visit: Visit, provider: LinkableProvider, { language }: WizardData): Promise<Position> {
-    const data: WizardData = { language, provider: provider.name };
-    const flow = await provider.link.begin(await this.#context(visit, provider, data));
-    return { step: 'flow', data: { ...data, flow } };
+  /** The first page of a provider, or the page which says that the provider cannot make it. */
+  async begin(visit: Visit, provider: LinkableProvider, kept: Kept): Promise<Position> {
+    const { language, proxy, country, values } = kept;
+    const begun: WizardData = { language, proxy, country, values, provider: provider.name };
+    const data: WizardData = { ...begun, callbackState: this.#states.create(visit) };
+    const context = await this.#context(visit, provider, data);
+    try {
+      return { step: 'flow', data: { ...data, flow: await provider.link.begin(context) } };
+    } catch (error) {
+      this.#noteFailure(provider, error as Error);
+      return { step: 'flow', data: { ...begun, isUnreachable: true } };
+    }
   }
 
   /** Goes back to the first page, without what was entered. */
@@ -75,7 +100,7 @@ export class WizardFlow {
   async stepOf(visit: Visit, data: WizardData): Promise<CurrentStep> {
     const provider = this.providerOf(visit, data);
     const context = await this.#context(visit, provider, data);
-    return { provider, step: provider.link.stepOf(data.flow, context), context };
+    return { provider, step: checkStep(provider.link.stepOf(data.flow, context)), context };
   }
 
   /** Whether the first page asks for a proxy, and for a country. */
@@ -102,98 +127,109 @@ export class WizardFlow {
       proxy: proxy.proxy,
       country,
       values: { ...checked.shown, ...proxy.shown, ...(country === undefined ? {} : { [COUNTRY_FIELD]: country }) },
-    };
-    const stay = async (faults: readonly EnteredFault[]): Promise<Submitted> => {
-      await wizardSessions.save(row.id, 'flow', { ...remembered, faults });
-      return { kind: 'stay' };
+      faults: undefined,
     };
     const faults = [...checked.faults, ...proxy.faults];
-    if (faults.length > 0) return stay(faults);
+    if (faults.length > 0) return this.#stay(visit, remembered, faults);
+    if (step.kind === 'away') return this.#leave(visit, provider, remembered);
     const guarded = asksForSecret(step);
     // The page says how long the pause is.
-    if (guarded && !(await wizardSessions.takeAttempt(row.id))) return stay([]);
+    if (guarded && !(await wizardSessions.takeAttempt(row.id))) return this.#stay(visit, remembered, []);
     const context = await this.#context(visit, provider, remembered);
     const answer = await provider.link
       .submit(data.flow, checked.values, context)
       .catch((error: Error) => this.#noteFailure(provider, error));
     if (guarded)
       await (answer?.kind === 'invalid' ? wizardSessions.failAttempt(row.id) : wizardSessions.returnAttempt(row.id));
-    if (answer === undefined) return stay([{ message: 'failed' }]);
-    if (answer.kind === 'invalid') return stay(answer.faults);
+    if (answer === undefined) return this.#stay(visit, remembered, [{ message: 'failed' }]);
+    return this.#take(visit, provider, remembered, answer);
+  }
+
+  /** Where a callback continues. Undefined if the service has not made its state. */
+  wayBackOf(state: string): WayBack | undefined {
+    return this.#states.read(state);
+  }
+
+  /**
+   * Takes what the provider's own site has sent the user back with. Only the newest state of the session counts, and
+   * only once. If the same callback arrives twice, as after a double click, both requests get the same result.
+   */
+  async arrive(visit: SessionVisit, state: string, query: string): Promise<Arrived> {
+    const taken = await this.#takeState(visit, state);
+    if (taken === undefined) return { kind: 'stale' };
+    if (taken === 'by another request') return this.#linker.closedMeanwhile(visit);
+    const provider = this.providerOf(visit, taken);
+    const context = await this.#context(visit, provider, { ...taken, callbackState: state });
+    const wasDenied = new URLSearchParams(query).get('error') === 'access_denied';
+    const answer = await provider.link.submit(taken.flow, { query }, context).catch((error: Error) => {
+      // A flow need not know this error: nothing went wrong.
+      if (!wasDenied) this.#noteFailure(provider, error);
+    });
+    if (answer === undefined) return this.#stay(visit, taken, [{ message: wasDenied ? 'denied' : 'failed' }]);
+    return this.#take(visit, provider, taken, answer);
+  }
+
+  /** What the session remembers without the state, which counts no more. Undefined: the state did not count. */
+  async #takeState(visit: SessionVisit, state: string): Promise<WizardData | 'by another request' | undefined> {
+    const { wizardSessions, clock } = this.rooms;
+    const deadline = clock() + PROVIDER_TIMEOUT_MS;
+    for (let waited = false; ; waited = true) {
+      const row = await wizardSessions.resolve(visit.link.id, visit.session.cookie);
+      const { callbackState, takenState, ...data } = row === undefined ? {} : wizardSessions.dataOf(row);
+      if (row?.step === 'flow' && callbackState === state) {
+        const { step } = await this.stepOf(visit, { ...data, callbackState });
+        if (step.kind !== 'away') return undefined;
+        if (await wizardSessions.replace(row, 'flow', { ...data, takenState: state })) return data;
+      } else if (takenState !== state || clock() > deadline) {
+        return waited || row?.step === 'linked' ? 'by another request' : undefined;
+      } else await pause(SAME_CALLBACK_POLL_MS);
+    }
+  }
+
+  /** Leads to the provider's own site. If its state was returned before, the provider's pages begin again. */
+  async #leave(visit: SessionVisit, provider: LinkableProvider, data: WizardData): Promise<Submitted> {
+    const next: Position =
+      data.callbackState === undefined ? await this.begin(visit, provider, data) : { step: 'flow', data };
+    const saved = await this.rooms.wizardSessions.replace(visit.session.row, next.step, next.data);
+    if (!saved || next.data.isUnreachable === true) return { kind: 'stay' };
+    const { step } = await this.stepOf(visit, next.data);
+    return step.kind === 'away' ? { kind: 'away', url: step.url } : { kind: 'stay' };
+  }
+
+  async #take(
+    visit: SessionVisit,
+    provider: LinkableProvider,
+    data: WizardData,
+    answer: LinkAnswer<unknown>,
+  ): Promise<Exclude<Submitted, { kind: 'away' }>> {
+    if (answer.kind === 'invalid') return this.#stay(visit, data, answer.faults);
     if (answer.kind === 'next') {
-      const { values: _, faults: __, ...rest } = remembered;
-      const pagesDone = (data.pagesDone ?? 0) + 1;
-      await wizardSessions.save(row.id, 'flow', { ...rest, flow: answer.state, pagesDone });
+      const { values: _, faults: __, ...rest } = data;
+      await this.rooms.wizardSessions.save(visit.session.row.id, 'flow', {
+        ...rest,
+        callbackState: data.callbackState ?? this.#states.create(visit),
+        flow: answer.state,
+        pagesDone: (data.pagesDone ?? 0) + 1,
+      });
       return { kind: 'stay' };
     }
     if (answer.kind === 'refused') {
       await this.restart(visit);
       return { kind: 'critical', result: errorResult(answer.type, answer.title, answer.detail) };
     }
-    return this.#link(visit, provider, answer.account, remembered);
+    const linked = await this.#linker.link(visit, provider, answer.account, data);
+    if (linked.kind !== 'exists') return linked;
+    await this.restart(visit);
+    return { kind: 'critical', result: errorResult('api/already_exists', 'Account already linked', linked.accountId) };
   }
 
-  async #link(
-    visit: SessionVisit,
-    provider: LinkableProvider,
-    account: IdentifiedAccount,
-    data: WizardData,
-  ): Promise<Submitted> {
-    const { links, wizardSessions } = this.rooms;
-    const { link, session } = visit;
-    const expected = await this.#accountToReconnect(visit);
-    if (expected !== undefined && expected.provider_user_id !== account.providerUserId) {
-      const { language, provider: name } = data;
-      await wizardSessions.save(session.row.id, 'wrong-account', {
-        language,
-        provider: name,
-        otherAccount: account.name,
-      });
-      return { kind: 'stay' };
-    }
-    const before = expected === undefined ? undefined : this.rooms.accounts.secretOf(expected);
-    const outcome = await links.complete(link.application_id, {
-      link,
-      sessionId: session.row.id,
-      account: {
-        provider: provider.name,
-        providerUserId: account.providerUserId,
-        name: account.name,
-        initialSyncMs: account.initialSyncMs,
-        secret: { credentials: account.credentials, ...proxiesOf(visit, provider, data, before) },
-      },
-    });
-    if (outcome.kind === 'linked') return outcome;
-    if (outcome.kind === 'exists') {
-      await this.restart(visit);
-      const result = errorResult('api/already_exists', 'Account already linked', outcome.accountId);
-      return { kind: 'critical', result };
-    }
-    if (outcome.kind === 'removed') throw gone();
-    return this.#closedMeanwhile(visit);
-  }
-
-  /** The same form may have been submitted twice: then the first submission has linked the account. */
-  async #closedMeanwhile({ token, link, session }: SessionVisit): Promise<Submitted> {
-    const [now, row] = await Promise.all([
-      this.rooms.links.resolve(token),
-      this.rooms.wizardSessions.resolve(link.id, session.cookie),
-    ]);
-    const accountId = now?.used_account_id ?? null;
-    if (row?.step === 'linked' && accountId !== null) return { kind: 'linked', accountId };
-    // The page of the link says why.
+  async #stay(visit: SessionVisit, data: WizardData, faults: readonly EnteredFault[]): Promise<{ kind: 'stay' }> {
+    await this.rooms.wizardSessions.save(visit.session.row.id, 'flow', { ...data, faults });
     return { kind: 'stay' };
   }
 
-  async #accountToReconnect({ link }: Visit) {
-    if (link.account_id === null) return undefined;
-    const account = await this.rooms.accounts.find(link.application_id, link.account_id);
-    if (account === undefined) throw gone();
-    return account;
-  }
-
   async #context(visit: Visit, provider: LinkableProvider, data: WizardData): Promise<LinkContext> {
-    const account = await this.#accountToReconnect(visit);
+    const account = await this.#linker.accountToReconnect(visit);
     const settings = visit.config[provider.name] ?? {};
     const proxy = data.proxy ?? settings.custom_proxy;
     return {
@@ -217,32 +253,22 @@ export class WizardFlow {
   }
 }
 
-const gone = (): ServiceError =>
-  new ServiceError(404, 'errors/invalid_resource_identifier', 'The account to reconnect was removed.');
+/** @throws Error if a page leads to an address that would send what is secret in clear text */
+function checkStep(step: LinkStep): LinkStep {
+  if (step.kind === 'away' && !isSafe(step)) throw new Error('An away step must lead to https, or to this machine.');
+  return step;
+}
+
+function isSafe({ url }: AwayStep): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+}
 
 export const errorResult = (type: string, title: string, detail: string): CallbackResult => ({
   error_type: type,
   error_title: title,
   error_detail: detail,
 });
-
-/** The user's own proxy comes first, then the one of the link, then the one that a reconnected account has. */
-function proxiesOf(
-  { config }: Visit,
-  { name }: LinkableProvider,
-  data: WizardData,
-  before: AccountSecret | undefined,
-): { readonly proxy?: CustomProxy; readonly autoProxy?: AutoProxy } {
-  const settings = config[name];
-  const proxy = data.proxy ?? settings?.custom_proxy;
-  if (proxy !== undefined) return { proxy };
-  const autoProxy = data.country === undefined ? settings?.auto_proxy_config : { country: data.country };
-  if (autoProxy !== undefined) return { autoProxy };
-  return {
-    ...(before?.proxy === undefined ? {} : { proxy: before.proxy }),
-    ...(before?.autoProxy === undefined ? {} : { autoProxy: before.autoProxy }),
-  };
-}
 
 /** The address of the application to which a user returns whose account is linked. */
 export const successUrl = ({ link }: Visit, accountId: string, provider: string): string =>

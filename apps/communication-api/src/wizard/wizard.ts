@@ -15,12 +15,14 @@ import { CSRF_FIELD } from './pages/parts.tsx';
 import { linkPath } from './paths.ts';
 import { createPostLimit } from './post-limit.ts';
 import { Views } from './views.tsx';
-import { openVisit, type Visit } from './visit.ts';
-import { errorResult, errorUrl, type SessionVisit, successUrl, WizardFlow } from './wizard-flow.ts';
+import { authOriginOf, openVisit, StrayCallbackError, type Visit, WrongHostError } from './visit.ts';
+import { errorResult, errorUrl, type SessionVisit, type Submitted, successUrl, WizardFlow } from './wizard-flow.ts';
 
 const YEAR_SECONDS = 31_536_000;
 /** Says that the entry page has just set the cookie: if it is missing then, the browser refuses cookies. */
 const COOKIE_SET = 'c';
+/** Says that the user came back from a provider's own site with an answer that counts no more. */
+const STALE = 'stale';
 /** The API's document does not contain the pages. */
 const HIDDEN = { schema: { hide: true } };
 
@@ -28,7 +30,7 @@ const HIDDEN = { schema: { hide: true } };
 export const wizard: FastifyPluginAsync<{ rooms: Rooms }> = async (app, { rooms }) => {
   await app.register(cookie);
   app.decorateRequest('visitFrame', null);
-  app.decorateRequest('visitOrigin', null);
+  app.decorateRequest('formOrigins', null);
   await app.register(async (auth) => addWizard(auth, rooms), { prefix: '/auth' });
 };
 
@@ -82,8 +84,15 @@ class WizardRoutes {
     });
     this.#page(app, 'step/:step', async (visit, request, reply) => {
       const current = await this.#flow.stepOf(visit, visit.session.data);
-      return sendPage(request, reply, this.#views.step(visit, current, this.rooms.clock()));
+      const { step } = current;
+      if (step.kind === 'away')
+        request.formOrigins = [...(request.formOrigins ?? []), new URL(step.url).origin, this.rooms.config.AUTH_URL];
+      const isStale = step.kind === 'away' && STALE in (request.query as object);
+      return sendPage(request, reply, this.#views.step(visit, current, this.rooms.clock(), isStale));
     });
+    this.#page(app, 'unreachable', async (visit, request, reply) =>
+      sendPage(request, reply, this.#views.unreachable(visit), 503),
+    );
     this.#page(app, 'wrong-account', async (visit, request, reply) => {
       if (wantsJson(request)) throw new ServiceError(401, 'errors/wrong_account', 'This is another account.');
       const expected = await this.rooms.accounts.find(visit.link.application_id, visit.link.account_id ?? '');
@@ -104,6 +113,8 @@ class WizardRoutes {
       sendPage(request, reply, this.#views.cancelled(visit, cancelUrl(visit))),
     );
     app.get('/l/:token/progress', HIDDEN, async (request, reply) => this.#progress(request, reply));
+    app.get('/callback', HIDDEN, async (request, reply) => this.#passOn(request, reply));
+    app.get('/l/:token/callback', HIDDEN, async (request, reply) => this.#arrive(request, reply));
     this.#form(app, 'choose', (...parts) => this.#choose(...parts));
     this.#form(app, 'step/:step', (...parts) => this.#submit(...parts));
     this.#form(app, 'back', async (visit, _, request, reply) => {
@@ -182,12 +193,46 @@ class WizardRoutes {
     const here = linkPath(visit.token);
     // The session may be further: the page was old, or another tab was faster.
     if (row.step === 'linked') return this.#leave(visit, request, reply);
-    if (row.step !== 'flow') return seeOther(request, reply, here);
+    if (row.step !== 'flow' || data.isUnreachable === true) return seeOther(request, reply, here);
     const current = await this.#flow.stepOf(visit, data);
     if (pathOnly(request) !== linkPath(visit.token, `step/${current.step.name}`)) return seeOther(request, reply, here);
     const submitted = await this.#flow.submit(visit, current, entered);
+    if (submitted.kind === 'away') return seeOther(request, reply, submitted.url);
+    return this.#goOn(visit, submitted, request, reply);
+  }
+
+  /**
+   * The address to which all providers send users back, on the host of AUTH_URL. The session may be on a custom domain,
+   * so its own page takes the answer.
+   */
+  async #passOn(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    if (authOriginOf(this.rooms, request.host.toLowerCase()) === undefined) throw new WrongHostError();
+    const way = this.#flow.wayBackOf(stateIn(request));
+    if (way === undefined) throw new StrayCallbackError();
+    return seeOther(request, reply, `${way.origin}${linkPath(way.token, 'callback')}?${queryOf(request)}`);
+  }
+
+  /** A browser that comes back from a provider's own site. It must be the one that has left. */
+  async #arrive(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const visit = await openVisit(this.rooms, request);
+    const { session, token } = visit;
+    const state = stateIn(request);
+    if (session === undefined || this.#flow.wayBackOf(state)?.token !== token) throw new StrayCallbackError();
+    const here = { ...visit, session };
+    const arrived = await this.#flow.arrive(here, state, queryOf(request));
+    if (arrived.kind !== 'stale') return this.#goOn(here, arrived, request, reply);
+    return seeOther(request, reply, `${await this.#pathOf(here)}?${STALE}=1`);
+  }
+
+  /** After a page of a provider: the next one, or back to the application. */
+  async #goOn(
+    visit: SessionVisit,
+    submitted: Exclude<Submitted, { kind: 'away' }>,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
     if (submitted.kind === 'critical') return seeOther(request, reply, errorUrl(visit, submitted.result));
-    if (submitted.kind === 'stay') return seeOther(request, reply, here);
+    if (submitted.kind === 'stay') return seeOther(request, reply, linkPath(visit.token));
     return this.#leave(visit, request, reply);
   }
 
@@ -227,6 +272,7 @@ class WizardRoutes {
     const { token, config, session } = visit;
     switch (session.row.step) {
       case 'flow':
+        if (session.data.isUnreachable === true) return linkPath(token, 'unreachable');
         return linkPath(token, `step/${(await this.#flow.stepOf(visit, session.data)).step.name}`);
       case 'linked': {
         if (config.global?.wait_initial_sync !== true) return linkPath(token, 'linked');
@@ -251,6 +297,10 @@ const cancelUrl = (visit: Visit): string =>
 
 /** The path without its query and without a slash at its end. */
 const pathOnly = ({ url }: FastifyRequest): string => (url.split('?')[0] ?? '').replace(/\/$/, '');
+
+const queryOf = ({ url }: FastifyRequest): string => url.split('?').slice(1).join('?');
+
+const stateIn = (request: FastifyRequest): string => new URLSearchParams(queryOf(request)).get('state') ?? '';
 
 /** What a form has sent. If a field is repeated, its first value counts. */
 function enteredIn({ body }: FastifyRequest): Entered {

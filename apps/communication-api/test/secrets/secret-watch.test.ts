@@ -112,6 +112,23 @@ describe('the watch over a service', () => {
     ]);
   });
 
+  test('a state leads to the provider, and its answer to the page of its link, and both are nowhere else', () => {
+    const state = randomBytes(40).toString('base64url');
+    const away = { location: `https://provider.example/?redirect_uri=x&state=${state}` };
+    const leaving = exchange({ method: 'POST', url: page }, away);
+    const back = `/auth/callback?code=${PASSWORD}&state=${state}`;
+    const onPage = {
+      location: `https://connect.app.example/auth/l/${LINK_TOKEN}/callback?code=${PASSWORD}&state=${state}`,
+    };
+    const passedOn = exchange({ url: back }, onPage);
+    expect(faultsOf('link token', LINK_TOKEN, leaving, passedOn)).toEqual([]);
+    expect(faultsOf('password', PASSWORD, leaving, passedOn)).toEqual([]);
+    expect(faultsOf('link token', LINK_TOKEN, leaving, exchange({ url: page, body: state }))).toHaveLength(1);
+    expect(faultsOf('password', PASSWORD, exchange({ url: back, body: PASSWORD }))).toHaveLength(1);
+    const elsewhere = { location: `https://evil.example/?code=${PASSWORD}` };
+    expect(faultsOf('password', PASSWORD, exchange({ url: back }, elsewhere))).toHaveLength(1);
+  });
+
   test('a password may be in no answer', () => {
     expect(faultsOf('password', PASSWORD, exchange({ url: page, body: PASSWORD }))).toHaveLength(1);
     expect(faultsOf('password', PASSWORD, { ...creation, body: Buffer.from(PASSWORD) })).toHaveLength(1);

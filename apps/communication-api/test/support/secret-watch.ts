@@ -2,8 +2,17 @@ import type { Exchange } from './exchanges.ts';
 import { SecretFinder } from './secret-finder.ts';
 
 /** What a secret is decides which answers may contain it. */
-export type SecretKind = 'API key' | 'link token' | 'wizard cookie' | 'CSRF token' | 'password' | 'master key';
+export type SecretKind =
+  | 'API key'
+  | 'link token'
+  | 'wizard cookie'
+  | 'CSRF token'
+  | 'callback state'
+  | 'password'
+  | 'master key';
 
+/** The page of a link to which the answer of a provider is passed on. */
+const LINK_CALLBACK = /^https?:\/\/[^/]+\/auth\/l\/[0-9a-f]+\/callback\?/;
 const CSRF_INPUT = /name="_csrf" value="([^"]+)"/g;
 
 /**
@@ -48,12 +57,22 @@ export class SecretWatch {
     const isWizard = path.startsWith('/auth/l/');
     const html = body.toString();
     if (isWizard) for (const [, token = ''] of html.matchAll(CSRF_INPUT)) this.add('CSRF token', token);
+    const location = headers.get('location') ?? '';
+    const leads = new URLSearchParams(location.split('?')[1]);
+    // A form leads to the provider's own site. The state of the application has no redirect_uri beside it.
+    const leaves = isWizard && method === 'POST' && leads.has('redirect_uri');
+    if (leaves) this.add('callback state', leads.get('state') ?? '');
     const ofRequest = this.#finder.find(url);
+    const comesBack = path === '/auth/callback' && LINK_CALLBACK.test(location);
+    // A code is like a password.
+    const back: readonly SecretKind[] = comesBack ? ['callback state', 'link token', 'password'] : [];
+    const onTheWay: readonly SecretKind[] = leaves ? ['callback state'] : back;
     const created = method === 'POST' && status === 200 ? path.replace(/\/$/, '') : undefined;
     const mayHave = (place: string, name: string): boolean => {
-      const kind = this.#kinds.get(name);
+      const kind = this.#kinds.get(name) as SecretKind;
       if (kind === 'wizard cookie') return place === 'set-cookie';
       if (kind === 'CSRF token') return place === 'body' && isWizard;
+      if (place === 'location' && onTheWay.includes(kind)) return true;
       // The pages of a link lead to each other.
       if (kind === 'link token' && isWizard && ofRequest.includes(name))
         return place === 'body' || (place === 'location' && headers.get(place)?.startsWith('/auth/l/') === true);

@@ -56,10 +56,16 @@ export function StepPage(props: StepPageProps): JSX.Element {
         {withProxy ? (
           <ProxyForm frame={frame} values={values} faultOf={faultOf} hasPassword={hasProxyPassword} />
         ) : null}
-        <SubmitButton frame={frame} label={step.kind === 'wait' ? text.waitSubmit : text.submit} />
+        {step.kind === 'away' ? <p class="hint">{text.away(new URL(step.url).host)}</p> : null}
+        <SubmitButton frame={frame} label={labelOfSubmit(step, frame)} />
       </PostForm>
     </Layout>
   );
+}
+
+function labelOfSubmit(step: LinkStep, { text, language }: Frame): string {
+  if (step.kind === 'away') return step.button[language];
+  return step.kind === 'wait' ? text.waitSubmit : text.submit;
 }
 
 function CodeInput({ frame, fault }: { readonly frame: Frame; readonly fault: EnteredFault | undefined }): JSX.Element {

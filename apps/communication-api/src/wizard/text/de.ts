@@ -36,6 +36,8 @@ export const de: Text = {
     proxyHost: 'Geben Sie einen Hostnamen oder eine Adresse ohne Protokoll ein.',
     proxyPort: 'Geben Sie einen Port von 1 bis 65535 ein.',
     provider: 'Wählen Sie einen der Anbieter.',
+    denied: 'Sie haben den Zugriff nicht erlaubt. Ohne ihn kann das Konto nicht verbunden werden.',
+    stale: 'Diese Anmeldung wurde schon verwendet oder neu begonnen. Bitte melden Sie sich noch einmal an.',
     failed: 'Der Anbieter hat nicht wie erwartet geantwortet. Bitte versuchen Sie es noch einmal.',
     paused: (count) =>
       `Das waren zu viele Versuche. Sie können es in ${count === 1 ? 'einer Sekunde' : `${count} Sekunden`} wieder versuchen.`,
@@ -43,6 +45,7 @@ export const de: Text = {
   code: 'Code',
   wait: 'Wir warten auf den Anbieter. Diese Seite geht von selbst weiter.',
   waitSubmit: 'Jetzt prüfen',
+  away: (host) => `Sie gehen weiter zu ${host} und kommen danach hierher zurück.`,
   range: (min, max) => `Von ${min} bis ${max}.`,
   proxy: {
     title: 'Eigenen Proxy verwenden',
@@ -107,6 +110,15 @@ export const de: Text = {
   forged: {
     title: 'Wir konnten dieses Formular nicht prüfen',
     detail: 'Die Seite war zu lange offen oder wurde nicht von hier gesendet. Öffnen Sie Ihren Link noch einmal.',
+  },
+  unreachable: {
+    title: 'Der Anbieter ist nicht erreichbar',
+    detail: 'Er hat nicht wie erwartet geantwortet. Bitte versuchen Sie es gleich noch einmal.',
+    retry: 'Noch einmal versuchen',
+  },
+  strayCallback: {
+    title: 'Diese Anmeldung kann nicht fortgesetzt werden',
+    detail: 'Sie wurde in einem anderen Browser begonnen, oder es ist zu lange her. Öffnen Sie Ihren Link noch einmal.',
   },
   cookies: {
     title: 'Bitte erlauben Sie Cookies',

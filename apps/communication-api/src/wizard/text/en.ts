@@ -32,6 +32,8 @@ export const en = {
     proxyHost: 'Enter a host name or an address, without a protocol.',
     proxyPort: 'Enter a port from 1 to 65535.',
     provider: 'Choose one of the providers.',
+    denied: 'You did not allow the access. Without it, the account cannot be linked.',
+    stale: 'This sign-in was already used, or a newer one was started. Please sign in again.',
     failed: 'The provider did not answer as expected. Please try again.',
     paused: (seconds: number) =>
       `There were too many attempts. You can try again in ${seconds === 1 ? '1 second' : `${seconds} seconds`}.`,
@@ -39,6 +41,7 @@ export const en = {
   code: 'Code',
   wait: 'We are waiting for the provider. This page goes on by itself.',
   waitSubmit: 'Check now',
+  away: (host: string) => `You continue at ${host}, and come back here afterwards.`,
   range: (min: number, max: number) => `From ${min} to ${max}.`,
   proxy: {
     title: 'Use your own proxy',
@@ -102,6 +105,15 @@ export const en = {
   forged: {
     title: 'We could not check this form',
     detail: 'The page was open for too long, or it was not sent from here. Open your link again.',
+  },
+  unreachable: {
+    title: 'The provider cannot be reached',
+    detail: 'It did not answer as expected. Please try again in a moment.',
+    retry: 'Try again',
+  },
+  strayCallback: {
+    title: 'We cannot continue this sign-in',
+    detail: 'It was started in another browser, or too long ago. Open your link again.',
   },
   cookies: {
     title: 'Please allow cookies',

@@ -1,0 +1,34 @@
+import type { Envelope } from '../security/envelope.ts';
+import { SealedTokens } from '../security/sealed-tokens.ts';
+
+/** Where a browser continues that comes back from a provider's own site. */
+export interface WayBack {
+  /** The token of the link. */
+  readonly token: string;
+  /** The origin that has the session's cookie: a custom domain of the link has its own. */
+  readonly origin: string;
+}
+
+const KIND = 'callback';
+
+/**
+ * What a provider's own site must return as `state`. It is sealed, since the provider must not know the link, and no two
+ * are equal. The session remembers its newest one, and accepts only that.
+ */
+export class CallbackStates {
+  readonly #tokens: SealedTokens;
+
+  constructor(envelope: Envelope) {
+    this.#tokens = new SealedTokens(envelope.deriveAll('wizard-callback'));
+  }
+
+  create({ token, origin }: WayBack): string {
+    return this.#tokens.seal(KIND, [token, origin]);
+  }
+
+  /** Undefined if the service has not made this state. */
+  read(state: string): WayBack | undefined {
+    const [token, origin] = (this.#tokens.open(KIND, state) ?? []) as [string?, string?];
+    return token === undefined || origin === undefined ? undefined : { token, origin };
+  }
+}
