@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
+import { AccountHealth } from './accounts/health.ts';
 import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
@@ -26,6 +27,7 @@ import { createLog } from './observability/log.ts';
 import { createGoogle } from './providers/google/google.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
+import { createOutlook } from './providers/outlook/outlook.ts';
 import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
@@ -63,13 +65,15 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = new Envelope(masterKeys);
   const keys = new Keys(db, clock, log);
-  const accounts = new Accounts(db, envelope, clock);
+  const events = new Events(clock);
+  const accounts = new Accounts(db, envelope, clock, events);
   const egress = new Egress();
-  const mailAccounts = new MailAccounts(accounts, egress);
+  const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([
     createMock(new MockMailbox(db, clock)),
     ...googleOf(config, clock),
+    ...createOutlook(config, clock),
     ...(parts.providers ?? []),
   ]);
   const overrides = new LimitOverrides(db, clock);
@@ -78,7 +82,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
-  const sends = new Sends(db, envelope, clock);
+  const sends = new Sends(db, envelope, clock, events);
   const instances = new Instances(db, clock, log, randomUUID());
   const rooms: Rooms = {
     config,
@@ -91,7 +95,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     accounts,
     mailAccounts,
     egress,
-    events: new Events(clock),
+    events,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
     overrides,
@@ -103,7 +107,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
-    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
   await book.start();
   const app = await createServer(rooms);
@@ -121,6 +125,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
     ],
     log,
   );

@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   limits: ['domain', 'db', 'accounts'],
   journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks'],
   // Its routes are HTTP: what a recipient of an email opens.
-  tracking: ['domain', 'db', 'security', 'rooms'],
+  tracking: ['domain', 'db', 'security', 'rooms', 'webhooks'],
   assets: [],
   rooms: [
     ...['tracking', 'webhooks', 'domain', 'config', 'security', 'mail', 'providers'],
@@ -77,11 +77,11 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts isAlive': 'a process serves every application',
   'journal/instances.ts start': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
-  'journal/sends.ts cancelAbandoned': 'the sweeper works for every application',
   'journal/sends.ts #settledBefore': 'the retention is the same for every application',
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
   'journal/sends.ts forgetKeys': 'the sweeper works for every application',
+  'journal/sends.ts takeWithoutIds': 'the sweeper works for every application',
   'journal/sends.ts unsettled': 'the sweeper works for every application',
   'links/links.ts deleteOld': 'the retention is the same for every application',
   'links/links.ts resolve': 'the token of the link says which application it is',
@@ -111,6 +111,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
+  'webhooks/events.ts deleteOld': 'the retention is the same for every application',
 };
 
 interface Import {

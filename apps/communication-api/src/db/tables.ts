@@ -50,7 +50,10 @@ export interface AccountRow {
   provider_user_id: string;
   name: string;
   status: 'running' | 'disconnected' | 'error';
+  /** The type of the error that the status comes from. */
   status_reason: Optional<string>;
+  /** When its provider last refused its credentials, if it has not accepted them since. */
+  auth_failed_at: Optional<Date>;
   paused_at: Optional<Date>;
   /** Credentials and proxy, sealed; null after the account was removed. */
   secret: Optional<Uint8Array>;
@@ -59,7 +62,12 @@ export interface AccountRow {
   sync: Json<InitialSync>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
+  /** When its user linked it, or last reconnected it. */
+  connected_at: Date;
   removed_at: Optional<Date>;
+  /** The caller that refreshes the credentials, and until when it may. */
+  renewal_owner: Optional<string>;
+  renewal_until: Optional<Date>;
 }
 
 export interface AuthLinkRow {
@@ -192,6 +200,12 @@ export interface DomainRow {
   created_at: Date;
 }
 
+/** A secret of the service itself, sealed. */
+export interface ServiceSecretRow {
+  id: string;
+  value: Uint8Array;
+}
+
 export interface MockMessageRow {
   id: Generated<number>;
   account_id: string;
@@ -222,6 +236,7 @@ export interface Tables {
   limits_version: LimitsVersionRow;
   instances: InstanceRow;
   domains: DomainRow;
+  service_secrets: ServiceSecretRow;
   mock_messages: MockMessageRow;
   mock_drafts: MockDraftRow;
 }

@@ -59,6 +59,8 @@ const timedOut = (): ServiceError =>
 /** The call that a recipient can see, and the draft that it sends. */
 interface Effect {
   readonly draft: string | null;
+  /** Whether the email may be out already. Then no error proves that it is not. */
+  readonly mayBeSent: boolean;
   call(): Promise<SentIds>;
 }
 
@@ -122,8 +124,8 @@ export class Sender {
       if (!isMarked) throw inFlight();
       publish('dispatched', owner);
       return draft === null
-        ? { draft, call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)) }
-        : this.#draftEffect(request, draft);
+        ? { draft, mayBeSent: false, call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)) }
+        : this.#draftEffect(request, draft, false);
     } catch (error) {
       const isOurs = await this.#writeUnsent(send, id, owner, error).catch(() => false);
       // If the answer to the mark was lost, another attempt may have the row by now, and with it the draft.
@@ -132,16 +134,26 @@ export class Sender {
     }
   }
 
-  /** Sends a draft. If the draft is gone, it was sent, and its email is looked for. */
-  #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string): Effect {
-    const call = async (): Promise<SentIds> => {
-      const sent =
-        (await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal))) ??
-        (await this.#timed((signal) => mail.find({ messageId: send.messageId, draft }, mailAccount, signal)));
-      if (sent === undefined) throw new NoTrace();
-      return sent;
+  /**
+   * Sends a draft. If the draft is gone, it was sent, and its email is looked for.
+   * @param mayBeSent whether an earlier attempt may have sent it
+   */
+  #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string, mayBeSent: boolean): Effect {
+    const effect = {
+      draft,
+      mayBeSent,
+      call: async (): Promise<SentIds> => {
+        const sent = await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal));
+        if (sent !== undefined) return sent;
+        effect.mayBeSent = true;
+        const found = await this.#timed((signal) =>
+          mail.find({ messageId: send.messageId, draft }, mailAccount, signal),
+        );
+        if (found === undefined) throw new NoTrace();
+        return found;
+      },
     };
-    return { draft, call };
+    return effect;
   }
 
   /** A draft that stays behind is untidy. It must not hide the error that it stays behind for. */
@@ -150,13 +162,14 @@ export class Sender {
   }
 
   /** The call that a recipient can see, and what is written about it. */
-  async #finish(request: SendRequest, id: string, owner: string, { call, draft }: Effect): Promise<SendResult> {
+  async #finish(request: SendRequest, id: string, owner: string, effect: Effect): Promise<SendResult> {
     const { send } = request;
+    const { draft } = effect;
     let ids: SentIds;
     try {
-      ids = await call();
+      ids = await effect.call();
     } catch (error) {
-      const isUnsent = error instanceof ProviderError && error.sent === 'no';
+      const isUnsent = !effect.mayBeSent && error instanceof ProviderError && error.sent === 'no';
       if (!isUnsent) await this.sends.leave(send.applicationId, id, owner);
       // First the row: it must not point to a draft that is gone.
       else if ((await this.#writeUnsent(send, id, owner, error)) && draft !== null) await this.#discard(request, draft);
@@ -207,7 +220,7 @@ export class Sender {
     if (!(await this.sends.adopt(send.applicationId, row, attempt))) throw inFlight();
     const { id, draft_ref: draft } = row;
     if (draft !== null) {
-      return this.#finish(request, id, attempt.owner, this.#draftEffect(request, draft)).catch(async (error) => {
+      return this.#finish(request, id, attempt.owner, this.#draftEffect(request, draft, true)).catch(async (error) => {
         const isLost = error instanceof NoTrace && this.#isOver(row);
         if (!isLost || !(await this.sends.unknown(send.applicationId, id, null))) throw error;
         throw unknownOutcome(id);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { MailProvider } from '../providers/provider.ts';
 import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
 import type { MailAccounts } from './mail-accounts.ts';
@@ -55,10 +54,11 @@ export class Sweeper {
 
   /** One sweep over the rows of all applications. */
   async sweep(): Promise<void> {
-    const { sends, log, timeoutMs } = this.parts;
+    const { sends, accounts, log, timeoutMs } = this.parts;
     const attemptMs = timeoutMs + GRACE_MS;
+    await accounts.completeSyncs(AT_ONCE);
     await sends.forgetKeys(attemptMs);
-    await sends.cancelAbandoned(attemptMs, CANCELED);
+    await sends.cancelAbandoned(attemptMs, CANCELED, AT_ONCE);
     for (const row of await sends.unsettled(attemptMs, AT_ONCE)) {
       // Another process, or the next start, looks up the rest.
       if (this.#closing.signal.aborted) return;
@@ -70,6 +70,25 @@ export class Sweeper {
         await this.#giveBack(row, owner).catch((error: unknown) =>
           log.warn({ send: row.id, err: error }, 'an email whose outcome could not be looked up was not given back'),
         );
+      }
+    }
+    await this.#addIds();
+  }
+
+  /** Providers may show an email moments after they have sent it. Each sweep asks once, for an hour. */
+  async #addIds(): Promise<void> {
+    const { sends, accounts, mailAccounts, providers, log } = this.parts;
+    for (const row of await sends.takeWithoutIds(AT_ONCE)) {
+      if (this.#closing.signal.aborted) return;
+      const account = await accounts.find(row.application_id, row.account_id);
+      const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
+      if (account === undefined || mail === undefined) continue;
+      try {
+        const trace = { messageId: row.message_id, draft: row.draft_ref };
+        const ids = await this.#timed((signal) => mail.find(trace, mailAccounts.of(account), signal));
+        if (ids !== undefined) await sends.addIds(row.application_id, row.id, ids);
+      } catch (error) {
+        log.warn({ send: row.id, err: error }, 'the ids of an email could not be looked up');
       }
     }
   }
@@ -88,7 +107,7 @@ export class Sweeper {
     const { application_id: applicationId, id } = row;
     if (!(await sends.adopt(applicationId, row, { owner, instanceId: instances.id }))) return;
     const account = await accounts.find(applicationId, row.account_id);
-    const mail: MailProvider | undefined = account && providers.find(account.provider)?.mail;
+    const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
     if (account === undefined || mail === undefined) {
       await sends.unknown(applicationId, id, owner);
       return;

@@ -77,14 +77,17 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: ({ keepBcc = false } = {}) => {
+    attachments: draft.attachments,
+    open: ({ keepBcc = false, withoutAttachments = false } = {}) => {
       const files: Readable[] = [];
       const openFile = ({ file }: Attachment): Readable => {
         const content = file.open();
         files.push(content);
         return content;
       };
-      const message = new MailComposer(messageOf(draft, openFile)).compile();
+      const message = new MailComposer(
+        messageOf(withoutAttachments ? { ...draft, attachments: [] } : draft, openFile),
+      ).compile();
       message.keepBcc = keepBcc;
       const stream = message.createReadStream();
       // The composer would read the files to their end, also if its reader has left and the files are closed.

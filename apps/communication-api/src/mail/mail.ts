@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Attachment } from './compose.ts';
 
 /** Who sends or receives an email. */
 export interface Mailbox {
@@ -14,10 +15,12 @@ export interface ComposedMail {
   readonly recipients: readonly string[];
   /** What the provider calls the conversation of the email that this one answers. */
   readonly thread?: string | undefined;
+  /** The files of the message, for a provider that takes them one by one. */
+  readonly attachments: readonly Attachment[];
   /**
    * The message as bytes. Each call reads it from its start.
    * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and removes
-   * the field itself. Default: false
+   * the field itself. Default: false. `withoutAttachments`: the message without its files. Default: false
    */
-  open(options?: { readonly keepBcc?: boolean }): Readable;
+  open(options?: { readonly keepBcc?: boolean; readonly withoutAttachments?: boolean }): Readable;
 }
