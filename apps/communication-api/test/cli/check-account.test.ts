@@ -4,6 +4,7 @@ import { newId } from '../../src/domain/ids.ts';
 import type { MailProvider, Provider, SentIds } from '../../src/providers/provider.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { startGoogle } from '../support/google.ts';
+import { startMicrosoft } from '../support/microsoft.ts';
 import { startService } from '../support/service.ts';
 
 const ids: SentIds = { providerId: '1', immutableId: null, thread: null, rejected: [] };
@@ -20,7 +21,8 @@ const careless: MailProvider = {
 const plugIn: Provider = { name: 'telegram', title: 'Careless', supports: new Set(['emails']), mail: careless };
 
 const google = await startGoogle();
-const service = await startService(google.environment, { providers: [plugIn] });
+const microsoft = await startMicrosoft();
+const service = await startService({ ...google.environment, ...microsoft.environment }, { providers: [plugIn] });
 const application = await service.application();
 
 const check = async (id: string, to?: string) => {
@@ -62,6 +64,18 @@ test('an account that has to be linked again is a failure, which is explained', 
   expect(code).toBe(1);
   expect(text).toMatch(/^FAIL {2}401 errors\/disconnected_account: .*Reconnect/m);
   expect(text).toContain('exactly 0 emails');
+});
+
+test('an account of Outlook does what it must', async () => {
+  const user = microsoft.user();
+  const secret = { credentials: microsoft.credentialsOf(user) };
+  const account = await linkAccount(service.rooms, application.id, { provider: 'outlook', name: user.email, secret });
+  const { code, text } = await check(account.id, 'bob@example.com');
+  expect({ code, ...sorted(text) }).toEqual({ code: 0, ok: 6, fail: 0 });
+  expect(user.mailbox.delivered).toHaveLength(2);
+  // The double reports that a draft was sent twice. The check does this on purpose: only Microsoft can show what follows.
+  const { faults } = microsoft.graph;
+  expect((faults as string[]).splice(0).filter((fault) => !fault.includes('not a draft'))).toEqual([]);
 });
 
 test.each([true, false])('the mock does what it must (drafts: %s)', async (drafts) => {
