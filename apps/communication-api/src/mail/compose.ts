@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
@@ -79,15 +80,29 @@ export function compose(draft: Draft): ComposedMail {
     attachments: draft.attachments,
     open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
       const { trackedBody, attachments, ...rest } = draft;
+      const files: Readable[] = [];
+      const openFile = ({ file }: Attachment): Readable => {
+        const content = file.open();
+        files.push(content);
+        return content;
+      };
       const message = new MailComposer(
-        messageOf({
-          ...rest,
-          trackedBody: untracked ? undefined : trackedBody,
-          attachments: withoutAttachments ? [] : attachments,
-        }),
+        messageOf(
+          {
+            ...rest,
+            trackedBody: untracked ? undefined : trackedBody,
+            attachments: withoutAttachments ? [] : attachments,
+          },
+          openFile,
+        ),
       ).compile();
       message.keepBcc = keepBcc;
-      return message.createReadStream();
+      const stream = message.createReadStream();
+      // The composer would read the files to their end, also if its reader has left and the files are closed.
+      stream.once('close', () => {
+        for (const file of files) file.destroy();
+      });
+      return stream;
     },
     hold: () => {
       const held = draft.attachments.map(({ file }) => file.hold());
@@ -105,7 +120,10 @@ export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHead
   return type === undefined ? hasTag(body) : type === 'text/html';
 }
 
-function messageOf({ body, customHeaders, parent, ...draft }: Draft): ConstructorParameters<typeof MailComposer>[0] {
+function messageOf(
+  { body, customHeaders, parent, ...draft }: Draft,
+  openFile: (attachment: Attachment) => Readable,
+): ConstructorParameters<typeof MailComposer>[0] {
   const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
   return {
@@ -124,10 +142,10 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),
-    attachments: draft.attachments.map(({ filename, contentType: type, file }) => ({
-      filename,
-      contentType: STRUCTURAL.test(type) ? 'application/octet-stream' : type,
-      content: file.open(),
+    attachments: draft.attachments.map((attachment) => ({
+      filename: attachment.filename,
+      contentType: STRUCTURAL.test(attachment.contentType) ? 'application/octet-stream' : attachment.contentType,
+      content: openFile(attachment),
     })),
     disableFileAccess: true,
     disableUrlAccess: true,
