@@ -5,6 +5,8 @@ import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import type { DomainChecks } from './domains/domain-checks.ts';
+import type { Domains } from './domains/domains.ts';
 import type { Queue } from './jobs/queue.ts';
 import type { MailAccounts } from './journal/mail-accounts.ts';
 import type { Sender } from './journal/sender.ts';
@@ -56,4 +58,6 @@ export interface Rooms {
   readonly sender: Sender;
   readonly spool: Spool;
   readonly tracking: Tracking;
+  readonly domains: Domains;
+  readonly domainChecks: DomainChecks;
 }

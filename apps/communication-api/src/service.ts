@@ -10,6 +10,8 @@ import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
+import { DomainChecks } from './domains/domain-checks.ts';
+import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
@@ -34,6 +36,7 @@ import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Egress } from './security/egress.ts';
 import type { MasterKey } from './security/envelope.ts';
+import { type HostResolver, systemResolver } from './security/host-records.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
 import { Conversations } from './webhooks/conversations.ts';
@@ -56,6 +59,8 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** Beside the providers that come with the service. */
   readonly providers?: readonly Provider[];
+  /** What checks custom domains. Default: the system's name servers. */
+  readonly resolver?: HostResolver;
 }
 
 /** A service that does not listen yet. */
@@ -77,7 +82,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const fanOut = new FanOut(db, endpoints, queue);
   const events = new Events(clock, fanOut);
   const accounts = new Accounts(db, envelope, clock, events);
-  const egress = new Egress();
+  const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
@@ -90,6 +95,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const conversations = new Conversations(db, clock);
   queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
   const instances = new Instances(db, clock, log, randomUUID());
+  const domains = new Domains(db, clock);
+  const targets = { auth: new URL(config.AUTH_URL).hostname, tracking: new URL(config.TRACKING_URL).hostname };
+  const { resolver = systemResolver() } = parts;
   const rooms: Rooms = {
     config,
     clock,
@@ -117,6 +125,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
     spool: new Spool(config.SPOOL_MAX_BYTES),
+    domains,
+    domainChecks: new DomainChecks({ domains, resolver, targets, clock, log }),
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
   await book.start();
@@ -144,11 +154,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   queue.start();
   sweeper.start();
   retention.start();
+  rooms.domainChecks.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([queue.close(), sweeper.close(), retention.close()]);
+    await Promise.all([queue.close(), sweeper.close(), retention.close(), rooms.domainChecks.close()]);
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
+    await egress.close();
     redis?.disconnect();
   };
   return { app, rooms, close };

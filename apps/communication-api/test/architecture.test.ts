@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
   jobs: ['domain', 'db'],
+  domains: ['domain', 'db', 'security'],
   webhooks: ['domain', 'db', 'security', 'jobs'],
   accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
@@ -28,15 +29,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   assets: [],
   rooms: [
     ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard', 'domains'],
   ],
   wizard: [
     ...['assets', 'domain', 'security', 'mail', 'providers', 'rooms', 'api', 'config'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'domains'],
   ],
   api: [
     ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains'],
   ],
 };
 
@@ -52,6 +53,7 @@ const SQL = [
     'applications/',
     'keys/',
     'scopes/',
+    'domains/',
     'accounts/',
     'links/',
     'limits/',
@@ -71,6 +73,8 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'applications/applications.ts find': 'the id is the one of the application',
   'applications/applications.ts findOldest': 'for the operator, at the command line',
   'applications/applications.ts isEmpty': 'for the first start',
+  'domains/domains.ts isServed': 'a host belongs to one application, which the request does not know',
+  'domains/domains.ts takeUnchecked': 'the daily check works for every application',
   'journal/instances.ts #beat': 'a process serves every application',
   'journal/instances.ts close': 'a process serves every application',
   'journal/instances.ts isAlive': 'a process serves every application',
@@ -110,6 +114,24 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'webhooks/conversations.ts deleteOld': 'the retention is the same for every application',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
   'webhooks/events.ts deleteOld': 'the retention is the same for every application',
+};
+
+/** What the files outside of security/ may use of the modules that connect, look up and listen. */
+const WITHOUT_A_WAY_OUT = [
+  'isIP',
+  'isIPv4',
+  'isIPv6',
+  'BlockList',
+  'createServer',
+  'STATUS_CODES',
+  'checkServerIdentity',
+];
+
+/** Files with a way out of their own, each with its reason. */
+const OTHER_WAYS_OUT: Readonly<Record<string, string>> = {
+  'db/database.ts pg': 'the operator names the server',
+  'db/directory-lock.ts connect': 'the socket is in the data directory',
+  'limits/redis.ts Redis': 'the operator names the server',
 };
 
 interface Import {
@@ -164,6 +186,11 @@ describe('the sources of the service', () => {
     expect(ours.filter(({ file }) => !HEADGATE.includes(roomOf(file))).map(show)).toEqual([]);
   });
 
+  test('connect to the outside by the egress only', () => {
+    const found = files.filter((file) => roomOf(file) !== 'security').flatMap(waysOutOf);
+    expect(found.sort()).toEqual(Object.keys(OTHER_WAYS_OUT));
+  });
+
   test('have SQL only in stores', () => {
     const wrong = imports.filter(
       ({ file, specifier }) => /^(kysely|pg|@electric-sql\/pglite)(\/|$)/.test(specifier) && !isSqlFile(file),
@@ -199,6 +226,34 @@ describe('the sources of the service', () => {
     expect(files.filter((file) => /^export default/m.test(read(file))).map(nameOf)).toEqual([]);
   });
 });
+
+/** What a file uses that makes connections or asks name servers: imported values, and the global `fetch`. */
+function waysOutOf(file: string): readonly string[] {
+  const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2023, true);
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) found.push(...valuesOf(node));
+    const isCall = ts.isCallExpression(node) && ts.isIdentifier(node.expression);
+    if (isCall && /^(fetch|WebSocket|EventSource)$/.test(node.expression.getText()))
+      found.push(node.expression.getText());
+    if (ts.isPropertyAccessExpression(node) && node.getText() === 'globalThis.fetch') found.push('fetch');
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return [...new Set(found)].map((name) => `${nameOf(file)} ${name}`);
+}
+
+function valuesOf({ moduleSpecifier, importClause }: ts.ImportDeclaration): readonly string[] {
+  const module = (moduleSpecifier as ts.StringLiteral).text;
+  const connects = /^(node:(net|tls|https?|http2|dns|dgram)(\/promises)?|undici|socks|pg|ioredis|axios)$/.test(module);
+  if (!connects || importClause === undefined || importClause.isTypeOnly) return [];
+  const { name, namedBindings } = importClause;
+  if (namedBindings === undefined || ts.isNamespaceImport(namedBindings)) return [name?.text ?? module];
+  return namedBindings.elements
+    .filter(({ isTypeOnly }) => !isTypeOnly)
+    .map((element) => (element.propertyName ?? element.name).text)
+    .filter((imported) => !WITHOUT_A_WAY_OUT.includes(imported));
+}
 
 /** The methods and functions of a file that contain a query. */
 function methodsWithQueries(file: string): readonly { readonly name: string; readonly text: string }[] {

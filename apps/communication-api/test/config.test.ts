@@ -47,6 +47,19 @@ test('every fault is listed with the name of its variable, and no value is shown
   expect(faults.join()).not.toContain('hunter2');
 });
 
+test('the egress policy is the strict one with DATABASE_URL, unless it is set', () => {
+  const policyOf = (environment: Record<string, string>) => readConfig(environment).EGRESS_POLICY;
+  const server = { DATABASE_URL: 'postgres://host/db', SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}` };
+  expect([policyOf({}), policyOf(server), policyOf({ ...server, EGRESS_POLICY: 'off' })]).toEqual([
+    'link-local',
+    'public',
+    'off',
+  ]);
+  expect(readConfig({ EGRESS_PORTS: '1143, 1025' }).EGRESS_PORTS).toEqual([1143, 1025]);
+  for (const EGRESS_PORTS of ['0', '65536', 'imap', '25,', '2.5'])
+    expect(faultsOf({ EGRESS_PORTS })).toEqual([expect.stringMatching(/^EGRESS_PORTS: must be a list of ports/)]);
+});
+
 test('DATABASE_URL needs SECRET_KEYS', () => {
   expect(faultsOf({ DATABASE_URL: 'postgres://host/db' })).toEqual([expect.stringMatching(/^SECRET_KEYS: required/)]);
 });

@@ -36,6 +36,7 @@ export const TAGS = [
   { name: 'Scopes', description: 'Groups of accounts that a key can be confined to. For service keys.' },
   { name: 'Limits', description: 'Limits per provider or account. For service keys.' },
   { name: 'Webhooks', description: 'Endpoints that receive events, signed as Standard Webhooks. For service keys.' },
+  { name: 'Domains', description: 'Custom domains of the wizard and of tracked links. For service keys.' },
 ];
 
 /** What a status means, for the heading of its answers. */

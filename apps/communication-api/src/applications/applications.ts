@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
-import type { ApplicationRow, DomainRow } from '../db/tables.ts';
+import type { ApplicationRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { newId } from '../domain/ids.ts';
 import type { Environment } from '../domain/key-token.ts';
@@ -37,18 +37,5 @@ export class Applications {
 
   async isEmpty(): Promise<boolean> {
     return (await this.db.selectFrom('applications').select('id').limit(1).executeTakeFirst()) === undefined;
-  }
-
-  /** Whether an application may use a host for its wizard (`auth`), or for the links of its emails (`tracking`). */
-  async ownsDomain(applicationId: string, host: string, purpose: DomainRow['purpose']): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('domains')
-      .select('id')
-      .where('application_id', '=', applicationId)
-      .where('host', '=', host)
-      .where('purpose', '=', purpose)
-      .where('status', '=', 'verified')
-      .executeTakeFirst();
-    return row !== undefined;
   }
 }

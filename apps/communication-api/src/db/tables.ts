@@ -252,6 +252,13 @@ export interface DomainRow {
   host: string;
   purpose: 'auth' | 'tracking';
   status: 'pending' | 'verified' | 'failing';
+  /** Part of the TXT record that proves who owns the host. It is not secret. */
+  token: Generated<string>;
+  /** Types of the records that the last check has not found. */
+  missing: Generated<string[]>;
+  /** Daily checks that have failed since the last success. */
+  failures: Generated<number>;
+  checked_at: Optional<Date>;
   created_at: Date;
 }
 

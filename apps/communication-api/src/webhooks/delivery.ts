@@ -149,23 +149,9 @@ function errorOf(error: unknown): ConversationError {
   return failure === undefined || failure === 'proxy_credentials' ? 'connection_lost' : failure;
 }
 
-/** The first kilobyte of an answer. The status has come, so an error afterwards changes nothing. */
-async function beginningOf({ body }: Response): Promise<string> {
-  const reader = body?.getReader();
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  try {
-    while (reader !== undefined && size < MAX_RESPONSE) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      parts.push(value);
-      size += value.length;
-    }
-    await reader?.cancel();
-  } catch {
-    // What has come is kept.
-  }
-  const text = new TextDecoder().decode(Buffer.concat(parts).subarray(0, MAX_RESPONSE));
+/** The first kilobyte of an answer; empty if it breaks off. The status has come, so that changes nothing else. */
+async function beginningOf(response: Response): Promise<string> {
+  const read = await readBounded(response, MAX_RESPONSE).catch(() => undefined);
   // PostgreSQL does not store NUL.
-  return text.replaceAll('\0', '\ufffd');
+  return new TextDecoder().decode(read?.bytes).replaceAll('\0', '\ufffd');
 }

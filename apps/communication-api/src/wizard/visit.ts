@@ -117,12 +117,13 @@ function checkOpen(link: Link, session: OpenSession | undefined, now: number): v
     throw new ServiceError(401, 'errors/expired_link', 'The link has expired. Create a new one.');
 }
 
-async function originOf({ config, applications }: Rooms, link: Link, host: string): Promise<string | undefined> {
+async function originOf({ config, domains }: Rooms, link: Link, host: string): Promise<string | undefined> {
   const auth = new URL(config.AUTH_URL);
   if (host === auth.host) return auth.origin;
   // `localhost` and `127.0.0.1` are the same machine.
   if (isLoopback(auth.hostname) && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname))
     return `${auth.protocol}//${host}`;
-  const isCustom = link.domain === host && (await applications.ownsDomain(link.application_id, host, 'auth'));
-  return isCustom ? `https://${host}` : undefined;
+  const domain = link.domain === host ? await domains.findHost(link.application_id, host, 'auth') : undefined;
+  // A browser that has come by a failing domain is served, too.
+  return domain !== undefined && domain.status !== 'pending' ? `https://${host}` : undefined;
 }

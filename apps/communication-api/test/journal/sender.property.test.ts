@@ -95,7 +95,7 @@ async function createWorld(db: Database, drafts: boolean): Promise<World> {
   if (account === undefined) throw new Error('The account was not stored.');
   const mail = new MockMailProvider(new MockMailbox(db, Date.now));
   const health = new AccountHealth(db, events, Date.now, { warn: () => undefined });
-  const mailAccounts = new MailAccounts(accounts, new Egress(), health);
+  const mailAccounts = new MailAccounts(accounts, new Egress({ policy: 'off' }), health);
   return { db, account, mailAccounts, sends: new Sends(db, envelope, Date.now, events), mail };
 }
 

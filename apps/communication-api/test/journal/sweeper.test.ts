@@ -256,7 +256,11 @@ async function createWorld({ db }: OpenDatabase) {
   const events = new Events(clock);
   const accounts = new Accounts(db, envelope, clock, events);
   const sends = new Sends(db, envelope, clock, events);
-  const mailAccounts = new MailAccounts(accounts, new Egress(), new AccountHealth(db, events, clock, log));
+  const mailAccounts = new MailAccounts(
+    accounts,
+    new Egress({ policy: 'off' }),
+    new AccountHealth(db, events, clock, log),
+  );
   const mailbox = new MockMailbox(db, clock);
   const { id: applicationId } = await new Applications(db, clock).create('Test', 'development');
 

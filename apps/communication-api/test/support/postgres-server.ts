@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
 import { freePort, until } from '../../../../test/support/redis-server.ts';
+import { type Guard, startGuard } from './guard.ts';
+import { type Owner, serverUser } from './server-user.ts';
 
 const OLDEST_VERSION = 15;
 const DEBIAN_VERSIONS = '/usr/lib/postgresql';
@@ -52,6 +53,7 @@ export function postgresUrl(port: number, database = 'postgres'): string {
  */
 export async function startPostgres(...options: string[]): Promise<PostgresServer> {
   const binaries = findPostgres();
+  // PostgreSQL refuses to run as root.
   const owner = serverUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'));
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
@@ -78,7 +80,7 @@ interface Place {
   readonly binaries: string;
   /** The folder for the files of the server. */
   readonly folder: string;
-  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+  readonly owner: Owner | undefined;
   readonly guard: Guard;
   readonly options: readonly string[];
 }
@@ -185,70 +187,6 @@ function childrenOf({ pid }: ChildProcess): number[] {
       ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
       : execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' });
   return list.split(/\s+/).filter(Boolean).map(Number);
-}
-
-/** A process that ends the server and removes its files when this process ends, in whatever way. */
-interface Guard {
-  watch(process: ChildProcess): void;
-  /** Removes the files. */
-  end(): Promise<void>;
-}
-
-/**
- * Reads the id of the process to end, or an empty line if that process has ended. The input ends when the process that
- * writes to it ends.
- */
-const GUARD = `
-while read -r line; do pid=$line; done
-if [ -n "$pid" ]; then
-  kill -STOP "$pid"
-  kill -KILL $(cat "/proc/$pid/task/$pid/children" || pgrep -P "$pid")
-  kill -QUIT "$pid"
-  kill -CONT "$pid"
-  tries=0
-  while kill -0 "$pid" && [ $tries -lt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
-fi
-rm -rf "$1"
-`;
-
-function startGuard(folder: string): Guard {
-  const guard = spawn('sh', ['-c', GUARD, 'sh', folder], {
-    cwd: '/',
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
-  const input = guard.stdin as Socket;
-  input.on('error', () => {});
-  guard.unref();
-  input.unref();
-  return {
-    watch(process) {
-      input.write(`${process.pid ?? ''}\n`);
-      process.once('exit', () => input.write('\n'));
-    },
-    async end() {
-      if (guard.exitCode !== null) return;
-      const exit = new Promise((resolve) => guard.once('exit', resolve));
-      guard.ref();
-      input.end();
-      await exit;
-    },
-  };
-}
-
-/** PostgreSQL refuses to run as root. */
-function serverUser(): Place['owner'] {
-  if (process.getuid?.() !== 0) return undefined;
-  const idOf = (option: string, user: string): number =>
-    Number(execFileSync('id', [option, user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
-  for (const user of ['postgres', 'nobody']) {
-    try {
-      return { uid: idOf('-u', user), gid: idOf('-g', user) };
-    } catch {
-      // The next user may exist.
-    }
-  }
-  throw new Error('PostgreSQL does not run as root: add a user "postgres" or "nobody" to run it.');
 }
 
 /**

@@ -47,7 +47,10 @@ export interface TestApplication {
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
-  { kind, ...parts }: Pick<ServiceParts, 'clock' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
+  {
+    kind,
+    ...parts
+  }: Pick<ServiceParts, 'clock' | 'providers' | 'resolver'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
   const masterKey = randomBytes(32).toString('base64');
   const given = environment.DATABASE_URL;
@@ -55,6 +58,8 @@ export async function startService(
   const config = readConfig({
     SECRET_KEYS: `k1:${masterKey}`,
     PORT: '0',
+    // The servers of tests listen on 127.0.0.1.
+    EGRESS_POLICY: 'off',
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...environment,
   });

@@ -45,7 +45,7 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
     const fanOut = new FanOut(db, endpoints, queue);
     const events = new Events(clock, fanOut);
     const conversations = new Conversations(db, clock);
-    const parts = { db, clock, log, egress: new Egress(), endpoints, events, conversations };
+    const parts = { db, clock, log, egress: new Egress({ policy: 'off' }), endpoints, events, conversations };
     queue.handle(WEBHOOK_JOB, new Delivery({ ...parts, timeoutMs }));
     return { queue, endpoints, fanOut, events, conversations };
   }
@@ -273,7 +273,7 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
     [
       'answers, and never ends its body',
       (answer) => answer.writeHead(202).write('so far'),
-      { outcome: 'delivered', status: 202, response: 'so far' },
+      { outcome: 'delivered', status: 202, response: '' },
     ],
     [
       'answers with a large body',

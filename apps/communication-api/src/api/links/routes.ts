@@ -9,6 +9,7 @@ import type { NewLink } from '../../links/links.ts';
 import type { Rooms } from '../../rooms.ts';
 import { accessibleAccount } from '../accounts/accessible-account.ts';
 import { callerOf } from '../authenticate.ts';
+import { customDomain } from '../domains/custom-domain.ts';
 import { problems } from '../problem.ts';
 import { authLink, linkRequest } from './schema.ts';
 
@@ -46,20 +47,20 @@ async function createLink(rooms: Rooms, caller: Caller, body: LinkRequest): Prom
     environment: application.environment,
     allowed: application.redirect_uris,
   });
-  // DNS names have no case, and may end in a dot.
-  const domain = body.domain?.toLowerCase().replace(/\.$/, '') ?? null;
-  if (domain !== null && !(await applications.ownsDomain(applicationId, domain, 'auth')))
-    throw invalid('domain: not a verified wizard domain of your application.');
+  const domain =
+    body.domain === undefined
+      ? undefined
+      : await customDomain(rooms, applicationId, 'auth', { field: 'domain', text: body.domain });
   const { id, token } = await links.create(applicationId, {
     ...target,
     keyId,
     config: (body.config ?? {}) as LinkConfig,
     redirectUri: body.redirect_uri,
     state: body.state ?? null,
-    domain,
+    domain: domain ?? null,
     expiresOn,
   });
-  const origin = domain === null ? config.AUTH_URL : `https://${domain}`;
+  const origin = domain === undefined ? config.AUTH_URL : `https://${domain}`;
   return { object: 'AuthLink', id, link: `${origin}/auth/l/${token}`, expires_on: expiresOn.toISOString() };
 }
 

@@ -1,0 +1,106 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../domain/clock.ts';
+import { type DomainPurpose, type DomainRecord, recordsOf } from '../domain/custom-domain.ts';
+import type { HostResolver } from '../security/host-records.ts';
+import type { Domain, Domains } from './domains.ts';
+
+const DAY_MS = 86_400_000;
+/** How often each process looks for domains whose day is over. */
+const EVERY_MS = 3_600_000;
+const FIRST_MS = 60_000;
+/** Domains that are looked up at the same time. */
+const AT_ONCE = 10;
+
+export interface DomainChecksParts {
+  readonly domains: Domains;
+  readonly resolver: HostResolver;
+  /** The hosts to which custom domains lead. */
+  readonly targets: Readonly<Record<DomainPurpose, string>>;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
+/** Checks the DNS records of custom domains: when their application asks for it, and each day. */
+export class DomainChecks {
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #isClosing = false;
+
+  constructor(private readonly parts: DomainChecksParts) {}
+
+  /** The records that the owner of a domain creates. */
+  recordsOf({ host, purpose, token }: Domain): readonly DomainRecord[] {
+    return recordsOf(host, this.parts.targets[purpose], token);
+  }
+
+  /**
+   * Checks a domain because its application asks for it. A check that fails changes no status.
+   * @returns `taken`: another application has verified the host
+   */
+  async verify(domain: Domain): Promise<Domain | 'taken' | undefined> {
+    return this.#check(domain, false);
+  }
+
+  start(): void {
+    this.#runIn(FIRST_MS);
+  }
+
+  #runIn(ms: number): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.run().then(() => {
+        if (!this.#isClosing) this.#runIn(EVERY_MS);
+      });
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  /** Checks every domain that was not checked for a day. It never fails: the next run tries again. */
+  async run(): Promise<void> {
+    const { domains, clock, log } = this.parts;
+    try {
+      for (let count = AT_ONCE; count === AT_ONCE && !this.#isClosing; ) {
+        const taken = await domains.takeUnchecked(new Date(clock() - DAY_MS), AT_ONCE);
+        count = taken.length;
+        await Promise.all(taken.map((domain) => this.#checkAgain(domain)));
+      }
+    } catch (error) {
+      log.error({ err: error }, 'custom domains were not checked');
+    }
+  }
+
+  async #checkAgain(before: Domain): Promise<void> {
+    const after = await this.#check(before, true);
+    if (after === undefined || after === 'taken' || after.status === before.status) return;
+    const { id, host, missing } = after;
+    if (after.status === 'failing')
+      this.parts.log.warn({ domain: id, host, missing }, 'a custom domain fails: new links use the default host');
+    else this.parts.log.info({ domain: id, host }, 'a custom domain works again');
+  }
+
+  async #check(domain: Domain, counts: boolean): Promise<Domain | 'taken' | undefined> {
+    const { application_id: applicationId, id } = domain;
+    const found = await Promise.all(
+      this.recordsOf(domain).map(async (record) => ((await this.#has(record)) ? [] : [record.type])),
+    );
+    const missing = found.flat();
+    if (missing.length > 0) return this.parts.domains.setMissing(applicationId, id, missing, counts);
+    return this.parts.domains.setVerified(applicationId, id);
+  }
+
+  /** A name server that does not answer counts like a record that is missing. */
+  async #has({ type, name, value }: DomainRecord): Promise<boolean> {
+    const { resolver } = this.parts;
+    if (type === 'TXT') {
+      const texts = await resolver.resolveTxt(name).catch(() => []);
+      return texts.some((parts) => parts.join('') === value);
+    }
+    const targets = await resolver.resolveCname(name).catch(() => []);
+    return targets.some((target) => target.toLowerCase().replace(/\.$/, '') === value);
+  }
+}
