@@ -4,7 +4,10 @@ import { configDefaults, defineConfig, type UserWorkspaceConfig } from 'vitest/c
 const PROCESS = ['test/process/**/*.test.ts'];
 
 /** Tests of stores by their operations, which run once more on a PostgreSQL server. */
-const STORES = ['test/api/{accounts,domains,keys,limits,links,scopes}.test.ts', 'test/api/emails/send.test.ts'];
+const STORES = [
+  'test/api/{account-health,accounts,domains,keys,limits,links,scopes}.test.ts',
+  'test/api/emails/send.test.ts',
+];
 
 /** Pages in Chromium. */
 const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];

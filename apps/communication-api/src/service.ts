@@ -61,6 +61,8 @@ export interface ServiceParts {
   readonly providers?: readonly Provider[];
   /** What checks custom domains. Default: the system's name servers. */
   readonly resolver?: HostResolver;
+  /** Whether it also does what no request asks for: jobs, sweeps and retention. Default: true. */
+  readonly worksInBackground?: boolean;
 }
 
 /** A service that does not listen yet. */
@@ -150,11 +152,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     ],
     log,
   );
-  await instances.start();
-  queue.start();
-  sweeper.start();
-  retention.start();
-  rooms.domainChecks.start();
+  if (parts.worksInBackground !== false) {
+    await instances.start();
+    queue.start();
+    sweeper.start();
+    retention.start();
+    rooms.domainChecks.start();
+  }
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Selectable } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
@@ -59,10 +60,12 @@ export class AccountHealth {
         .executeTakeFirst();
       if (row === undefined) return;
       const { provider, scope_id, ...before } = row;
-      const { status, status_reason, auth_failed_at } = next(before);
+      const after = next(before);
+      if (isDeepStrictEqual(before, after)) return;
+      const { status, status_reason } = after;
       await transaction
         .updateTable('accounts')
-        .set({ status, status_reason, auth_failed_at })
+        .set(after)
         .where('application_id', '=', application_id)
         .where('id', '=', id)
         .execute();

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { databaseFolderIn } from '../db/embedded.ts';
@@ -51,7 +52,8 @@ const CHECKS: readonly Check[] = [
 ];
 
 /** How long a check may take. */
-const TIMEOUT_MS = 15_000;
+const TIMEOUT_MS = 20_000;
+const PING_MS = 5_000;
 
 /**
  * Looks at an installation, and prints what it finds. It sends nothing.
@@ -127,10 +129,10 @@ async function checkRedis({ config, log }: Patient): Promise<readonly Finding[]>
   }
   const redis = await connectRedis(config.REDIS_URL, log);
   try {
-    await redis.ping();
-    return [ok('the server of REDIS_URL answers')];
-  } catch {
-    return [wrong('the server of REDIS_URL does not answer, or refuses the password')];
+    const answer = await Promise.race([redis.ping().catch(() => undefined), pause(PING_MS, undefined, { ref: false })]);
+    return answer === undefined
+      ? [wrong('the server of REDIS_URL does not answer, or refuses the password')]
+      : [ok('the server of REDIS_URL answers')];
   } finally {
     redis.disconnect();
   }
@@ -138,7 +140,7 @@ async function checkRedis({ config, log }: Patient): Promise<readonly Finding[]>
 
 /** Builds the service without listening: what fails there would fail at the start, too. */
 async function checkProviders({ db, masterKeys }: Store, { config, log }: Patient): Promise<readonly Finding[]> {
-  const service = await createService({ config, db, masterKeys, log });
+  const service = await createService({ config, db, masterKeys, log, worksInBackground: false });
   try {
     const { names } = service.rooms.providers;
     const others = PROVIDER_NAMES.filter((name) => !names.includes(name));

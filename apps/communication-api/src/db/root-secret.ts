@@ -23,7 +23,7 @@ export async function rootSecret(db: Database, masterKeys: readonly MasterKey[])
     return envelope.open(PLACE, sealed);
   } catch (cause) {
     throw new UserError(
-      `SECRET_KEYS: the secrets of this database are under another master key with the id ${keyIdOf(sealed)}. Put it back: behind the new key, if you rotate the keys.`,
+      `SECRET_KEYS or master.key: the secrets of this database are under another master key with the id ${keyIdOf(sealed)}. Put it back: behind the new key, if you rotate the keys.`,
       2,
       { cause },
     );

@@ -1,12 +1,14 @@
 import { sql } from 'kysely';
-import { type Envelope, keyName } from '../security/envelope.ts';
+import { type Envelope, keyName, WRAPPED } from '../security/envelope.ts';
 import type { Database } from './database.ts';
 import type { Tables } from './tables.ts';
 
-/** A column of sealed values. Its value in the row `id` is sealed for the place `table/id/column`. */
+/** A column of sealed values. Its value in a row is sealed for the place `table/id/column`. */
 export interface SealedColumn {
   readonly table: keyof Tables;
   readonly column: string;
+  /** The column of the row's id. Default: `id`. */
+  readonly id?: string;
 }
 
 /** Every column with sealed values. A test compares this with the schema. */
@@ -34,9 +36,10 @@ export interface Rewrapped {
   readonly unreadable: number;
 }
 
+/** A value may be large, so only its head is read: the name of its master key, and its data key. */
 interface SealedRow {
   readonly id: string;
-  readonly value: Uint8Array;
+  readonly head: Uint8Array;
 }
 
 /** Rows per transaction. */
@@ -102,23 +105,33 @@ export class SealedValues {
     let [done, unreadable] = [0, 0];
     await this.db.transaction().execute(async (transaction) => {
       for (const row of rows) {
-        const value = this.#rewrap(column, row);
-        if (value === undefined) {
-          unreadable++;
-          continue;
-        }
-        const { numAffectedRows = 0n } = await sql`
-          update ${sql.table(column.table)} set ${sql.ref(column.column)} = ${value}
-          where id = ${row.id} and ${sql.ref(column.column)} = ${row.value}`.execute(transaction);
-        done += Number(numAffectedRows);
+        const head = this.#rewrap(column, row);
+        if (head === undefined) unreadable++;
+        else if (await this.#replaceHead(column, row, head, transaction)) done++;
       }
     });
     return { done, unreadable };
   }
 
-  #rewrap({ table, column }: SealedColumn, { id, value }: SealedRow): Uint8Array | undefined {
+  /** False if the value has changed since its head was read. */
+  async #replaceHead(
+    { table, column, id = 'id' }: SealedColumn,
+    row: SealedRow,
+    head: Uint8Array,
+    db: Database,
+  ): Promise<boolean> {
+    const value = sql.ref(column);
+    const length = sql.lit(row.head.length);
+    const { numAffectedRows } = await sql`
+      update ${sql.table(table)}
+      set ${value} = ${head}::bytea || substring(${value} from ${length} + 1)
+      where ${sql.ref(id)} = ${row.id} and substring(${value} from 1 for ${length}) = ${row.head}`.execute(db);
+    return numAffectedRows === 1n;
+  }
+
+  #rewrap({ table, column }: SealedColumn, { id, head }: SealedRow): Uint8Array | undefined {
     try {
-      return this.envelope.rewrap(`${table}/${id}/${column}`, value);
+      return this.envelope.rewrap(`${table}/${id}/${column}`, head);
     } catch {
       return undefined;
     }
@@ -126,7 +139,7 @@ export class SealedValues {
 
   /** Values that are, or are not, under a key. Each value begins with the name of its key. */
   async #rows(
-    { table, column }: SealedColumn,
+    { table, column, id = 'id' }: SealedColumn,
     relation: ReturnType<typeof sql>,
     keyId: string,
     after: string,
@@ -135,9 +148,11 @@ export class SealedValues {
     const name = keyName(keyId);
     const value = sql.ref(column);
     const { rows } = await sql<SealedRow>`
-      select id, ${value} as value from ${sql.table(table)}
-      where id > ${after} and substring(${value} from 1 for ${sql.lit(name.length)}) ${relation} ${name}
-      order by id limit ${sql.lit(limit)}`.execute(this.db);
+      select ${sql.ref(id)} as id, substring(${value} from 1 for get_byte(${value}, 0) + 1 + ${sql.lit(WRAPPED)}) as head
+      from ${sql.table(table)}
+      where ${sql.ref(id)} > ${after} and length(${value}) > 0
+        and substring(${value} from 1 for ${sql.lit(name.length)}) ${relation} ${name}
+      order by 1 limit ${sql.lit(limit)}`.execute(this.db);
     return rows;
   }
 }

@@ -14,7 +14,8 @@ export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-coo
 const NONCE = 12;
 const TAG = 16;
 const KEY = 32;
-const WRAPPED = NONCE + KEY + TAG;
+/** A data key under a master key, behind the name of that key. */
+export const WRAPPED = NONCE + KEY + TAG;
 
 /**
  * Envelope encryption (AES-256-GCM): each secret has a data key of its own, which is wrapped by a master key. A sealed
@@ -68,10 +69,12 @@ export class Envelope {
 
   /**
    * Puts a sealed value under the current master key. Only its data key is decrypted, and encrypted again.
-   * @throws Error as `open` does; a change of the value itself is not noticed
+   * @param head the value, or its first bytes: the name of its key, and {@link WRAPPED} bytes
+   * @returns what replaces them
+   * @throws Error as `open` does; a change behind the head is not noticed
    */
-  rewrap(context: string, sealed: Uint8Array): Uint8Array {
-    const { dataKey, rest } = this.#unwrap(context, sealed);
+  rewrap(context: string, head: Uint8Array): Uint8Array {
+    const { dataKey, rest } = this.#unwrap(context, head);
     return Buffer.concat([this.#wrap(context, dataKey), rest]);
   }
 

@@ -18,7 +18,7 @@ const NOT_SEALED = ['mock_drafts.raw', 'mock_messages.raw'];
 describe.each(DATABASES)('the sealed values on %s', (_, open) => {
   let opened: OpenDatabase;
   let applicationId: string;
-  const [k1, k2, k3] = [newKey('k1'), newKey('k2'), newKey('k3')];
+  const [k1, k2, k3] = [newKey('old1'), newKey('k2'), newKey('k3')];
   beforeAll(async () => {
     opened = await open();
     ({ id: applicationId } = await new Applications(opened.db, clock).create('Test', 'development'));
@@ -49,14 +49,14 @@ describe.each(DATABASES)('the sealed values on %s', (_, open) => {
     const ids: string[] = [];
     for (let i = 0; i < 10; i++) ids.push(await link(accountsWith(k1), `a${i}`));
     const before = await openEnvelope(opened.db, [k1]);
-    expect(await count('k1', k1)).toBe(11);
+    expect(await count('old1', k1)).toBe(11);
     const batches: number[] = [];
     const ended = valuesWith(k2, k1).rewrapAll(({ place, done }) => {
       if (place === 'accounts.secret') batches.push(done);
       if (batches.length === 2) throw new Error('the process ends');
     });
     await expect(ended).rejects.toThrow('the process ends');
-    expect(await count('k1', k2, k1)).toBe(4);
+    expect(await count('old1', k2, k1)).toBe(4);
     const all = await valuesWith(k2, k1).rewrapAll(() => undefined);
     expect(all).toContainEqual({ place: 'accounts.secret', done: 4, unreadable: 0 });
     expect(await valuesWith(k2).uses()).toEqual([{ keyId: 'k2', values: 11 }]);
@@ -90,7 +90,7 @@ describe.each(DATABASES)('the sealed values on %s', (_, open) => {
     await writing;
     const account = await changed.find(applicationId, id);
     expect(account && changed.secretOf(account)).toEqual({ credentials: 'new' });
-    expect(await count('k1', k2, k1)).toBe(0);
+    expect(await count('old1', k2, k1)).toBe(0);
   });
 
   test('values that cannot be opened are counted, and do not keep the others from the rotation', async () => {

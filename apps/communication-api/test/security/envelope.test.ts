@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { Envelope, keyIdOf } from '../../src/security/envelope.ts';
+import { Envelope, keyIdOf, keyName, WRAPPED } from '../../src/security/envelope.ts';
 
 const [old, current] = [
   { id: 'k1', key: randomBytes(32) },
@@ -17,6 +17,14 @@ test('a rewrapped value is under the current key, and only its wrapped key has c
   const rest = 12 + 'secret'.length + 16;
   expect(Buffer.from(after).subarray(-rest)).toEqual(Buffer.from(before).subarray(-rest));
   expect(Buffer.from(after).subarray(0, -rest)).not.toEqual(Buffer.from(before).subarray(0, -rest));
+});
+
+test('the head of a value is enough', () => {
+  const before = Buffer.from(new Envelope([{ ...old, id: 'older' }]).seal(PLACE, Buffer.from('secret')));
+  const both = new Envelope([current, { ...old, id: 'older' }]);
+  const length = keyName('older').length + WRAPPED;
+  const after = Buffer.concat([both.rewrap(PLACE, before.subarray(0, length)), before.subarray(length)]);
+  expect(new Envelope([current]).open(PLACE, after).toString()).toBe('secret');
 });
 
 test('a value of another place, of an unknown key or of a damaged key is not rewrapped', () => {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, expect, inject } from 'vitest';
@@ -52,11 +52,12 @@ export async function startService(
     ...parts
   }: Pick<ServiceParts, 'clock' | 'providers' | 'resolver'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
-  const masterKey = randomBytes(32).toString('base64');
   const given = environment.DATABASE_URL;
+  // Services on one database share their master key.
+  const key = given === undefined ? randomBytes(32) : createHash('sha256').update(given).digest();
   const { db, url: databaseUrl, close } = given === undefined ? await openTestDatabase(kind) : await openGiven(given);
   const config = readConfig({
-    SECRET_KEYS: `k1:${masterKey}`,
+    SECRET_KEYS: `k1:${key.toString('base64')}`,
     PORT: '0',
     // The servers of tests listen on 127.0.0.1.
     EGRESS_POLICY: 'off',
