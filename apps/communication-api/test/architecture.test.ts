@@ -231,16 +231,18 @@ describe('the sources of the service', () => {
 function waysOutOf(file: string): readonly string[] {
   const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2023, true);
   const found: string[] = [];
+  let hasOwnFetch = false;
   const visit = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) found.push(...valuesOf(node));
-    const isCall = ts.isCallExpression(node) && ts.isIdentifier(node.expression);
-    if (isCall && /^(fetch|WebSocket|EventSource)$/.test(node.expression.getText()))
-      found.push(node.expression.getText());
-    if (ts.isPropertyAccessExpression(node) && node.getText() === 'globalThis.fetch') found.push('fetch');
+    if (ts.isParameter(node) || ts.isVariableDeclaration(node) || ts.isBindingElement(node))
+      hasOwnFetch ||= node.name.getText() === 'fetch';
+    if (ts.isCallExpression(node) && /^(globalThis\.)?fetch$/.test(node.expression.getText())) found.push('fetch');
     ts.forEachChild(node, visit);
   };
   visit(source);
-  return [...new Set(found)].map((name) => `${nameOf(file)} ${name}`);
+  return [...new Set(found)]
+    .filter((name) => name !== 'fetch' || !hasOwnFetch)
+    .map((name) => `${nameOf(file)} ${name}`);
 }
 
 function valuesOf({ moduleSpecifier, importClause }: ts.ImportDeclaration): readonly string[] {

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { type AddressClass, canonicalHost, classOfAddress } from './addresses.ts';
+import type { Lookup } from './lookup.ts';
 import { EgressError } from './net.ts';
 
 export const EGRESS_POLICIES = ['public', 'link-local', 'off'] as const;
@@ -12,9 +13,6 @@ export type PolicyName = (typeof EGRESS_POLICIES)[number];
 
 /** What a connection is for. */
 export type Purpose = 'mail' | 'web' | 'proxy';
-
-/** The addresses of a name, from the system's resolver, for example. Rejects, or returns none, if there are none. */
-export type Lookup = (name: string) => Promise<readonly string[]>;
 
 /** A host that may be connected to. */
 export interface JudgedHost {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { lookup as systemLookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector } from 'undici';
 import type { CustomProxy } from '../domain/proxy.ts';
-import { EgressPolicy, type JudgedHost, type Lookup, type PolicyName, type Purpose } from './egress-policy.ts';
+import { EgressPolicy, type JudgedHost, type PolicyName, type Purpose } from './egress-policy.ts';
+import { createLookup, type Lookup } from './lookup.ts';
 import { EgressError, type EgressFailure, type Net, type NetTarget } from './net.ts';
 import { tunnel } from './tunnel.ts';
 
@@ -14,7 +14,7 @@ export interface EgressOptions {
   readonly policy: PolicyName;
   /** Ports that are allowed beside those of the policy. */
   readonly ports?: readonly number[];
-  /** Default: the system's resolver. */
+  /** Default: as the system does. */
   readonly lookup?: Lookup;
 }
 
@@ -36,7 +36,7 @@ export class Egress {
   /** What pools the HTTP connections through a proxy, or the direct ones. */
   readonly #agents = new LRUCache<string, Agent>({ max: MAX_PROXIES, dispose: (agent) => void agent.close() });
 
-  constructor({ policy, ports = [], lookup = lookUp }: EgressOptions) {
+  constructor({ policy, ports = [], lookup = createLookup() }: EgressOptions) {
     this.#policy = new EgressPolicy(policy, ports, lookup);
   }
 
@@ -174,6 +174,3 @@ async function ready<Kind extends Socket>(
     throw new EgressError(failure, message, { cause });
   }
 }
-
-const lookUp: Lookup = async (name) =>
-  (await systemLookup(name, { all: true, verbatim: true })).map(({ address }) => address);

@@ -56,7 +56,7 @@ async function throughHttp(socket: Socket, { username, password }: CustomProxy, 
       })
       // Not an answer to CONNECT.
       .once('response', fail)
-      .once('error', fail)
+      .on('error', fail)
       .once('close', fail)
       .end();
   });

@@ -241,6 +241,8 @@ describe('what a proxy is asked', () => {
         const more = (): void => void (socket.writable && socket.write('a'.repeat(65_536), () => setImmediate(more)));
         more();
       },
+      '101': (socket) =>
+        void socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
       '100 only': (socket) => void socket.end('HTTP/1.1 100 Continue\r\n\r\n'),
       'SOCKS 5, method unknown': (socket) => void socket.end(Buffer.of(5, 77)),
       'SOCKS 4, rejected': (socket) => void socket.end(Buffer.of(0, 91, 0, 0, 0, 0, 0, 0)),
@@ -253,11 +255,30 @@ describe('what a proxy is asked', () => {
         expect(failure).toBe(protocol === 'https' ? 'tls' : 'refused');
       }
     }
-    const silent = await startRaw(() => undefined);
+    const closed: Promise<unknown>[] = [];
+    const silent = await startRaw(
+      (socket) => void closed.push(new Promise((resolve) => socket.resume().once('close', resolve))),
+    );
     for (const protocol of ['http', 'https', 'socks4', 'socks5'] as const) {
       const net = through({ protocol, host: '127.0.0.1', port: silent.port });
       const signal = AbortSignal.timeout(50);
       expect(await failureOf(net.connect({ host: '127.0.0.1', port: 25, tls: false }, signal))).toBe('timeout');
+    }
+    await Promise.all(closed);
+    expect(closed).toHaveLength(4);
+  });
+
+  test('an answer to CONNECT has no body: what follows is from the server', async () => {
+    const heads = [
+      'HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n',
+    ];
+    for (const head of heads) {
+      const { port } = await scripted((socket) => void socket.write(`${head}220 ready\r\n`));
+      const net = through({ protocol: 'http', host: '127.0.0.1', port });
+      const socket = await net.connect({ host: '127.0.0.1', port: 25, tls: false }, soon());
+      expect(await readUntil(socket, '\n')).toBe('220 ready\r\n');
+      socket.destroy();
     }
   });
 

@@ -95,7 +95,8 @@ describe('a connection', () => {
   });
 
   test('ends with the signal of its caller: in the look-up, in TLS, and before it began', async () => {
-    const silent = await startRaw(() => undefined);
+    let closed = 0;
+    const silent = await startRaw((socket) => void socket.resume().once('close', () => closed++));
     const net = egress({
       lookup: (name) => (name === 'slow.test' ? new Promise(() => undefined) : Promise.resolve(['127.0.0.1'])),
     });
@@ -110,6 +111,8 @@ describe('a connection', () => {
       await failureOf(net.connect({ host: 'fast.test', port: silent.port, tls: false }, AbortSignal.abort())),
     ).toBe('timeout');
     expect(silent.connections).toBe(connections);
+    // Nothing stays open.
+    while (closed < connections) await setImmediate();
   });
 
   test('takes 10 seconds at most, also one of fetch', async () => {

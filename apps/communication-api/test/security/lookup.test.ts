@@ -1,0 +1,110 @@
+import { Resolver } from 'node:dns/promises';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { createLookup } from '../../src/security/lookup.ts';
+import { cleanUpLater } from '../support/clean-up.ts';
+import { startDnsServer } from '../support/dns-server.ts';
+
+const dns = await startDnsServer();
+const folder = mkdtempSync(join(tmpdir(), 'headgate-hosts-'));
+cleanUpLater(() => rmSync(folder, { recursive: true }));
+const hostsFile = join(folder, 'hosts');
+writeFileSync(
+  hostsFile,
+  '# names\n127.0.0.9\tMail.Example.Test  mail # 127.0.0.8 commented.test\n\n::1 mail\nbroken\n',
+);
+
+function askDns(): Resolver {
+  const resolver = new Resolver({ timeout: 50, tries: 1 });
+  resolver.setServers([dns.address]);
+  return resolver;
+}
+
+const asked: string[] = [];
+const lookup = createLookup({
+  hostsFile,
+  resolver: askDns,
+  system: async (name) => {
+    asked.push(name);
+    if (name === 'local') return ['192.168.1.5'];
+    throw new Error('ENOTFOUND');
+  },
+});
+
+beforeEach(() => {
+  dns.records = {};
+  dns.isSilent = false;
+  asked.length = 0;
+});
+
+test('a name of the hosts file is not asked for elsewhere', async () => {
+  const before = dns.queries.length;
+  expect([await lookup('mail.example.test'), await lookup('mail')]).toEqual([['127.0.0.9'], ['127.0.0.9', '::1']]);
+  expect([dns.queries.length - before, asked]).toEqual([0, []]);
+});
+
+test('the name servers give all addresses of both kinds', async () => {
+  dns.records = {
+    'A both.test': ['192.0.2.1', '192.0.2.2'],
+    'AAAA both.test': ['2606:4700:0000:0000:0000:0000:0000:1111'],
+    'AAAA six.test': ['0000:0000:0000:0000:0000:0000:0000:0001'],
+    'A six.test': [],
+  };
+  expect(await lookup('both.test')).toEqual(['192.0.2.1', '192.0.2.2', '2606:4700::1111']);
+  expect(await lookup('six.test')).toEqual(['::1']);
+  expect(asked).toEqual([]);
+});
+
+test('a name that they do not know is looked up by the system, for example one of the local network', async () => {
+  expect(await lookup('local')).toEqual(['192.168.1.5']);
+  await expect(lookup('commented.test')).rejects.toThrow('ENOTFOUND');
+});
+
+test('a name server that does not answer keeps no thread of the system busy', async () => {
+  dns.isSilent = true;
+  await expect(Promise.all(['one.test', 'two.test', 'three.test'].map(lookup))).rejects.toMatchObject({
+    code: 'ETIMEOUT',
+  });
+  expect(asked).toEqual([]);
+});
+
+test('the system looks one name up at a time, and few wait', async () => {
+  const free: (() => void)[] = [];
+  let running = 0;
+  let most = 0;
+  const slow = createLookup({
+    hostsFile,
+    resolver: askDns,
+    system: async () => {
+      most = Math.max(most, ++running);
+      await new Promise<void>((resolve) => free.push(resolve));
+      running -= 1;
+      return ['127.0.0.1'];
+    },
+  });
+  const outcomes = Array.from({ length: 30 }, (_, i) =>
+    slow(`n${i}.test`).then(
+      () => 'found',
+      (error: Error) => error.message,
+    ),
+  );
+  let ended = false;
+  const all = Promise.all(outcomes).finally(() => {
+    ended = true;
+  });
+  while (!ended) {
+    free.shift()?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const found = (await all).filter((outcome) => outcome === 'found').length;
+  expect(most).toBe(1);
+  expect(found).toBeLessThan(25);
+  expect(found).toBeGreaterThan(19);
+});
+
+test('the system’s own files and name servers are used by default', async () => {
+  expect(await createLookup()('localhost')).toContain('127.0.0.1');
+  await expect(createLookup()('no-such-name.invalid')).rejects.toThrow();
+});
