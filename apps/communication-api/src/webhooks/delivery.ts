@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Job, JobHandler, JobOutcome } from '../jobs/queue.ts';
 import type { Egress } from '../security/egress.ts';
-import { EgressError, type EgressFailure } from '../security/net.ts';
+import { EgressError, type EgressFailure, readBounded } from '../security/net.ts';
 import type { Conversations } from './conversations.ts';
 import type { DisabledReason, Endpoint, Endpoints } from './endpoints.ts';
 import { type Event, type Events, findEvent } from './events.ts';
@@ -112,30 +112,30 @@ export class Delivery implements JobHandler {
 
   /** @throws the reason of `signal`, if that ended the request */
   async #request(endpoint: Endpoint, event: Event, signal: AbortSignal): Promise<Answer> {
+    const { clock, egress, endpoints } = this.parts;
     const body = bodyOf(event);
-    const at = new Date(this.parts.clock());
+    const at = new Date(clock());
+    const signatures = endpoints.secretsOf(endpoint).map((secret) => new Webhook(secret).sign(event.id, at, body));
     const timeout = AbortSignal.timeout(this.#timeoutMs);
+    let response: Response;
     try {
-      const response = await this.parts.egress.through(undefined).fetch(endpoint.url, {
+      response = await egress.through(undefined).fetch(endpoint.url, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
           'user-agent': 'communication-api',
           'webhook-id': event.id,
           'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
-          'webhook-signature': this.parts.endpoints
-            .secretsOf(endpoint)
-            .map((secret) => new Webhook(secret).sign(event.id, at, body))
-            .join(' '),
+          'webhook-signature': signatures.join(' '),
         },
         body,
         signal: AbortSignal.any([signal, timeout]),
       });
-      return { status: response.status, response: await beginningOf(response), error: null };
     } catch (error) {
       signal.throwIfAborted();
       return { status: null, response: null, error: timeout.aborted ? 'timeout' : errorOf(error) };
     }
+    return { status: response.status, response: await beginningOf(response), error: null };
   }
 }
 
@@ -149,23 +149,9 @@ function errorOf(error: unknown): ConversationError {
   return failure === undefined || failure === 'proxy_credentials' ? 'connection_lost' : failure;
 }
 
-/** The first kilobyte of an answer. The status has come, so an error afterwards changes nothing. */
-async function beginningOf({ body }: Response): Promise<string> {
-  const reader = body?.getReader();
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  try {
-    while (reader !== undefined && size < MAX_RESPONSE) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      parts.push(value);
-      size += value.length;
-    }
-    await reader?.cancel();
-  } catch {
-    // What has come is kept.
-  }
-  const text = new TextDecoder().decode(Buffer.concat(parts).subarray(0, MAX_RESPONSE));
+/** The first kilobyte of an answer; empty if it breaks off. The status has come, so that changes nothing else. */
+async function beginningOf(response: Response): Promise<string> {
+  const read = await readBounded(response, MAX_RESPONSE).catch(() => undefined);
   // PostgreSQL does not store NUL.
-  return text.replaceAll('\0', '\ufffd');
+  return new TextDecoder().decode(read?.bytes).replaceAll('\0', '\ufffd');
 }

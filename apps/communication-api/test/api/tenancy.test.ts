@@ -3,9 +3,11 @@ import { expect, test } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';
 import { startService } from '../support/service.ts';
+import { startReceiver } from '../support/webhook-receiver.ts';
 
 const RUNS = 12;
 const { url, application, rooms, db } = await startService();
+const receiver = await startReceiver();
 
 type Application = Awaited<ReturnType<typeof makeApplication>>;
 
@@ -35,6 +37,9 @@ async function makeApplication(mark: string) {
     emails.push(
       (await service('POST', '/api/v1/emails', emailOf(account, mark), keyOf(emails.length))).body.tracking_id,
     );
+  const endpoint = { url: receiver.url, trigger_events: ['account.removed'], description: mark };
+  const endpoints: string[] = [(await service('POST', '/v2/webhooks/endpoints', endpoint)).body.id];
+  const events = await db.selectFrom('events').select('id').where('application_id', '=', id).execute();
   const [a = '', b = ''] = scopes;
   const tokens = [
     { token, scope: undefined },
@@ -49,6 +54,8 @@ async function makeApplication(mark: string) {
     scopes,
     accounts,
     emails,
+    endpoints,
+    events: events.map((event) => event.id),
     tokens,
     keys: body.data.map((each: { id: string }) => each.id) as string[],
   };
@@ -60,7 +67,7 @@ const request = fc.record({
   key: fc.nat({ max: 3 }),
   owner: fc.nat({ max: 1 }),
   pick: fc.nat({ max: 5 }),
-  operation: fc.nat({ max: 31 }),
+  operation: fc.nat({ max: 999 }),
 });
 
 type Call = readonly [method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>];
@@ -71,6 +78,9 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
   const scope = owner.scopes[pick % owner.scopes.length];
   const key = owner.keys[pick % owner.keys.length];
   const email = owner.emails[pick % owner.emails.length];
+  const endpoint = owner.endpoints[pick % owner.endpoints.length];
+  const event = owner.events[pick % owner.events.length];
+  const hook = { url: receiver.url, trigger_events: ['account.removed'], account_ids: [account], description: mark };
   const expires_at = inDays(1);
   const calls: readonly Call[] = [
     ['GET', `/v2/accounts/${account}`],
@@ -104,6 +114,16 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
     ['POST', '/api/v1/emails', emailOf(account, mark, email)],
     ['GET', `/v2/emails/${email}`],
     ['GET', `/v2/emails?idempotency_key=key-${pick}`],
+    ['POST', '/v2/webhooks/endpoints', hook],
+    ['GET', '/v2/webhooks/endpoints?limit=100'],
+    ['GET', `/v2/webhooks/endpoints/${endpoint}`],
+    ['PATCH', `/v2/webhooks/endpoints/${endpoint}`, { account_ids: [account], description: mark }],
+    ['DELETE', `/v2/webhooks/endpoints/${endpoint}`],
+    ['POST', `/v2/webhooks/endpoints/${endpoint}/secret`],
+    ['GET', `/v2/webhooks/conversations?endpoint_id=${endpoint}`],
+    ['GET', `/v2/webhooks/conversations?event_id=${event}`],
+    ['POST', `/v2/webhooks/events/${event}/redeliver`],
+    ['POST', `/v2/webhooks/events/${event}/redeliver?endpoint_id=${endpoint}`],
     ['POST', '/v2/auth/link', { account_id: account, expires_on: expires_at, redirect_uri: 'https://app.example/' }],
   ];
   const call = calls[operation % calls.length];
@@ -114,7 +134,7 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
 /** Everything that names an application or something in it. */
 async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
   const ids = await Promise.all(
-    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links'] as const).map((table) =>
+    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events'] as const).map((table) =>
       db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
     ),
   );
@@ -128,6 +148,7 @@ const contentOf = async ({ id }: Application): Promise<unknown> => [
   await db.selectFrom('api_keys').select(['id', 'revoked_at']).where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('sends').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('auth_links').selectAll().where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('webhook_endpoints').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).orderBy('account_id').execute(),
 ];
 
