@@ -66,6 +66,22 @@ declare class ServiceError extends Error {
     constructor(...[status, type, detail, extras]: Arguments);
 }
 
+/** A file that was received. */
+interface SpooledFile {
+    readonly size: number;
+    /** The bytes. Each call reads them from their start. */
+    open(): Readable;
+    /** Frees memory and disk. */
+    close(): Promise<void>;
+}
+
+/** A file of an email. */
+interface Attachment {
+    readonly filename: string;
+    readonly contentType: string;
+    readonly file: SpooledFile;
+}
+
 /** Who sends or receives an email. */
 interface Mailbox {
     readonly address: string;
@@ -79,8 +95,17 @@ interface ComposedMail {
     readonly recipients: readonly string[];
     /** What the provider calls the conversation of the email that this one answers. */
     readonly thread?: string | undefined;
-    /** The message as bytes. Each call reads it from its start. */
-    open(): Readable;
+    /** The files of the message, for a provider that takes them one by one. */
+    readonly attachments: readonly Attachment[];
+    /**
+     * The message as bytes. Each call reads it from its start.
+     * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and removes
+     * the field itself. Default: false. `withoutAttachments`: the message without its files. Default: false
+     */
+    open(options?: {
+        readonly keepBcc?: boolean;
+        readonly withoutAttachments?: boolean;
+    }): Readable;
 }
 
 /** Why a connection was not made. */
@@ -318,6 +343,8 @@ interface SentIds {
     readonly providerId: string | null;
     readonly immutableId: string | null;
     readonly thread: string | null;
+    /** The `Message-ID` that recipients see, with its brackets, if the provider may have replaced ours. */
+    readonly messageId?: string | undefined;
     /** Recipients that the provider refused, while it sent the email to the others. */
     readonly rejected: readonly string[];
 }
