@@ -39,11 +39,11 @@ test.each([
     redirect_uri: `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`,
   });
   await page.goto(body.link);
-  await checkPage(page);
+  await checkPage(page, locale.slice(0, 2));
   user.scope = 'openid profile email Mail.Send';
   await page.click(`text=${button}`);
   await page.waitForSelector(`text=${missing}`);
-  await checkPage(page);
+  await checkPage(page, locale.slice(0, 2));
   user.scope = scope;
   await page.click(`text=${button}`);
   await page.waitForSelector('text=back in the application');
