@@ -101,6 +101,11 @@ const VARIABLES = z.object({
     .describe('Disk space for attachments of requests that are being served, in bytes.'),
   BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
   SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
+  DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
+  LOG_LEVEL: z
+    .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
+    .default('info')
+    .describe('Lowest level that is logged.'),
   GOOGLE_CLIENT_ID: z
     .string()
     .optional()
@@ -136,11 +141,6 @@ const VARIABLES = z.object({
     .describe(
       'Permissions that Outlook users are asked for. `send` is less, and cannot find out what became of an email.',
     ),
-  DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
-  LOG_LEVEL: z
-    .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
-    .default('info')
-    .describe('Lowest level that is logged.'),
 });
 
 type Variables = z.output<typeof VARIABLES>;

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
@@ -78,9 +79,22 @@ export function compose(draft: Draft): ComposedMail {
     thread: parent?.thread,
     attachments: draft.attachments,
     open: ({ keepBcc = false, withoutAttachments = false } = {}) => {
-      const message = new MailComposer(messageOf(withoutAttachments ? { ...draft, attachments: [] } : draft)).compile();
+      const files: Readable[] = [];
+      const openFile = ({ file }: Attachment): Readable => {
+        const content = file.open();
+        files.push(content);
+        return content;
+      };
+      const message = new MailComposer(
+        messageOf(withoutAttachments ? { ...draft, attachments: [] } : draft, openFile),
+      ).compile();
       message.keepBcc = keepBcc;
-      return message.createReadStream();
+      const stream = message.createReadStream();
+      // The composer would read the files to their end, also if its reader has left and the files are closed.
+      stream.once('close', () => {
+        for (const file of files) file.destroy();
+      });
+      return stream;
     },
   };
 }
@@ -92,7 +106,10 @@ export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHead
   return type === undefined ? hasTag(body) : type === 'text/html';
 }
 
-function messageOf({ body, customHeaders, parent, ...draft }: Draft): ConstructorParameters<typeof MailComposer>[0] {
+function messageOf(
+  { body, customHeaders, parent, ...draft }: Draft,
+  openFile: (attachment: Attachment) => Readable,
+): ConstructorParameters<typeof MailComposer>[0] {
   const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
   return {
@@ -111,10 +128,10 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),
-    attachments: draft.attachments.map(({ filename, contentType: type, file }) => ({
-      filename,
-      contentType: STRUCTURAL.test(type) ? 'application/octet-stream' : type,
-      content: file.open(),
+    attachments: draft.attachments.map((attachment) => ({
+      filename: attachment.filename,
+      contentType: STRUCTURAL.test(attachment.contentType) ? 'application/octet-stream' : attachment.contentType,
+      content: openFile(attachment),
     })),
     disableFileAccess: true,
     disableUrlAccess: true,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createEmulator } from '@emulators/core';
 import { getGoogleStore, googlePlugin, seedFromConfig } from '@emulators/google';
 import { afterAll } from 'vitest';
-import { secret } from './secret.ts';
+import { noteSecret, secret } from './secret.ts';
 
 const GMAIL = 'https://www.googleapis.com/auth/gmail.';
 const COMPOSE = `${GMAIL}compose`;
@@ -28,6 +28,8 @@ export interface GoogleRequest {
   /** Without `/gmail/v1/users/me/`. */
   readonly path: string;
   readonly query: URLSearchParams;
+  /** Whose access token it has. */
+  readonly user: string | undefined;
   status: number | undefined;
 }
 
@@ -35,8 +37,8 @@ export interface GoogleRequest {
 export type GoogleFault =
   /** The connection ends. */
   | { readonly kind: 'cut'; readonly when: 'before' | 'in' | 'after' | 'in the answer' }
-  /** No answer ever comes. */
-  | { readonly kind: 'stall'; readonly when: 'before' | 'after' }
+  /** No answer ever comes. `in`: the body is not read, either. */
+  | { readonly kind: 'stall'; readonly when: 'before' | 'in' | 'after' }
   /** Another answer. `after`: Google has done what it was asked for. */
   | {
       readonly kind: 'answer';
@@ -182,23 +184,22 @@ export async function startGoogle(): Promise<Google> {
     },
   };
 
+  const userOf = (authorization = '') => tokenMap.get(authorization.replace(/^Bearer /, ''));
+
   /** What Google does with a request. */
   const answer = async (call: Call): Promise<Response> => {
-    const token = tokenMap.get((call.headers.authorization ?? '').replace(/^Bearer /, ''));
-    const refusal = token && refuse(call, token.scopes);
+    const user = userOf(call.headers.authorization);
+    const refusal = user && refuse(call, user.scopes);
     if (refusal !== undefined) return refusal;
-    if (call.pathname.endsWith('/users/me/profile') && token !== undefined)
-      return Response.json({ emailAddress: token.login, messagesTotal: 0, threadsTotal: 0, historyId: '1' });
-    const upload = call.pathname.startsWith('/upload/') ? readUpload(call) : undefined;
-    const request = new Request(url + call.pathname.replace(/^\/upload/, '') + call.search, {
-      method: call.method,
-      headers: { ...call.headers, ...(upload === undefined ? {} : { 'content-type': 'application/json' }) },
-      body: upload ?? (call.body.length === 0 ? null : new Uint8Array(call.body)),
-    });
-    const response = await app.fetch(request);
-    if (call.pathname.endsWith('/drafts/send') && response.ok && double.replacesMessageIds !== 'no')
+    if (call.pathname.endsWith('/users/me/profile') && user !== undefined)
+      return Response.json({ emailAddress: user.login, messagesTotal: 0, threadsTotal: 0, historyId: '1' });
+    const response = await app.fetch(requestOf(url, call));
+    if (!response.ok) return response;
+    if (call.pathname === '/oauth2/token') await noteTokens(response.clone());
+    if (call.pathname.endsWith('/messages/send')) return withoutPayload(response);
+    if (call.pathname.endsWith('/drafts/send') && double.replacesMessageIds !== 'no')
       await replaceMessageId(response.clone());
-    return call.search.includes('X-Google-Original-Message-ID') && response.ok ? withOriginals(response) : response;
+    return call.search.includes('X-Google-Original-Message-ID') ? withOriginals(response) : response;
   };
 
   const replaceMessageId = async (response: Response): Promise<void> => {
@@ -226,10 +227,12 @@ export async function startGoogle(): Promise<Google> {
     const { pathname, search, searchParams } = new URL(incoming.url ?? '', url);
     const { method = 'GET' } = incoming;
     const path = pathname.replace(/^(?:\/upload)?\/gmail\/v1\/users\/me\//, '');
-    const request: GoogleRequest = { method, path, query: searchParams, status: undefined };
+    const user = userOf(incoming.headers.authorization)?.login;
+    const request: GoogleRequest = { method, path, query: searchParams, user, status: undefined };
     double.requests.push(request);
     const fault = double.fault?.(request);
     if (fault?.kind === 'cut' && fault.when === 'before') throw new Cut();
+    if (fault?.kind === 'stall' && fault.when === 'in') return;
     const body = await bodyOf(incoming, fault);
     if (fault?.kind === 'stall' && fault.when === 'before') return;
     const call = { method, pathname, search, headers: headersOf(incoming), body };
@@ -241,13 +244,27 @@ export async function startGoogle(): Promise<Google> {
     await write(outgoing, response, fault);
   };
   server.on('request', (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    serve(incoming, outgoing).catch(() => incoming.socket.destroy());
+    serve(incoming, outgoing).catch(() => outgoing.destroy());
   });
   afterAll(() => {
     server.closeAllConnections();
     server.close();
   });
   return double;
+}
+
+async function noteTokens(response: Response): Promise<void> {
+  const tokens = (await response.json()) as Record<string, unknown>;
+  for (const name of ['access_token', 'refresh_token', 'id_token']) {
+    const token = tokens[name];
+    if (typeof token === 'string') noteSecret(token);
+  }
+}
+
+/** The emulator answers with the whole message. Google names it only. */
+async function withoutPayload(response: Response): Promise<Response> {
+  const { id, threadId, labelIds } = (await response.json()) as Record<string, unknown>;
+  return Response.json({ id, threadId, labelIds });
 }
 
 /** The double ends the connection. */
@@ -318,6 +335,22 @@ function refuse({ method, pathname, search }: Call, scopes: readonly string[]): 
     'PERMISSION_DENIED',
     'Request had insufficient authentication scopes.',
   );
+}
+
+/** A request as the emulator understands it. */
+function requestOf(url: string, call: Call): Request {
+  const { method, pathname, search, headers, body } = call;
+  if (!pathname.startsWith('/upload/'))
+    return new Request(url + pathname + search, {
+      method,
+      headers,
+      body: body.length === 0 ? null : new Uint8Array(body),
+    });
+  return new Request(url + pathname.replace('/upload', ''), {
+    method,
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: readUpload(call),
+  });
 }
 
 /** The emulator takes an upload for the message itself. Google takes its two parts apart. */

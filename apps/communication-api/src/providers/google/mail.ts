@@ -65,15 +65,14 @@ export class GoogleMailProvider implements MailProvider {
   }
 
   async draft(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<string> {
-    const store = (threadId: string | undefined): Promise<Draft | undefined> =>
+    const draft = await withThread(mail, (message) =>
       this.api.call<Draft>(account, {
         method: 'POST',
         path: 'drafts',
-        upload: () => mailUpload(mail, { message: threadId === undefined ? {} : { threadId } }),
+        upload: () => mailUpload(mail, { message }, signal),
         signal,
-      });
-    // A conversation that was deleted meanwhile: the email begins a new one. Its References name the parent all the same.
-    const draft = (await store(mail.thread)) ?? (mail.thread === undefined ? undefined : await store(undefined));
+      }),
+    );
     if (typeof draft?.id !== 'string' || typeof draft.message?.threadId !== 'string')
       throw new ProviderError('no', 500, 'errors/provider_error', 'Google has not stored the draft.');
     const name: DraftName = { id: draft.id, threadId: draft.message.threadId, at: this.clock() };
@@ -108,16 +107,21 @@ export class GoogleMailProvider implements MailProvider {
   }
 
   async send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds> {
-    let upload: MailUpload | undefined;
-    const message = await this.api.call<Message>(account, {
-      method: 'POST',
-      path: 'messages/send',
-      upload: () => (upload = mailUpload(mail, mail.thread === undefined ? {} : { threadId: mail.thread })),
-      sentWithoutAnswer: () => (upload?.isRead() ? 'unknown' : 'no'),
-      signal,
+    const message = await withThread(mail, (description) => {
+      let upload: MailUpload | undefined;
+      return this.api.call<Message>(account, {
+        method: 'POST',
+        path: 'messages/send',
+        upload: () => {
+          upload = mailUpload(mail, description, signal);
+          return upload;
+        },
+        sentWithoutAnswer: () => (upload?.isRead() ? 'unknown' : 'no'),
+        signal,
+      });
     });
     if (message === undefined)
-      throw new ProviderError('no', 422, 'errors/invalid_thread', 'Google does not find the conversation.');
+      throw new ProviderError('no', 500, 'errors/provider_error', 'Google does not find where to send the email.');
     return this.#idsOf(message, account, signal);
   }
 
@@ -182,6 +186,13 @@ export class GoogleMailProvider implements MailProvider {
     return idsOf({ ...message, ...(sent?.payload === undefined ? {} : { payload: sent.payload }) });
   }
 }
+
+/** If the conversation was deleted, the email begins a new one. Its `References` name the parent all the same. */
+const withThread = async <Answer>(
+  { thread: threadId }: ComposedMail,
+  call: (description: { readonly threadId?: string }) => Promise<Answer | undefined>,
+): Promise<Answer | undefined> =>
+  threadId === undefined ? call({}) : ((await call({ threadId })) ?? (await call({})));
 
 const isGranted = ({ credentials }: MailAccount, scope: string): boolean =>
   (credentials as OAuthCredentials).scope.split(' ').includes(scope);

@@ -14,7 +14,7 @@ export interface MailUpload {
  * An email with its description, as `multipart/related`. The email is read while it is sent.
  * @param description JSON that the API expects beside the email
  */
-export function mailUpload(mail: ComposedMail, description: unknown): MailUpload {
+export function mailUpload(mail: ComposedMail, description: unknown, signal: AbortSignal): MailUpload {
   const boundary = `mail-${randomUUID()}`;
   let isRead = false;
   async function* parts(): AsyncGenerator<Uint8Array> {
@@ -22,7 +22,11 @@ export function mailUpload(mail: ComposedMail, description: unknown): MailUpload
       `--${boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n${JSON.stringify(description)}\r\n` +
         `--${boundary}\r\nContent-Type: message/rfc822\r\n\r\n`,
     );
-    yield* mail.open({ keepBcc: true }) as AsyncIterable<Uint8Array>;
+    for await (const chunk of mail.open({ keepBcc: true }) as AsyncIterable<Uint8Array>) {
+      // Fetch reads a body on to its end after it was aborted.
+      signal.throwIfAborted();
+      yield chunk;
+    }
     isRead = true;
     yield Buffer.from(`\r\n--${boundary}--\r\n`);
   }

@@ -119,7 +119,7 @@ const noMailbox = ({ title }: OAuthClient): Words => ({
   de: `Dieses Konto bei ${title} hat kein Postfach. Bitte wählen Sie ein anderes Konto.`,
 });
 
-/** What the provider's page has ended with. Its own text is not shown: anybody could have written it into the address. */
+/** What the provider's page has ended with. Its own text is not shown: any page can send the browser to this address. */
 function refusal({ title }: OAuthClient, error: string): Words {
   if (error === 'access_denied')
     return {
