@@ -54,6 +54,18 @@ test.each(['no', 'silently'] as const)(
   },
 );
 
+test.each(['Mail.ReadWrite Mail.Send', 'Mail.Send'])('an Outlook account does what it must (%s)', async (scope) => {
+  const user = microsoft.user();
+  user.scope = scope;
+  const secret = { credentials: microsoft.credentialsOf(user) };
+  const account = await linkAccount(service.rooms, application.id, { provider: 'outlook', name: user.email, secret });
+  const { code, text } = await check(account.id, 'bob@example.com');
+  const drafts = scope !== 'Mail.Send';
+  expect({ code, ...sorted(text) }).toEqual({ code: 0, ok: drafts ? 6 : 1, fail: 0 });
+  expect(user.mailbox.delivered).toHaveLength(drafts ? 2 : 1);
+  expect(user.mailbox.drafts).toEqual([]);
+});
+
 test('an account that has to be linked again is a failure, which is explained', async () => {
   const email = 'ended@gmail.example';
   google.addUser(email);

@@ -1,8 +1,11 @@
 import { fileURLToPath } from 'node:url';
-import type { LinkStep, StepValues } from '../../src/providers/link-flow.ts';
+import { readConfig } from '../../src/config.ts';
+import type { AwayStep, LinkStep, StepValues } from '../../src/providers/link-flow.ts';
+import { createOutlook } from '../../src/providers/outlook/outlook.ts';
 import { loadPlugins } from '../../src/providers/plugins.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startMessenger } from '../support/messenger.ts';
+import { signIn, startMicrosoft } from '../support/microsoft.ts';
 import { providerSuite } from '../support/provider-suite.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
@@ -24,6 +27,26 @@ for (const sending of ['drafts', 'directly'] as const)
           : { code: '123456' },
       delivered: async (messageId) =>
         (await db.selectFrom('mock_messages').select('id').where('message_id', '=', messageId).execute()).length,
+    };
+  });
+
+const microsoft = await startMicrosoft();
+for (const [sending, scopes] of [
+  ['drafts', 'drafts'],
+  ['directly', 'send'],
+] as const)
+  providerSuite(`outlook, ${sending}`, sending, async () => {
+    const [provider] = createOutlook(readConfig({ ...microsoft.environment, OUTLOOK_SCOPES: scopes }));
+    const user = microsoft.user();
+    if (sending === 'directly') user.scope = 'openid profile email Mail.Send';
+    return {
+      provider: provider as Provider,
+      act: async (step: LinkStep): Promise<StepValues> => {
+        const { search } = await signIn(microsoft, user, (step as AwayStep).url);
+        return { query: search.slice(1) };
+      },
+      delivered: async (messageId) =>
+        user.mailbox.delivered.filter(({ headers }) => headers.get('message-id') === messageId).length,
     };
   });
 
