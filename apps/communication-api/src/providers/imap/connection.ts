@@ -210,7 +210,7 @@ function providerErrorOf(error: ServerError, credentials: ImapCredentials): Prov
         'no',
         401,
         'errors/invalid_imap_configuration',
-        'There is no IMAP server with these settings, or the service must not connect to it.',
+        'The service may not connect to the IMAP server, or the server does not speak IMAP with these settings.',
         shown,
       );
     case 'unavailable':

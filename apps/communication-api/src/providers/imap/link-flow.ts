@@ -201,7 +201,7 @@ function faultsOf({ imap, smtp }: TestResult): readonly OwnerFault[] {
   return [...halfFaults('imap', imap), ...halfFaults('smtp', smtp)];
 }
 
-/** Why no connection was made is one text: a form that tells a closed port from a silent one can search a network. */
+/** One text for all reasons why no connection was made: a form that names the reason can search a network. */
 function halfFaults(half: Half, failure: ServerFailure | undefined): readonly OwnerFault[] {
   if (failure === undefined) return [];
   const text = TEXT.fault[half];
@@ -211,7 +211,7 @@ function halfFaults(half: Half, failure: ServerFailure | undefined): readonly Ow
 
 function identified(address: string, credentials: ImapCredentials): Answer {
   const { user, host } = credentials.imap;
-  // A login without a domain says nothing without its server. Servers do not tell capital letters apart.
+  // Different servers have users of the same name. Servers ignore the case of a name.
   const login = user.includes('@') ? user : `${user}@${host}`;
   return { kind: 'identified', account: { providerUserId: login.toLowerCase(), name: address, credentials } };
 }

@@ -65,7 +65,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
     maxLiteralSize: MAX_LITERAL_BYTES,
     maxResponseSize: MAX_RESPONSE_BYTES,
   });
-  // Whoever waits for an answer gets the error, too.
+  // The command that waits for an answer gets the error, too.
   client.on('error', () => {});
   const close = (): void => client.close();
   signal.addEventListener('abort', close, { once: true });
