@@ -44,6 +44,16 @@ const secretKeys = z.string().transform((text, context): MasterKey[] =>
   }),
 );
 
+const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== ''),
+  );
+
 /** Each variable of the environment: what it accepts, its default and its meaning. */
 const VARIABLES = z.object({
   PORT: integer(0, 65_535).default(8080).describe('Port of the API, the wizard and the reference page.'),
@@ -51,16 +61,9 @@ const VARIABLES = z.object({
   BASE_URL: origin.optional().describe('Public origin of the API. Default: http://HOST:PORT.'),
   AUTH_URL: origin.optional().describe('Public origin of the wizard. Default: BASE_URL.'),
   TRACKING_URL: origin.optional().describe('Public origin of tracked links and open pixels. Default: BASE_URL.'),
-  TRUSTED_PROXIES: z
-    .string()
-    .default('')
-    .transform((text) =>
-      text
-        .split(',')
-        .map((entry) => entry.trim())
-        .filter((entry) => entry !== ''),
-    )
-    .describe('Addresses or CIDR blocks of the proxies in front, separated by commas. Default: none.'),
+  TRUSTED_PROXIES: list.describe(
+    'Addresses or CIDR blocks of the proxies in front, separated by commas. Default: none.',
+  ),
   DATABASE_URL: databaseUrl.describe(
     'PostgreSQL server, version 15 or newer. Default: PostgreSQL embedded in this process.',
   ),
@@ -96,6 +99,9 @@ const VARIABLES = z.object({
       return z.NEVER;
     })
     .describe('Ports that connections to the outside may use beside those of the policy, separated by commas.'),
+  PROVIDERS: list.describe(
+    'Paths of plug-ins with more providers, separated by commas, such as ./my-provider.mjs. Default: none.',
+  ),
   MAX_BODY_BYTES: integer(1_024, 1_073_741_824).default(26_214_400).describe('Largest request body, in bytes.'),
   SPOOL_MAX_BYTES: integer(1_024, 2 ** 53 - 1)
     .default(2_147_483_648)

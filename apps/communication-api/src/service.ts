@@ -51,7 +51,7 @@ export interface ServiceParts {
   readonly masterKeys: readonly MasterKey[];
   readonly log?: Logger;
   readonly clock?: Clock;
-  /** Beside the providers that come with the service. */
+  /** Beside the providers that come with the service, or in the place of those with the same names. */
   readonly providers?: readonly Provider[];
 }
 

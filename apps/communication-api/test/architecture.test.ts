@@ -14,6 +14,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   db: ['domain', 'security'],
   mail: ['domain', 'security'],
   providers: ['domain', 'db', 'mail', 'security'],
+  // Only types, for authors of plug-ins.
+  plugin: ['domain', 'mail', 'providers', 'security'],
   applications: ['domain', 'db'],
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],

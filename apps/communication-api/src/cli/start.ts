@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { backUpNightly } from '../db/backups.ts';
 import { UserError } from '../domain/user-error.ts';
+import { loadPlugins } from '../providers/plugins.ts';
 import { createService, type Service } from '../service.ts';
 import { banner } from './banner.ts';
 import type { Terminal } from './command-line.ts';
@@ -24,10 +25,12 @@ export interface RunningService {
  * @throws UserError
  */
 export async function start(config: Config, terminal: Terminal, log: Logger): Promise<RunningService> {
+  // A plug-in with a fault is reported before anything is opened.
+  const providers = await loadPlugins(config.PROVIDERS);
   const store = await openStore(config, log);
   let service: Service | undefined;
   try {
-    service = await createService({ config, db: store.db, masterKeys: store.masterKeys, log });
+    service = await createService({ config, db: store.db, masterKeys: store.masterKeys, log, providers });
     const url = await listen(service, config);
     const { applications, clock } = service.rooms;
     const isFirst = store.embedded !== undefined && (await applications.isEmpty());

@@ -1,5 +1,12 @@
 import type { Environment } from './key-token.ts';
-import { type Family, isProviderName, PROVIDER_NAMES, type ProviderName, WILDCARDS } from './providers.ts';
+import {
+  type Family,
+  isProviderName,
+  PLUGIN_PROVIDERS,
+  PROVIDER_NAMES,
+  type ProviderName,
+  WILDCARDS,
+} from './providers.ts';
 import { ServiceError } from './service-error.ts';
 
 /** The longest time between the creation of a link and its end: 7 days. */
@@ -90,7 +97,7 @@ export function offeredBy(selection: Selection, installed: readonly Installed[])
       throw new ServiceError(
         403,
         'errors/feature_not_subscribed',
-        `This service has no connector for ${missing.join(', ')}. ${here}`,
+        `This service has no connector for ${missing.join(', ')}${pluginAdvice(missing)}. ${here}`,
       );
     return selection.names;
   }
@@ -104,6 +111,12 @@ export function offeredBy(selection: Selection, installed: readonly Installed[])
     );
   return offered;
 }
+
+/** What the operator can do, if a provider needs a plug-in. */
+const pluginAdvice = (missing: readonly ProviderName[]): string => {
+  const plugins = missing.filter((name) => PLUGIN_PROVIDERS.includes(name));
+  return plugins.length === 0 ? '' : ` (${plugins.join(', ')}: only by a plug-in, which the variable PROVIDERS names)`;
+};
 
 /** @throws ServiceError 422 if the end of a link is not in the future, or more than 7 days away */
 export function checkExpiry(expiresOn: Date, nowMs: number): void {

@@ -10,6 +10,9 @@ export const PROVIDER_NAMES = [
   'mock',
 ] as const;
 
+/** The providers that have no official interface for a person's own account. Only a plug-in can link them. */
+export const PLUGIN_PROVIDERS: readonly string[] = ['linkedin', 'whatsapp', 'telegram', 'instagram'];
+
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
 
 /** What a provider can be used for. */

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -8,10 +6,10 @@ import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { launchBrowser } from '../support/chromium.ts';
 import { freePort } from '../support/free-port.ts';
+import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const MINUTE = 60_000;
 
 const words = (text: string) => ({ en: text, de: text });
@@ -266,6 +264,8 @@ test('no page needs anything from elsewhere, and the browser blocks nothing of o
 describe.each([
   ['en', 'light', 1280],
   ['de', 'dark', 320],
+  // A window of 1280 pixels, enlarged to 200 %.
+  ['en', 'dark', 640],
 ] as const)('in %s, %s, %i pixels wide', (language, colorScheme, width) => {
   test('axe finds nothing on any page, and none scrolls sideways', async () => {
     const page = await newPage({
@@ -276,22 +276,7 @@ describe.each([
       reducedMotion: 'reduce',
     });
     const seen: string[] = [];
-    const check = async (): Promise<void> => {
-      const heading = await page.textContent('h1');
-      seen.push(heading ?? '');
-      expect(await page.getAttribute('html', 'lang')).toBe(language);
-      expect(await page.locator('h1').count()).toBe(1);
-      await page.evaluate(AXE);
-      const faults = await page.evaluate(async () => {
-        const { axe } = globalThis as unknown as {
-          axe: { run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }> };
-        };
-        const { violations } = await axe.run();
-        return violations.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])]);
-      });
-      expect([heading, faults]).toEqual([heading, []]);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
-    };
+    const check = async (): Promise<void> => void seen.push(await checkPage(page, language));
     const global = { allow_user_proxy_override: true, allow_user_country_override: true, wait_initial_sync: true };
     await page.goto(await createLink({ providers: '*' }));
     await check();

@@ -102,6 +102,10 @@ describe('offered providers', () => {
   });
 
   test('a wildcard that leaves no provider is a 403', () => {
+    for (const name of ['linkedin', 'whatsapp', 'telegram', 'instagram'])
+      expect(() => offeredBy(selectionOf(name), installed)).toThrow(
+        refused(403, new RegExp(`no connector for ${name} \\(${name}: only by a plug-in, .* PROVIDERS names\\)`)),
+      );
     expect(() => offeredBy(selectionOf('*:SOCIAL'), installed.slice(1))).toThrow(refused(403, /Installed here: imap/));
     expect(() => offeredBy(selectionOf('*'), [])).toThrow(refused(403, /No provider is installed/));
   });

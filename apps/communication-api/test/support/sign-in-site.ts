@@ -58,8 +58,8 @@ export class SignInSite {
     const hidden = [...url.searchParams].map(
       ([name, value]) => `<input type="hidden" name="${name}" value="${value}">`,
     );
-    response.setHeader('content-type', 'text/html').end(
-      `<!doctype html><html lang="en"><title>Sign in</title><h1>The provider’s own site</h1><form>${hidden.join('')}
+    response.setHeader('content-type', 'text/html; charset=utf-8').end(
+      `<!doctype html><html lang="en"><title>Sign in</title><h1>The own site of the provider</h1><form>${hidden.join('')}
         <label>Account <input name="account" value="ann@away.test"></label><button>Allow</button></form>
         <form>${hidden.join('')}<input type="hidden" name="account" value=""><button>Deny</button></form>`,
     );

@@ -47,7 +47,6 @@ export function StepPage(props: StepPageProps): JSX.Element {
             {text.wait}
           </p>
         ) : null}
-        {step.kind === 'away' ? <p class="hint">{text.away(new URL(step.url).host)}</p> : null}
         {step.kind === 'form'
           ? step.fields.map((field) => (
               <FieldInput key={field.name} frame={frame} field={field} values={values} fault={faultOf(field.name)} />
@@ -57,6 +56,7 @@ export function StepPage(props: StepPageProps): JSX.Element {
         {withProxy ? (
           <ProxyForm frame={frame} values={values} faultOf={faultOf} hasPassword={hasProxyPassword} />
         ) : null}
+        {step.kind === 'away' ? <p class="hint">{text.away(new URL(step.url).host)}</p> : null}
         <SubmitButton frame={frame} label={labelOfSubmit(step, frame)} />
       </PostForm>
     </Layout>

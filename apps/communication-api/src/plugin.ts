@@ -1,0 +1,36 @@
+/**
+ * The types for authors of plug-ins: what a file named in PROVIDERS exports as `createProvider`, and everything that it
+ * is made of. See docs/service/plugins.md.
+ */
+import type { Provider, ProviderError } from './providers/provider.ts';
+
+export type { ErrorStatus, ErrorTypesByStatus } from './domain/error-types.ts';
+export type { Language, Words } from './domain/language.ts';
+export type { Family, ProviderName } from './domain/providers.ts';
+export type { CustomProxy } from './domain/proxy.ts';
+export type { ComposedMail, Mailbox } from './mail/mail.ts';
+export type {
+  AwayStep,
+  CodeStep,
+  Field,
+  FormStep,
+  IdentifiedAccount,
+  LinkAnswer,
+  LinkContext,
+  LinkFlow,
+  LinkStep,
+  OwnerFault,
+  StepValues,
+  WaitStep,
+} from './providers/link-flow.ts';
+export type { MailAccount, MailProvider, Parent, Provider, SendTrace, Sent, SentIds } from './providers/provider.ts';
+export type { EgressError, EgressFailure, Net, NetTarget } from './security/net.ts';
+
+/** What the service gives to a plug-in. */
+export interface PluginKit {
+  /** The only errors of a mail provider that say whether the email was sent. */
+  readonly ProviderError: typeof ProviderError;
+}
+
+/** Makes the provider, once per process. */
+export type CreateProvider = (kit: PluginKit) => Provider | Promise<Provider>;
