@@ -195,13 +195,14 @@ describe('the form with the servers', () => {
       imap_host: '127.0.0.1',
       imap_port: String(dovecot.imapPort),
       imap_encryption: 'starttls',
+      smtp_host: '127.0.0.1',
       smtp_port: String(smtp.port),
       smtp_encryption: 'starttls',
     });
     const { credentials } = await linked(callback);
     expect(credentials).toMatchObject({
       imap: { host: '127.0.0.1', encryption: 'starttls', password: user.password },
-      smtp: { host: 'localhost', encryption: 'starttls', password: user.password },
+      smtp: { host: '127.0.0.1', encryption: 'starttls', password: user.password },
     });
     expect(smtp.logins.at(-1)).toEqual({ user: user.address, secure: true });
   });
