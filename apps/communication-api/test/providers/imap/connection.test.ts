@@ -233,6 +233,25 @@ describe('an error', () => {
     expect(await errorOf({ port, encryption: 'none' })).toMatchObject({ status, type });
   });
 
+  test('of a server that never ends a line: little of it is read', async () => {
+    let isClosed = false;
+    const port = await startTalker((socket) => {
+      const talk = (): void => {
+        while (!socket.destroyed && socket.write('x'.repeat(65_536)));
+      };
+      socket.write('* OK ');
+      socket.on('drain', talk).on('close', () => {
+        isClosed = true;
+      });
+      talk();
+    });
+    expect(await errorOf({ port, encryption: 'none' })).toMatchObject({
+      status: 401,
+      type: 'errors/invalid_imap_configuration',
+    });
+    await expect.poll(() => isClosed).toBe(true);
+  });
+
   test('of a server that says nothing, when the caller cannot wait any more', async () => {
     const port = await startTalker(() => {});
     expect(await errorOf({ port, encryption: 'none' }, AbortSignal.timeout(200))).toMatchObject({
