@@ -11,6 +11,7 @@ const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 
 const BUILDS = ['../../test/support/build.ts', 'test/support/build.ts'];
 const POSTGRES = 'test/support/postgres-servers.ts';
+const CERTIFICATE = 'test/support/test-certificate.ts';
 const CONTRACT = 'test/support/contract-coverage.ts';
 
 /** Each test file has a process of its own, since PGlite's memory is only given back at its end. */
@@ -20,7 +21,7 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
   test: {
     name,
     include,
-    globalSetup: [...BUILDS, POSTGRES, CONTRACT, ...[globalSetup].flat()],
+    globalSetup: [...BUILDS, CERTIFICATE, POSTGRES, CONTRACT, ...[globalSetup].flat()],
     setupFiles: ['test/support/built.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -20,13 +20,17 @@ const BASIC_CONSTRAINTS = '551d13';
 const SUBJECT_ALT_NAME = '551d11';
 const DAY_MS = 86_400_000;
 
-export function createCertificate(): Certificate {
+/** @param hosts names for which the certificate is valid too, such as `localhost` or `*.example.test` */
+export function createCertificate(...hosts: readonly string[]): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(oid(ECDSA_WITH_SHA256));
   const name = sequence(der(0x31, sequence(oid(COMMON_NAME), der(0x0c, Buffer.from('headgate test')))));
   const extensions = sequence(
     extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff])))),
-    extension(SUBJECT_ALT_NAME, sequence(der(0x87, Buffer.from([127, 0, 0, 1])))),
+    extension(
+      SUBJECT_ALT_NAME,
+      sequence(der(0x87, Buffer.from([127, 0, 0, 1])), ...hosts.map((host) => der(0x82, Buffer.from(host)))),
+    ),
   );
   const signed = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),

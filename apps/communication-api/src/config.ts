@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EGRESS_POLICIES, type PolicyName } from './security/egress-policy.ts';
 import type { MasterKey } from './security/envelope.ts';
 
 const integer = (min: number, max: number) => {
@@ -82,6 +83,22 @@ const VARIABLES = z.object({
   SECRET_KEYS: secretKeys
     .optional()
     .describe('Master keys, the current one first. Required with DATABASE_URL. Default: DATA_DIR/master.key.'),
+  EGRESS_POLICY: z
+    .enum(EGRESS_POLICIES)
+    .optional()
+    .describe(
+      'Where connections to the outside may lead to: public, link-local or off. Default: public with DATABASE_URL, else link-local.',
+    ),
+  EGRESS_PORTS: z
+    .string()
+    .default('')
+    .transform((text, context): readonly number[] => {
+      const ports = text === '' ? [] : text.split(',').map(Number);
+      if (ports.every((port) => Number.isInteger(port) && port >= 1 && port <= 65_535)) return ports;
+      context.addIssue({ code: 'custom', message: 'must be a list of ports such as 1143,1025' });
+      return z.NEVER;
+    })
+    .describe('Ports that connections to the outside may use beside those of the policy, separated by commas.'),
   PROVIDERS: list.describe(
     'Paths of plug-ins with more providers, separated by commas, such as ./my-provider.mjs. Default: none.',
   ),
@@ -89,6 +106,9 @@ const VARIABLES = z.object({
   SPOOL_MAX_BYTES: integer(1_024, 2 ** 53 - 1)
     .default(2_147_483_648)
     .describe('Disk space for attachments of requests that are being served, in bytes.'),
+  APPEND_MAX_BYTES: integer(0, 1_073_741_824)
+    .default(52_428_800)
+    .describe('Largest message that is filed in the folder for sent emails of an imap account, in bytes.'),
   BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
   SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
   DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
@@ -101,10 +121,11 @@ const VARIABLES = z.object({
 type Variables = z.output<typeof VARIABLES>;
 
 /** The checked settings of a process. */
-export interface Config extends Omit<Variables, 'BASE_URL' | 'AUTH_URL' | 'TRACKING_URL'> {
+export interface Config extends Omit<Variables, 'BASE_URL' | 'AUTH_URL' | 'TRACKING_URL' | 'EGRESS_POLICY'> {
   readonly BASE_URL: string;
   readonly AUTH_URL: string;
   readonly TRACKING_URL: string;
+  readonly EGRESS_POLICY: PolicyName;
 }
 
 /** The environment has faults; `faults` has one line for each. */
@@ -133,6 +154,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     BASE_URL,
     AUTH_URL: data.AUTH_URL ?? BASE_URL,
     TRACKING_URL: data.TRACKING_URL ?? BASE_URL,
+    // An embedded database is for one small host, which may send by a mail server in the same house.
+    EGRESS_POLICY: data.EGRESS_POLICY ?? (data.DATABASE_URL === undefined ? 'link-local' : 'public'),
   };
 }
 

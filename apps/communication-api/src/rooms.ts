@@ -5,6 +5,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Queue } from './jobs/queue.ts';
 import type { MailAccounts } from './journal/mail-accounts.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
@@ -33,6 +34,7 @@ export interface Rooms {
   readonly accounts: Accounts;
   readonly mailAccounts: MailAccounts;
   readonly egress: Egress;
+  readonly queue: Queue;
   readonly events: Events;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;

@@ -2,17 +2,20 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
+import { AccountHealth } from './accounts/health.ts';
 import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Clock } from './domain/clock.ts';
+import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
 import { Retention } from './journal/retention.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
+import { SentCopies } from './journal/sent-copies.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
 import { LimitBook } from './limits/book.ts';
@@ -23,6 +26,7 @@ import { Links } from './links/links.ts';
 import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
+import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
 import type { Provider } from './providers/provider.ts';
@@ -37,6 +41,8 @@ import { Events } from './webhooks/events.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
+/** A job that another process has added begins this much later at most, if that process does not do it. */
+const JOBS_POLL_MS = 1_000;
 
 /** What a service is made of. */
 export interface ServiceParts {
@@ -62,19 +68,26 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
   const envelope = new Envelope(masterKeys);
   const keys = new Keys(db, clock, log);
-  const accounts = new Accounts(db, envelope, clock);
-  const egress = new Egress();
-  const mailAccounts = new MailAccounts(accounts, egress);
+  const events = new Events(clock);
+  const accounts = new Accounts(db, envelope, clock, events);
+  const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
+  const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
-  const providers = new Registry([createMock(new MockMailbox(db, clock)), ...(parts.providers ?? [])]);
+  const imap = createImap();
+  const providers = new Registry([createMock(new MockMailbox(db, clock)), imap, ...(parts.providers ?? [])]);
   const overrides = new LimitOverrides(db, clock);
-  const pollMs = config.DATABASE_URL === undefined ? undefined : LIMITS_POLL_MS;
-  const book = new LimitBook(overrides, { pollMs, log });
+  const hasOthers = config.DATABASE_URL !== undefined;
+  const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
+  const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
-  const sends = new Sends(db, envelope, clock);
+  const sends = new Sends(db, envelope, clock, events);
   const instances = new Instances(db, clock, log, randomUUID());
+  const copies = new SentCopies({
+    ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
+    maxBytes: config.APPEND_MAX_BYTES,
+  });
   const rooms: Rooms = {
     config,
     clock,
@@ -86,7 +99,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     accounts,
     mailAccounts,
     egress,
-    events: new Events(clock),
+    queue,
+    events,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
     overrides,
@@ -96,9 +110,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     idempotency,
     providers,
     sends,
-    sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS),
+    sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS, copies),
     spool: new Spool(config.SPOOL_MAX_BYTES),
-    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking'))),
+    tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
   await book.start();
   const app = await createServer(rooms);
@@ -116,17 +130,21 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
     ],
     log,
   );
   await instances.start();
+  queue.start();
   sweeper.start();
   retention.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([sweeper.close(), retention.close()]);
+    await Promise.all([queue.close(), copies.close(), sweeper.close(), retention.close()]);
+    imap.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
+    await egress.close();
     redis?.disconnect();
   };
   return { app, rooms, close };

@@ -19,16 +19,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   applications: ['domain', 'db'],
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
-  webhooks: ['domain', 'db', 'security'],
+  jobs: ['domain', 'db'],
+  webhooks: ['domain', 'db', 'security', 'jobs'],
   accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
   limits: ['domain', 'db', 'accounts'],
-  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks'],
+  journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks', 'jobs'],
   // Its routes are HTTP: what a recipient of an email opens.
-  tracking: ['domain', 'db', 'security', 'rooms'],
+  tracking: ['domain', 'db', 'security', 'rooms', 'webhooks'],
   assets: [],
   rooms: [
-    ...['tracking', 'webhooks', 'domain', 'config', 'security', 'mail', 'providers'],
+    ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard'],
   ],
   wizard: [
@@ -59,6 +60,7 @@ const SQL = [
     'journal/',
     'tracking/',
     'webhooks/',
+    'jobs/',
     'db/',
   ],
   // What the mock provider has sent and drafted is its own.
@@ -76,7 +78,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts isAlive': 'a process serves every application',
   'journal/instances.ts start': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
-  'journal/sends.ts cancelAbandoned': 'the sweeper works for every application',
+  'jobs/queue.ts #lanes': 'a process does the jobs of every application',
   'journal/sends.ts #settledBefore': 'the retention is the same for every application',
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
@@ -110,6 +112,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
+  'webhooks/events.ts deleteOld': 'the retention is the same for every application',
 };
 
 interface Import {

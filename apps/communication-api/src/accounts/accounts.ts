@@ -1,28 +1,22 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Selectable } from 'kysely';
-import type { Database } from '../db/database.ts';
+import { type Selectable, sql } from 'kysely';
+import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { AccountRow } from '../db/tables.ts';
 import type { AccountStatus } from '../domain/account-status.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
-import { startSync } from '../domain/initial-sync.ts';
+import { type InitialSync, startSync } from '../domain/initial-sync.ts';
 import type { Page } from '../domain/page.ts';
-import type { AutoProxy, CustomProxy } from '../domain/proxy.ts';
+import type { CustomProxy } from '../domain/proxy.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { lockActiveScope } from '../scopes/active-scope.ts';
 import type { Envelope } from '../security/envelope.ts';
+import type { Events, EventType } from '../webhooks/events.ts';
+import { type AccountSecret, AccountSecrets } from './account-secrets.ts';
+import { type Refresh, Renewals } from './renewals.ts';
 
+export type { AccountSecret } from './account-secrets.ts';
 export type Account = Selectable<AccountRow>;
-
-/** What is sealed beside an account. */
-export interface AccountSecret {
-  /** As the provider made it when the account was linked. */
-  readonly credentials: unknown;
-  readonly proxy?: CustomProxy | undefined;
-  /** Where the service chooses a proxy, if it has no other. */
-  readonly autoProxy?: AutoProxy | undefined;
-}
 
 /** An account that a provider has identified. */
 export interface NewAccount {
@@ -62,15 +56,20 @@ export interface AccountChanges {
   readonly paused?: boolean | undefined;
 }
 
-const place = (id: string): string => `accounts/${id}/secret`;
-
 /** Linked accounts. */
 export class Accounts {
+  readonly #secrets: AccountSecrets;
+  readonly #renewals: Renewals;
+
   constructor(
     private readonly db: Database,
-    private readonly envelope: Envelope,
+    envelope: Envelope,
     private readonly clock: Clock,
-  ) {}
+    private readonly events: Events,
+  ) {
+    this.#secrets = new AccountSecrets(envelope);
+    this.#renewals = new Renewals(db, this.#secrets, clock);
+  }
 
   /** Stores a linked account. Undefined if the application has linked this account of the provider already. */
   async insert(
@@ -80,30 +79,38 @@ export class Accounts {
   ): Promise<Account | undefined> {
     const now = this.clock();
     const id = newId('acc', now);
-    return db
-      .insertInto('accounts')
-      .values({
-        id,
-        application_id: applicationId,
-        scope_id: scopeId,
-        provider,
-        provider_user_id: providerUserId,
-        name,
-        status: 'running',
-        secret: this.envelope.sealJson(place(id), secret),
-        proxy: json(shownProxy(secret.proxy)),
-        sync: json(startSync(now, initialSyncMs)),
-        metadata: json({}),
-        created_at: new Date(now),
-      })
-      .onConflict((conflict) =>
-        conflict
-          .columns(['application_id', 'provider', 'provider_user_id'])
-          .where('removed_at', 'is', null)
-          .doNothing(),
-      )
-      .returningAll()
-      .executeTakeFirst();
+    const sync = startSync(now, initialSyncMs);
+    return inTransaction(db, async (transaction) => {
+      const account = await transaction
+        .insertInto('accounts')
+        .values({
+          id,
+          application_id: applicationId,
+          scope_id: scopeId,
+          provider,
+          provider_user_id: providerUserId,
+          name,
+          status: 'running',
+          secret: this.#secrets.seal(id, secret),
+          proxy: json(shownProxy(secret.proxy)),
+          sync: json(sync),
+          metadata: json({}),
+          created_at: new Date(now),
+          connected_at: new Date(now),
+        })
+        .onConflict((conflict) =>
+          conflict
+            .columns(['application_id', 'provider', 'provider_user_id'])
+            .where('removed_at', 'is', null)
+            .doNothing(),
+        )
+        .returningAll()
+        .executeTakeFirst();
+      if (account === undefined) return undefined;
+      await this.#tell(account, 'account.connected', transaction);
+      await this.#tellSync(account, sync, transaction);
+      return account;
+    });
   }
 
   /** The id of the account that the application has linked, if it has linked this account of the provider. */
@@ -131,22 +138,34 @@ export class Accounts {
     { name, secret, initialSyncMs }: Reconnection,
     db: Database = this.db,
   ): Promise<boolean> {
-    const row = await db
-      .updateTable('accounts')
-      .set({
-        name,
-        status: 'running',
-        status_reason: null,
-        secret: this.envelope.sealJson(place(id), secret),
-        proxy: json(shownProxy(secret.proxy)),
-        sync: json(startSync(this.clock(), initialSyncMs)),
-      })
-      .where('application_id', '=', applicationId)
-      .where('id', '=', id)
-      .where('removed_at', 'is', null)
-      .returning('id')
-      .executeTakeFirst();
-    return row !== undefined;
+    const now = this.clock();
+    const sync = startSync(now, initialSyncMs);
+    return inTransaction(db, async (transaction) => {
+      const account = await transaction
+        .updateTable('accounts')
+        .set({
+          name,
+          status: 'running',
+          status_reason: null,
+          auth_failed_at: null,
+          secret: this.#secrets.seal(id, secret),
+          proxy: json(shownProxy(secret.proxy)),
+          sync: json(sync),
+          connected_at: new Date(now),
+          // A refresh of the old credentials stores nothing any more.
+          renewal_owner: null,
+          renewal_until: null,
+        })
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .returningAll()
+        .executeTakeFirst();
+      if (account === undefined) return false;
+      await this.#tell(account, 'account.reconnected', transaction);
+      await this.#tellSync(account, sync, transaction);
+      return true;
+    });
   }
 
   /** One account that is not removed. */
@@ -226,13 +245,16 @@ export class Accounts {
         ...this.#pauseOf(account, paused),
       };
       if (Object.keys(changes).length === 0) return account;
-      return transaction
+      const changed = await transaction
         .updateTable('accounts')
         .set(changes)
         .where('application_id', '=', applicationId)
         .where('id', '=', id)
         .returningAll()
-        .executeTakeFirst();
+        .executeTakeFirstOrThrow();
+      if (changed.paused_at?.getTime() !== account.paused_at?.getTime())
+        await this.#tell(changed, changed.paused_at === null ? 'account.resumed' : 'account.paused', transaction);
+      return changed;
     });
   }
 
@@ -244,12 +266,22 @@ export class Accounts {
 
   /**
    * Removes an account. Its credentials, and everything else that a client or a provider said about it, are erased: only
-   * its id, provider and scope stay. False if there is no such account.
+   * its id, provider and scope stay.
+   * @returns the account as it was before; undefined if there is no such account
    */
-  async remove(applicationId: string, id: string): Promise<boolean> {
-    if (!isId(id, 'acc')) return false;
+  async remove(applicationId: string, id: string): Promise<Account | undefined> {
+    if (!isId(id, 'acc')) return undefined;
     return this.db.transaction().execute(async (transaction) => {
-      const removed = await transaction
+      const account = await transaction
+        .selectFrom('accounts')
+        .selectAll()
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .forUpdate()
+        .executeTakeFirst();
+      if (account === undefined) return undefined;
+      await transaction
         .updateTable('accounts')
         .set({
           removed_at: new Date(this.clock()),
@@ -262,59 +294,74 @@ export class Accounts {
         })
         .where('application_id', '=', applicationId)
         .where('id', '=', id)
-        .where('removed_at', 'is', null)
-        .returning('id')
-        .executeTakeFirst();
-      if (removed === undefined) return false;
-      await transaction
-        .deleteFrom('limit_overrides')
-        .where('application_id', '=', applicationId)
-        .where('account_id', '=', id)
         .execute();
-      return true;
+      for (const table of ['limit_overrides', 'sent_copies'] as const)
+        await transaction
+          .deleteFrom(table)
+          .where('application_id', '=', applicationId)
+          .where('account_id', '=', id)
+          .execute();
+      await this.#tell(account, 'account.removed', transaction);
+      return account;
     });
   }
 
   /**
-   * Replaces the credentials of an account, one caller at a time over all processes. A provider may accept a refresh
-   * token only once, so two refreshes at the same time would lose the account.
-   * @param stale the credentials that do not work. If others are stored by now, those are returned
-   * @param refresh makes new credentials from the stored ones. What it throws is thrown, and nothing is stored
-   * @throws ServiceError 404 if the account was removed
+   * Completes the initial syncs whose time is over, of all applications. Their answers say so already; their events
+   * are written here.
+   * @param limit accounts per call
    */
-  async renew(
-    applicationId: string,
-    id: string,
-    stale: unknown,
-    refresh: (stored: unknown) => Promise<unknown>,
-  ): Promise<unknown> {
-    return this.db.transaction().execute(async (transaction) => {
-      const account = await transaction
+  async completeSyncs(limit: number): Promise<void> {
+    const now = this.clock();
+    await this.db.transaction().execute(async (transaction) => {
+      const due = await transaction
         .selectFrom('accounts')
         .selectAll()
-        .where('application_id', '=', applicationId)
-        .where('id', '=', id)
+        .where(sql<string>`sync ->> 'status'`, '=', 'running')
+        .where(
+          sql<number>`extract(epoch from (sync ->> 'started_at')::timestamptz) * 1000 + (sync ->> 'duration_ms')::bigint`,
+          '<=',
+          now,
+        )
         .where('removed_at', 'is', null)
+        .limit(limit)
+        // Another process may do the same.
         .forUpdate()
-        .executeTakeFirst();
-      if (account === undefined)
-        throw new ServiceError(404, 'errors/invalid_resource_identifier', 'The account was removed.');
-      const stored = this.secretOf(account);
-      if (!isDeepStrictEqual(stored.credentials, stale)) return stored.credentials;
-      const credentials = await refresh(stored.credentials);
-      await transaction
-        .updateTable('accounts')
-        .set({ secret: this.envelope.sealJson(place(id), { ...stored, credentials }) })
-        .where('application_id', '=', applicationId)
-        .where('id', '=', id)
+        .skipLocked()
         .execute();
-      return credentials;
+      for (const account of due) {
+        const sync = { ...account.sync, status: 'completed' } as const;
+        await transaction
+          .updateTable('accounts')
+          .set({ sync: json(sync) })
+          .where('application_id', '=', account.application_id)
+          .where('id', '=', account.id)
+          .execute();
+        await this.#tellSync(account, sync, transaction);
+      }
     });
   }
 
+  async #tell({ id, application_id, provider, scope_id }: Account, type: EventType, db: Database): Promise<void> {
+    await this.events.add(application_id, { type, accountId: id, data: { provider, scope_id } }, db);
+  }
+
+  async #tellSync(account: Account, { status }: InitialSync, db: Database): Promise<void> {
+    await this.#tell(account, status === 'running' ? 'account.sync.started' : 'account.sync.completed', db);
+  }
+
+  /**
+   * Replaces credentials that have expired, one caller per account at a time over all processes: see {@link Renewals}.
+   * @param stale the credentials that do not work. If others are stored by now, those are returned
+   * @param refresh makes new credentials from the stored ones. What it throws is thrown, and nothing is stored
+   * @throws ServiceError 404 if the account was removed, 503 if the refresh takes longer than 20 s
+   */
+  async renew(applicationId: string, id: string, stale: unknown, refresh: Refresh): Promise<unknown> {
+    return this.#renewals.renew(applicationId, id, stale, refresh);
+  }
+
   /** Credentials and proxy of an account. */
-  secretOf({ id, secret }: Account): AccountSecret {
-    if (secret === null) throw new Error(`The account ${id} has no secret.`);
-    return this.envelope.openJson<AccountSecret>(place(id), secret);
+  secretOf(account: Account): AccountSecret {
+    return this.#secrets.open(account);
   }
 }

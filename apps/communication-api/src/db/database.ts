@@ -25,3 +25,9 @@ export function openServer(url: string, onConnectionError: (error: Error) => voi
   pool.on('connect', (client) => void client.on('error', onConnectionError));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
+
+/** Runs statements in the transaction of the caller if it has one, else in one of their own. */
+export const inTransaction = async <Result>(
+  db: Database,
+  work: (transaction: Database) => Promise<Result>,
+): Promise<Result> => (db.isTransaction ? work(db) : db.transaction().execute(work));

@@ -50,7 +50,10 @@ export interface AccountRow {
   provider_user_id: string;
   name: string;
   status: 'running' | 'disconnected' | 'error';
+  /** The type of the error that the status comes from. */
   status_reason: Optional<string>;
+  /** When its provider last refused its credentials, if it has not accepted them since. */
+  auth_failed_at: Optional<Date>;
   paused_at: Optional<Date>;
   /** Credentials and proxy, sealed; null after the account was removed. */
   secret: Optional<Uint8Array>;
@@ -59,7 +62,12 @@ export interface AccountRow {
   sync: Json<InitialSync>;
   metadata: Json<Record<string, unknown>>;
   created_at: Date;
+  /** When its user linked it, or last reconnected it. */
+  connected_at: Date;
   removed_at: Optional<Date>;
+  /** The caller that refreshes the credentials, and until when it may. */
+  renewal_owner: Optional<string>;
+  renewal_until: Optional<Date>;
 }
 
 export interface AuthLinkRow {
@@ -114,6 +122,21 @@ export interface EventRow {
   created_at: Date;
 }
 
+/** Something that a process does later. */
+export interface JobRow {
+  kind: string;
+  lane: string;
+  subject: string;
+  application_id: string;
+  /** Attempts that have begun. */
+  attempt: Generated<number>;
+  /** Whether an attempt is running, or was when its process died. */
+  is_taken: Generated<boolean>;
+  /** When the next attempt may begin. If it is taken: when its attempt has certainly ended. */
+  next_at: Date;
+  created_at: Date;
+}
+
 /** One row per send: what decides whether an email was sent. */
 export interface SendRow {
   id: string;
@@ -145,6 +168,16 @@ export interface SendRow {
   created_at: Date;
   dispatched_at: Optional<Date>;
   settled_at: Optional<Date>;
+}
+
+/** The copy of a sent email until it is in the folder for sent emails. */
+export interface SentCopyRow {
+  send_id: string;
+  application_id: string;
+  account_id: string;
+  /** The MIME message, sealed. */
+  message: Uint8Array;
+  created_at: Date;
 }
 
 /** One request for the pixel of an email, or for one of its links. Neither an address nor a user agent is stored. */
@@ -192,6 +225,12 @@ export interface DomainRow {
   created_at: Date;
 }
 
+/** A secret of the service itself, sealed. */
+export interface ServiceSecretRow {
+  id: string;
+  value: Uint8Array;
+}
+
 export interface MockMessageRow {
   id: Generated<number>;
   account_id: string;
@@ -216,12 +255,15 @@ export interface Tables {
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
   events: EventRow;
+  jobs: JobRow;
   sends: SendRow;
+  sent_copies: SentCopyRow;
   tracking_hits: TrackingHitRow;
   limit_overrides: LimitOverrideRow;
   limits_version: LimitsVersionRow;
   instances: InstanceRow;
   domains: DomainRow;
+  service_secrets: ServiceSecretRow;
   mock_messages: MockMessageRow;
   mock_drafts: MockDraftRow;
 }

@@ -1,9 +1,11 @@
 import { channel } from 'node:diagnostics_channel';
+import type { Database } from '../db/database.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
 import type { Instances } from './instances.ts';
 import type { Attempt, NewSend, Send, Sends } from './sends.ts';
+import type { Copy, SentCopies } from './sent-copies.ts';
 
 /** A send that is asked for, with its email and the provider that sends it. */
 export interface SendRequest {
@@ -32,6 +34,8 @@ export type SendStep = 'asked' | 'taken' | 'drafted' | 'dispatched' | 'sent' | '
 const steps = channel('communication-api:send');
 /** How long after its deadline an attempt may still be working. */
 export const GRACE_MS = 30_000;
+/** How long after its deadline a provider may take to say what has become of an email. */
+const LATE_MS = 200;
 const SETTLE_ATTEMPTS = 3;
 /** When a client should try again, in seconds. */
 const RETRY_SECONDS = 5;
@@ -59,6 +63,10 @@ const timedOut = (): ServiceError =>
 /** The call that a recipient can see, and the draft that it sends. */
 interface Effect {
   readonly draft: string | null;
+  /** Whether the email may be out already. Then no error proves that it is not. */
+  readonly mayBeSent: boolean;
+  /** What the provider does not keep by itself. */
+  readonly mail?: ComposedMail;
   call(): Promise<SentIds>;
 }
 
@@ -79,6 +87,7 @@ export class Sender {
     private readonly sends: Sends,
     private readonly instances: Instances,
     private readonly timeoutMs: number,
+    private readonly copies?: SentCopies,
   ) {}
 
   /**
@@ -122,8 +131,13 @@ export class Sender {
       if (!isMarked) throw inFlight();
       publish('dispatched', owner);
       return draft === null
-        ? { draft, call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)) }
-        : this.#draftEffect(request, draft);
+        ? {
+            draft,
+            mayBeSent: false,
+            mail: composed,
+            call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)),
+          }
+        : this.#draftEffect(request, draft, false);
     } catch (error) {
       const isOurs = await this.#writeUnsent(send, id, owner, error).catch(() => false);
       // If the answer to the mark was lost, another attempt may have the row by now, and with it the draft.
@@ -132,16 +146,26 @@ export class Sender {
     }
   }
 
-  /** Sends a draft. If the draft is gone, it was sent, and its email is looked for. */
-  #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string): Effect {
-    const call = async (): Promise<SentIds> => {
-      const sent =
-        (await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal))) ??
-        (await this.#timed((signal) => mail.find({ messageId: send.messageId, draft }, mailAccount, signal)));
-      if (sent === undefined) throw new NoTrace();
-      return sent;
+  /**
+   * Sends a draft. If the draft is gone, it was sent, and its email is looked for.
+   * @param mayBeSent whether an earlier attempt may have sent it
+   */
+  #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string, mayBeSent: boolean): Effect {
+    const effect = {
+      draft,
+      mayBeSent,
+      call: async (): Promise<SentIds> => {
+        const sent = await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal));
+        if (sent !== undefined) return sent;
+        effect.mayBeSent = true;
+        const found = await this.#timed((signal) =>
+          mail.find({ messageId: send.messageId, draft }, mailAccount, signal),
+        );
+        if (found === undefined) throw new NoTrace();
+        return found;
+      },
     };
-    return { draft, call };
+    return effect;
   }
 
   /** A draft that stays behind is untidy. It must not hide the error that it stays behind for. */
@@ -150,29 +174,40 @@ export class Sender {
   }
 
   /** The call that a recipient can see, and what is written about it. */
-  async #finish(request: SendRequest, id: string, owner: string, { call, draft }: Effect): Promise<SendResult> {
-    const { send } = request;
+  async #finish(request: SendRequest, id: string, owner: string, effect: Effect): Promise<SendResult> {
+    const { send, mail } = request;
+    const { draft } = effect;
+    // It is made while the provider answers.
+    const copying = effect.mail && this.copies?.of(effect.mail, mail);
     let ids: SentIds;
     try {
-      ids = await call();
+      ids = await effect.call();
     } catch (error) {
-      const isUnsent = error instanceof ProviderError && error.sent === 'no';
+      const isUnsent = !effect.mayBeSent && error instanceof ProviderError && error.sent === 'no';
       if (!isUnsent) await this.sends.leave(send.applicationId, id, owner);
       // First the row: it must not point to a draft that is gone.
       else if ((await this.#writeUnsent(send, id, owner, error)) && draft !== null) await this.#discard(request, draft);
       throw error;
     }
     publish('sent', owner);
-    await this.#settle(send.applicationId, id, ids);
+    await this.#settle(send, id, ids, await copying);
     publish('settled', owner);
     return { id, providerId: ids.providerId, immutableId: ids.immutableId, wasSentBefore: false };
   }
 
   /** The email is out: a short failure of the database must not hide it. The retry would find it, too. */
-  async #settle(applicationId: string, id: string, ids: SentIds): Promise<void> {
+  async #settle(
+    { applicationId, accountId, messageId }: NewSend,
+    id: string,
+    ids: SentIds,
+    copy?: Copy | undefined,
+  ): Promise<void> {
+    const of = { applicationId, accountId, sendId: id, messageId };
+    const add = copy?.kind === 'small' ? async (db: Database) => this.copies?.add(of, copy.message, db) : undefined;
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.sends.sent(applicationId, id, ids);
+        await this.sends.sent(applicationId, id, ids, add);
+        if (copy?.kind === 'large') this.copies?.hold(of, copy.mail);
         return;
       } catch (error) {
         if (attempt === SETTLE_ATTEMPTS) throw error;
@@ -207,7 +242,7 @@ export class Sender {
     if (!(await this.sends.adopt(send.applicationId, row, attempt))) throw inFlight();
     const { id, draft_ref: draft } = row;
     if (draft !== null) {
-      return this.#finish(request, id, attempt.owner, this.#draftEffect(request, draft)).catch(async (error) => {
+      return this.#finish(request, id, attempt.owner, this.#draftEffect(request, draft, true)).catch(async (error) => {
         const isLost = error instanceof NoTrace && this.#isOver(row);
         if (!isLost || !(await this.sends.unknown(send.applicationId, id, null))) throw error;
         throw unknownOutcome(id);
@@ -223,7 +258,7 @@ export class Sender {
       await this.sends.unknown(send.applicationId, id, attempt.owner);
       throw unknownOutcome(id);
     }
-    await this.#settle(send.applicationId, id, found);
+    await this.#settle(send, id, found);
     return { id, providerId: found.providerId, immutableId: found.immutableId, wasSentBefore: true };
   }
 
@@ -262,11 +297,14 @@ export class Sender {
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         controller.abort();
-        reject(timedOut());
+        // A provider that heeds the signal knows better whether it has sent something.
+        timer = setTimeout(() => reject(timedOut()), LATE_MS);
       }, this.timeoutMs);
     });
     try {
       return await Promise.race([call(controller.signal), deadline]);
+    } catch (error) {
+      throw controller.signal.aborted && !(error instanceof ProviderError) ? timedOut() : error;
     } finally {
       clearTimeout(timer);
     }

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import type { Selectable, Updateable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { SendRow } from '../db/tables.ts';
@@ -6,6 +6,7 @@ import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
 import type { SentIds } from '../providers/provider.ts';
 import type { Envelope } from '../security/envelope.ts';
+import type { Events, EventType } from '../webhooks/events.ts';
 
 export type Send = Selectable<SendRow>;
 
@@ -52,6 +53,7 @@ const ENVELOPE_RETENTION_MS = 7 * 86_400_000;
 const SEND_RETENTION_MS = 30 * 86_400_000;
 /** The states of a row that no attempt works on any more. Of `unknown`, the outcome stays unknown after an hour. */
 const SETTLED = ['sent', 'failed', 'unknown'] as const;
+const UNSETTLED = ['prepared', 'dispatched', 'unknown'] as const;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -64,6 +66,7 @@ export class Sends {
     private readonly db: Database,
     private readonly envelope: Envelope,
     private readonly clock: Clock,
+    private readonly events: Events,
   ) {}
 
   /**
@@ -192,31 +195,41 @@ export class Sends {
     );
   }
 
-  /** The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth. */
-  async sent(applicationId: string, id: string, ids: SentIds): Promise<void> {
-    await this.#rows(applicationId, id)
-      .where('state', 'in', ['dispatched', 'unknown'])
-      .set({
-        state: 'sent',
-        owner: null,
-        provider_id: ids.providerId,
-        provider_immutable_id: ids.immutableId,
-        thread_ref: ids.thread,
-        rejected: json([...ids.rejected]),
-        settled_at: new Date(this.clock()),
-      })
-      .execute();
+  /**
+   * The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth.
+   * @param more what else is written in the same transaction, if this changes the row
+   */
+  async sent(
+    applicationId: string,
+    id: string,
+    ids: SentIds,
+    more?: (transaction: Database) => Promise<unknown>,
+  ): Promise<void> {
+    await this.#settle(
+      applicationId,
+      id,
+      ({ state }) =>
+        state === 'dispatched' || state === 'unknown'
+          ? {
+              state: 'sent',
+              owner: null,
+              provider_id: ids.providerId,
+              provider_immutable_id: ids.immutableId,
+              thread_ref: ids.thread,
+              rejected: json([...ids.rejected]),
+              settled_at: new Date(this.clock()),
+            }
+          : undefined,
+      more,
+    );
   }
 
   /** The email was not sent, and this attempt was the last. */
   async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
-    return this.#changed(
-      this.#owned(applicationId, id, owner, 'prepared', 'dispatched', 'unknown').set({
-        state: 'failed',
-        owner: null,
-        error: json(error),
-        settled_at: new Date(this.clock()),
-      }),
+    return this.#settle(applicationId, id, (row) =>
+      row.owner === owner && (UNSETTLED as readonly string[]).includes(row.state)
+        ? { state: 'failed', owner: null, error: json(error), settled_at: new Date(this.clock()) }
+        : undefined,
     );
   }
 
@@ -239,12 +252,66 @@ export class Sends {
 
   /** It is not known whether the email was sent. */
   async unknown(applicationId: string, id: string, owner: string | null): Promise<boolean> {
-    return this.#changed(
-      this.#rows(applicationId, id)
-        .where('state', 'in', ['dispatched', 'unknown'])
-        .where('owner', owner === null ? 'is' : '=', owner)
-        .set({ state: 'unknown', owner: null }),
+    return this.#settle(applicationId, id, (row) =>
+      row.owner === owner && (row.state === 'dispatched' || row.state === 'unknown')
+        ? { state: 'unknown', owner: null }
+        : undefined,
     );
+  }
+
+  /**
+   * Ends an attempt, and tells the application what has changed.
+   * @param change what becomes of the row; undefined: it stays as it is
+   * @param more what else is written if the row was changed
+   * @returns whether the row was changed
+   */
+  async #settle(
+    applicationId: string,
+    id: string,
+    change: (row: Send) => Updateable<SendRow> | undefined,
+    more?: (transaction: Database) => Promise<unknown>,
+  ): Promise<boolean> {
+    return this.db.transaction().execute(async (transaction) => {
+      const before = await transaction
+        .selectFrom('sends')
+        .selectAll()
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .forUpdate()
+        .executeTakeFirst();
+      const changes = before && change(before);
+      if (before === undefined || changes === undefined) return false;
+      const after = await transaction
+        .updateTable('sends')
+        .set(changes)
+        .where('application_id', '=', applicationId)
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      await this.#tell(before, after, transaction);
+      await more?.(transaction);
+      return true;
+    });
+  }
+
+  /** Writes the events of a change of state. They never have an address, a subject or a text of the provider. */
+  async #tell(before: Pick<Send, 'state'>, send: Send, db: Database): Promise<void> {
+    if (send.state === before.state) return;
+    const { application_id, account_id, id, provider_id, label, error, rejected } = send;
+    const add = (type: EventType, more: Readonly<Record<string, unknown>> = {}): Promise<void> =>
+      this.events.add(
+        application_id,
+        { type, accountId: account_id, data: { tracking_id: id, provider_id, label, ...more } },
+        db,
+      );
+    const why = error === null ? {} : { error: { status: error.status, type: error.type } };
+    if (send.state === 'sent') await add('email.sent');
+    if (send.state === 'failed') await add('email.failed', why);
+    if (send.state === 'unknown') await add('email.outcome_unknown');
+    else if (before.state === 'unknown') await add('email.outcome_resolved', { state: send.state });
+    // Who they are is in the email: GET /v2/emails/{tracking_id}.
+    if (send.state === 'sent' && rejected.length > 0)
+      await add('email.recipient_rejected', { recipients: rejected.length });
   }
 
   isOlder(time: Date, ageMs: number): boolean {
@@ -278,16 +345,26 @@ export class Sends {
       .execute();
   }
 
-  /** Ends rows without a key that never came to be dispatched, of all applications. */
-  async cancelAbandoned(ageMs: number, error: SendError): Promise<void> {
+  /**
+   * Ends rows without a key that never came to be dispatched, of all applications.
+   * @param limit rows per call
+   */
+  async cancelAbandoned(ageMs: number, error: SendError, limit: number): Promise<void> {
     const now = this.clock();
-    await this.db
-      .updateTable('sends')
-      .set({ state: 'failed', owner: null, error: json(error), settled_at: new Date(now) })
+    const abandoned = await this.db
+      .selectFrom('sends')
+      .select(['application_id', 'id'])
       .where('state', '=', 'prepared')
       .where('idempotency_key', 'is', null)
       .where('created_at', '<', new Date(now - ageMs))
+      .limit(limit)
       .execute();
+    for (const { application_id, id } of abandoned)
+      await this.#settle(application_id, id, ({ state }) =>
+        state === 'prepared'
+          ? { state: 'failed', owner: null, error: json(error), settled_at: new Date(now) }
+          : undefined,
+      );
   }
 
   /**

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { MailProvider } from '../providers/provider.ts';
 import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
 import type { MailAccounts } from './mail-accounts.ts';
@@ -55,10 +54,11 @@ export class Sweeper {
 
   /** One sweep over the rows of all applications. */
   async sweep(): Promise<void> {
-    const { sends, log, timeoutMs } = this.parts;
+    const { sends, accounts, log, timeoutMs } = this.parts;
     const attemptMs = timeoutMs + GRACE_MS;
+    await accounts.completeSyncs(AT_ONCE);
     await sends.forgetKeys(attemptMs);
-    await sends.cancelAbandoned(attemptMs, CANCELED);
+    await sends.cancelAbandoned(attemptMs, CANCELED, AT_ONCE);
     for (const row of await sends.unsettled(attemptMs, AT_ONCE)) {
       // Another process, or the next start, looks up the rest.
       if (this.#closing.signal.aborted) return;
@@ -88,7 +88,7 @@ export class Sweeper {
     const { application_id: applicationId, id } = row;
     if (!(await sends.adopt(applicationId, row, { owner, instanceId: instances.id }))) return;
     const account = await accounts.find(applicationId, row.account_id);
-    const mail: MailProvider | undefined = account && providers.find(account.provider)?.mail;
+    const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
     if (account === undefined || mail === undefined) {
       await sends.unknown(applicationId, id, owner);
       return;

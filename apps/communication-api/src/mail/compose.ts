@@ -76,7 +76,17 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: () => new MailComposer(messageOf(draft)).compile().createReadStream(),
+    open: ({ keepBcc = false, untracked = false } = {}) => {
+      const message = new MailComposer(messageOf(untracked ? { ...draft, trackedBody: undefined } : draft)).compile();
+      message.keepBcc = keepBcc;
+      return message.createReadStream();
+    },
+    hold: () => {
+      const held = draft.attachments.map(({ file }) => file.hold());
+      return async () => {
+        for (const free of held) await free();
+      };
+    },
   };
 }
 

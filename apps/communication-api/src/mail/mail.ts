@@ -14,6 +14,15 @@ export interface ComposedMail {
   readonly recipients: readonly string[];
   /** What the provider calls the conversation of the email that this one answers. */
   readonly thread?: string | undefined;
-  /** The message as bytes. Each call reads it from its start. */
-  open(): Readable;
+  /**
+   * The message as bytes. Each call reads it from its start.
+   * @param options `keepBcc`: with the field `Bcc`, which no recipient may see. `untracked`: without tracked links and
+   * pixel. Default of both: false
+   */
+  open(options?: { readonly keepBcc?: boolean; readonly untracked?: boolean }): Readable;
+  /**
+   * Keeps the files that the message is read from beyond the request.
+   * @returns frees them
+   */
+  hold(): () => Promise<void>;
 }

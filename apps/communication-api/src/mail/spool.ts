@@ -16,8 +16,13 @@ export interface SpooledFile {
   readonly size: number;
   /** The bytes. Each call reads them from their start. */
   open(): Readable;
-  /** Frees memory and disk. */
+  /** Frees memory and disk, unless it is held. */
   close(): Promise<void>;
+  /**
+   * Keeps the bytes after `close`.
+   * @returns ends the hold
+   */
+  hold(): () => Promise<void>;
 }
 
 /** Stores files on disk while their requests are served, within one quota for all requests. */
@@ -48,10 +53,21 @@ export class Spool {
       // It writes all bytes, also if the system takes them in pieces.
       await handle.appendFile(bytes);
     };
-    const close = async (): Promise<void> => {
+    let holders = 1;
+    const free = async (): Promise<void> => {
       this.#used -= reserved;
       reserved = 0;
       await handle?.close();
+    };
+    /** Frees the file when the last holder has let go of it. Each one does so once. */
+    const release = (): (() => Promise<void>) => {
+      let isReleased = false;
+      return async () => {
+        if (isReleased) return;
+        isReleased = true;
+        holders--;
+        if (holders === 0) await free();
+      };
     };
     try {
       for await (const chunk of source) {
@@ -60,14 +76,18 @@ export class Spool {
         if (size > MAX_IN_MEMORY) await write(Buffer.concat(chunks.splice(0)));
       }
     } catch (error) {
-      await close();
+      await free();
       throw OUT_OF_SPACE.has((error as NodeJS.ErrnoException).code ?? '') ? noSpace(error) : error;
     }
     const file = handle;
     return {
       size,
       open: () => (file === undefined ? Readable.from(chunks) : readAll(file, size)),
-      close,
+      close: release(),
+      hold: () => {
+        holders++;
+        return release();
+      },
     };
   }
 }

@@ -1,4 +1,5 @@
 import type { Words } from '../domain/language.ts';
+import type { ProviderName } from '../domain/providers.ts';
 import type { CustomProxy } from '../domain/proxy.ts';
 import type { Net } from '../security/net.ts';
 
@@ -69,8 +70,12 @@ export type StepValues = Readonly<Record<string, string | number | boolean>>;
 export interface LinkContext {
   /** Who the user probably is, as the application says. */
   readonly loginHint: string | undefined;
-  /** The account that is reconnected. */
-  readonly reconnect: { readonly providerUserId: string; readonly name: string } | undefined;
+  /** The account that is reconnected. Its credentials may not work any more. */
+  readonly reconnect:
+    | { readonly providerUserId: string; readonly name: string; readonly credentials: unknown }
+    | undefined;
+  /** The providers that the link offers. */
+  readonly offered: readonly ProviderName[];
   readonly proxy: CustomProxy | undefined;
   /** The only way out: through the proxy, if there is one. */
   readonly net: Net;
@@ -108,9 +113,12 @@ export interface IdentifiedAccount {
 
 /** What a provider makes of a submitted page. */
 export type LinkAnswer<State> =
-  | { readonly kind: 'next'; readonly state: State }
+  /** Another page. Faults are shown on it: for a page whose values were found, and did not work. */
+  | { readonly kind: 'next'; readonly state: State; readonly faults?: readonly OwnerFault[] | undefined }
   | { readonly kind: 'invalid'; readonly faults: readonly OwnerFault[] }
   | { readonly kind: 'identified'; readonly account: IdentifiedAccount }
+  /** The user wants another provider that the link offers. Its first page follows. */
+  | { readonly kind: 'provider'; readonly name: ProviderName }
   /** The account can never be linked. The user returns to the application with this error. */
   | {
       readonly kind: 'refused';

@@ -53,6 +53,17 @@ export interface SentIds {
   readonly rejected: readonly string[];
 }
 
+/** A sent email for the sender's own folder: without tracking, and with the recipients of `bcc`. */
+export interface SentCopy {
+  readonly messageId: string;
+  readonly sentAt: Date;
+  /** The message in MIME form. Undefined: it is too large to be filed. */
+  read(): Promise<Buffer | undefined>;
+}
+
+/** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */
+export type CopyResult = 'filed' | 'found' | 'no_folder' | 'too_large';
+
 /** An email that another one answers. */
 export interface Parent {
   /** With its brackets. */
@@ -78,6 +89,11 @@ export interface MailProvider {
   find(trace: SendTrace, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Finds an email by the provider's id. Undefined if it does not exist. */
   parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
+  /**
+   * Providers that keep no copy of what they send: puts one into the folder for sent emails, unless the folder has it.
+   * It may be called again after an attempt whose outcome is not known.
+   */
+  fileCopy?(copy: SentCopy, account: MailAccount, signal: AbortSignal): Promise<CopyResult>;
 }
 
 /** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */

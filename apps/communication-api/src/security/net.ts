@@ -46,3 +46,22 @@ export interface Net {
   /** An HTTP request. No redirect is followed. @throws EgressError, or what `fetch` throws after the connection was made */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 }
+
+/**
+ * The first bytes of a body. The rest is not received: a server can send more than the memory can hold.
+ * @returns `isCut`: there is more
+ */
+export async function readBounded(
+  response: Response,
+  maxBytes: number,
+): Promise<{ readonly bytes: Buffer; readonly isCut: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop cancels the body.
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    length += chunk.byteLength;
+    if (length > maxBytes) break;
+  }
+  return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: length > maxBytes };
+}

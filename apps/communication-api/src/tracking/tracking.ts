@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { Events } from '../webhooks/events.ts';
 import type { TrackingTokens } from './tracking-tokens.ts';
 import type { Visitor } from './visitor.ts';
 
@@ -34,6 +35,7 @@ export class Tracking {
     private readonly clock: Clock,
     private readonly log: Logger,
     readonly tokens: TrackingTokens,
+    private readonly events: Events,
   ) {}
 
   /** Stores a hit later. It never fails and never waits: while the database is too slow, hits are lost. */
@@ -72,31 +74,50 @@ export class Tracking {
   }
 
   /** The sealed token has named the send, so its row names the application. A row that is gone has no hits. */
-  async #insert({ sendId, linkNo, visitor }: Hit, at: Date): Promise<void> {
-    await this.db
-      .insertInto('tracking_hits')
-      .columns(['application_id', 'send_id', 'kind', 'link_no', 'class', 'at'])
-      .expression((db) =>
-        db
-          .selectFrom('sends')
-          .select([
-            'application_id',
-            'id',
-            sql<'open' | 'link'>`${linkNo === null ? 'open' : 'link'}::text`.as('kind'),
-            sql<number | null>`${linkNo}::integer`.as('link_no'),
-            sql<Visitor>`${visitor}::text`.as('class'),
-            sql<Date>`${at}::timestamptz`.as('at'),
-          ])
-          .where('id', '=', sendId)
-          .where(
-            ({ selectFrom }) =>
-              selectFrom('tracking_hits')
-                .select(({ fn }) => fn.countAll<string>().as('count'))
-                .where('send_id', '=', sendId),
-            '<',
-            String(MAX_HITS_PER_SEND),
-          ),
-      )
-      .execute();
+  async #insert(hit: Hit, at: Date): Promise<void> {
+    const { sendId, linkNo, visitor } = hit;
+    await this.db.transaction().execute(async (transaction) => {
+      const row = await transaction
+        .insertInto('tracking_hits')
+        .columns(['application_id', 'send_id', 'kind', 'link_no', 'class', 'at'])
+        .expression((db) =>
+          db
+            .selectFrom('sends')
+            .select([
+              'application_id',
+              'id',
+              sql<'open' | 'link'>`${linkNo === null ? 'open' : 'link'}::text`.as('kind'),
+              sql<number | null>`${linkNo}::integer`.as('link_no'),
+              sql<Visitor>`${visitor}::text`.as('class'),
+              sql<Date>`${at}::timestamptz`.as('at'),
+            ])
+            .where('id', '=', sendId)
+            .where(
+              ({ selectFrom }) =>
+                selectFrom('tracking_hits')
+                  .select(({ fn }) => fn.countAll<string>().as('count'))
+                  .where('send_id', '=', sendId),
+              '<',
+              String(MAX_HITS_PER_SEND),
+            ),
+        )
+        .returning('application_id')
+        .executeTakeFirst();
+      // What is not counted is not told either.
+      if (row !== undefined && visitor === 'person') await this.#tell(row.application_id, hit, transaction);
+    });
+  }
+
+  /** The event of a hit, without anything about the person. */
+  async #tell(applicationId: string, { sendId, linkNo }: Hit, db: Database): Promise<void> {
+    const { account_id, label } = await db
+      .selectFrom('sends')
+      .select(['account_id', 'label'])
+      .where('application_id', '=', applicationId)
+      .where('id', '=', sendId)
+      .executeTakeFirstOrThrow();
+    const data = { tracking_id: sendId, label, ...(linkNo === null ? {} : { link_no: linkNo }) };
+    const type = linkNo === null ? 'tracking.open' : 'tracking.link';
+    await this.events.add(applicationId, { type, accountId: account_id, data }, db);
   }
 }

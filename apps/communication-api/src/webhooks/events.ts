@@ -11,6 +11,7 @@ export const EVENT_TYPES = [
   'account.errored',
   'account.recovered',
   'account.paused',
+  'account.resumed',
   'account.removed',
   'account.sync.started',
   'account.sync.progress',
@@ -37,6 +38,8 @@ export interface NewEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+const RETENTION_MS = 30 * 86_400_000;
+
 /** The events of all applications. They are written in the transaction of what happened, so neither exists alone. */
 export class Events {
   constructor(private readonly clock: Clock) {}
@@ -54,5 +57,27 @@ export class Events {
         created_at: new Date(now),
       })
       .execute();
+  }
+
+  /**
+   * Deletes events of 30 days ago, of all applications.
+   * @param limit events per call
+   * @returns how many events were deleted
+   */
+  async deleteOld(limit: number, db: Database): Promise<number> {
+    const { numDeletedRows } = await db
+      .deleteFrom('events')
+      .where('id', 'in', (eb) =>
+        eb
+          .selectFrom('events')
+          .select('id')
+          .where('created_at', '<', new Date(this.clock() - RETENTION_MS))
+          .limit(limit)
+          // Another process may do the same.
+          .forUpdate()
+          .skipLocked(),
+      )
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
   }
 }

@@ -76,7 +76,7 @@ const gone = (): ServiceError =>
   new ServiceError(404, 'errors/invalid_resource_identifier', 'The account to reconnect was removed.');
 
 /** The user's own proxy comes first, then the one of the link, then the one that a reconnected account has. */
-function proxiesOf(
+export function proxiesOf(
   { config }: Visit,
   { name }: LinkableProvider,
   data: WizardData,

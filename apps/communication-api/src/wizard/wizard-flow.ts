@@ -7,7 +7,7 @@ import type { EnteredFault, WizardData, WizardSession } from '../links/wizard-se
 import type { AwayStep, LinkAnswer, LinkContext, LinkStep } from '../providers/link-flow.ts';
 import type { LinkableProvider } from '../providers/registry.ts';
 import type { Rooms } from '../rooms.ts';
-import { AccountLinker } from './account-linker.ts';
+import { AccountLinker, proxiesOf } from './account-linker.ts';
 import { CallbackStates, type WayBack } from './callback-states.ts';
 import { asksForSecret, COUNTRY_FIELD, checkProxy, checkValues, countryOf, type Entered } from './entered-values.ts';
 import type { OpenSession, Visit } from './visit.ts';
@@ -139,8 +139,8 @@ export class WizardFlow {
     const answer = await provider.link
       .submit(data.flow, checked.values, context)
       .catch((error: Error) => this.#noteFailure(provider, error));
-    if (guarded)
-      await (answer?.kind === 'invalid' ? wizardSessions.failAttempt(row.id) : wizardSessions.returnAttempt(row.id));
+    const hasFaults = answer?.kind === 'invalid' || (answer?.kind === 'next' && (answer.faults ?? []).length > 0);
+    if (guarded) await (hasFaults ? wizardSessions.failAttempt(row.id) : wizardSessions.returnAttempt(row.id));
     if (answer === undefined) return this.#stay(visit, remembered, [{ message: 'failed' }]);
     return this.#take(visit, provider, remembered, answer);
   }
@@ -209,6 +209,7 @@ export class WizardFlow {
         ...rest,
         callbackState: data.callbackState ?? this.#states.create(visit),
         flow: answer.state,
+        faults: answer.faults,
         pagesDone: (data.pagesDone ?? 0) + 1,
       });
       return { kind: 'stay' };
@@ -216,6 +217,13 @@ export class WizardFlow {
     if (answer.kind === 'refused') {
       await this.restart(visit);
       return { kind: 'critical', result: errorResult(answer.type, answer.title, answer.detail) };
+    }
+    if (answer.kind === 'provider') {
+      const { language, proxy, country } = data;
+      const other = this.providerOf(visit, { provider: answer.name });
+      const next = await this.begin(visit, other, { language, proxy, country });
+      await this.rooms.wizardSessions.save(visit.session.row.id, next.step, next.data);
+      return { kind: 'stay' };
     }
     const linked = await this.#linker.link(visit, provider, answer.account, data);
     if (linked.kind !== 'exists') return linked;
@@ -230,16 +238,22 @@ export class WizardFlow {
 
   async #context(visit: Visit, provider: LinkableProvider, data: WizardData): Promise<LinkContext> {
     const account = await this.#linker.accountToReconnect(visit);
-    const settings = visit.config[provider.name] ?? {};
-    const proxy = data.proxy ?? settings.custom_proxy;
+    const before = account && this.rooms.accounts.secretOf(account);
+    // The servers see the same address now and later.
+    const { proxy } = proxiesOf(visit, provider, data, before);
     return {
       loginHint: visit.config.global?.login_hint,
-      reconnect: account && { providerUserId: account.provider_user_id, name: account.name },
+      reconnect: account && {
+        providerUserId: account.provider_user_id,
+        name: account.name,
+        credentials: before?.credentials,
+      },
+      offered: visit.providers.map(({ name }) => name),
       proxy,
       net: this.rooms.egress.through(proxy),
       callbackUrl: `${this.rooms.config.AUTH_URL}/auth/callback`,
       callbackState: data.callbackState ?? '',
-      settings: { ...settings },
+      settings: { ...visit.config[provider.name] },
       now: this.rooms.clock(),
       signal: AbortSignal.timeout(PROVIDER_TIMEOUT_MS),
     };

@@ -31,6 +31,7 @@ describe('reading accounts', () => {
       provider: 'mock',
       name: 'ann@mock.test',
       status: 'running',
+      status_reason: null,
       scope_id: null,
       created_at: expect.stringMatching(/Z$/),
       initial_sync: { status: 'completed', started_at: expect.any(String), progress: 1 },

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, Accounts } from '../../src/accounts/accounts.ts';
+import { AccountHealth } from '../../src/accounts/health.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { ServiceError } from '../../src/domain/service-error.ts';
@@ -15,6 +16,7 @@ import { MockMailProvider } from '../../src/providers/mock/mail.ts';
 import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const RUNS = 60;
@@ -73,14 +75,15 @@ class Process {
 interface World {
   readonly db: Database;
   readonly account: Account;
-  readonly accounts: Accounts;
+  readonly mailAccounts: MailAccounts;
   readonly sends: Sends;
   readonly mail: MockMailProvider;
 }
 
 async function createWorld(db: Database, drafts: boolean): Promise<World> {
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
-  const accounts = new Accounts(db, envelope, Date.now);
+  const events = new Events(Date.now);
+  const accounts = new Accounts(db, envelope, Date.now, events);
   const { id } = await new Applications(db, Date.now).create('Test', 'development');
   const account = await accounts.insert(id, {
     provider: 'mock',
@@ -91,11 +94,13 @@ async function createWorld(db: Database, drafts: boolean): Promise<World> {
   });
   if (account === undefined) throw new Error('The account was not stored.');
   const mail = new MockMailProvider(new MockMailbox(db, Date.now));
-  return { db, account, accounts, sends: new Sends(db, envelope, Date.now), mail };
+  const health = new AccountHealth(db, events, Date.now, { warn: () => undefined });
+  const mailAccounts = new MailAccounts(accounts, new Egress({ policy: 'off' }), health);
+  return { db, account, mailAccounts, sends: new Sends(db, envelope, Date.now, events), mail };
 }
 
 /** The answer of the provider is lost if the key says so. */
-function requestOf({ account, accounts }: World, mail: MockMailProvider, key: string): SendRequest {
+function requestOf({ account, mailAccounts }: World, mail: MockMailProvider, key: string): SendRequest {
   const messageId = `<${key}@mock.test>`;
   const to = [{ address: key.startsWith('drop') ? 'drop@mock.test' : 'ann@example.com' }];
   return {
@@ -108,7 +113,7 @@ function requestOf({ account, accounts }: World, mail: MockMailProvider, key: st
       label: null,
       content: { to: ['ann@example.com'], subject: null, references: [] },
     },
-    mailAccount: new MailAccounts(accounts, new Egress()).of(account),
+    mailAccount: mailAccounts.of(account),
     mail,
     compose: () =>
       compose({

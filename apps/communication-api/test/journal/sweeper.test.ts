@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, Accounts } from '../../src/accounts/accounts.ts';
+import { AccountHealth } from '../../src/accounts/health.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { Instances } from '../../src/journal/instances.ts';
 import { MailAccounts } from '../../src/journal/mail-accounts.ts';
@@ -15,6 +16,7 @@ import { createMock } from '../../src/providers/mock/mock.ts';
 import { Registry } from '../../src/providers/registry.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -251,9 +253,14 @@ async function createWorld({ db }: OpenDatabase) {
   const clock = (): number => now;
   const log = pino({ level: 'silent' });
   const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
-  const accounts = new Accounts(db, envelope, clock);
-  const sends = new Sends(db, envelope, clock);
-  const mailAccounts = new MailAccounts(accounts, new Egress());
+  const events = new Events(clock);
+  const accounts = new Accounts(db, envelope, clock, events);
+  const sends = new Sends(db, envelope, clock, events);
+  const mailAccounts = new MailAccounts(
+    accounts,
+    new Egress({ policy: 'off' }),
+    new AccountHealth(db, events, clock, log),
+  );
   const mailbox = new MockMailbox(db, clock);
   const { id: applicationId } = await new Applications(db, clock).create('Test', 'development');
 

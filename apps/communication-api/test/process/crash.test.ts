@@ -11,6 +11,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import type { SendStep } from '../../src/journal/sender.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { createTestDatabase } from '../support/test-database.ts';
@@ -46,7 +47,7 @@ beforeAll(async () => {
   db = openServer(url, () => undefined);
   cleanUpLater(() => db.destroy());
   await migrate(db);
-  accounts = new Accounts(db, new Envelope(readConfig(shared).SECRET_KEYS ?? []), Date.now);
+  accounts = new Accounts(db, new Envelope(readConfig(shared).SECRET_KEYS ?? []), Date.now, new Events(Date.now));
   applicationId = (await new Applications(db, Date.now).create('Test', 'development')).id;
   const key = { name: 'k', role: 'service', scopeId: null, expiresAt: new Date(Date.now() + 3_600_000) } as const;
   token = (await new Keys(db, Date.now, { warn: () => undefined }).create(applicationId, 'development', key)).token;

@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
 import { freePort, until } from '../../../../test/support/redis-server.ts';
+import { type Guard, killWithChildren, signalChildren, startGuard } from './guard.ts';
+import { type Owner, serverUser } from './server-user.ts';
 
 const OLDEST_VERSION = 15;
 const DEBIAN_VERSIONS = '/usr/lib/postgresql';
@@ -52,6 +53,7 @@ export function postgresUrl(port: number, database = 'postgres'): string {
  */
 export async function startPostgres(...options: string[]): Promise<PostgresServer> {
   const binaries = findPostgres();
+  // PostgreSQL refuses to run as root.
   const owner = serverUser();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'));
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
@@ -78,7 +80,7 @@ interface Place {
   readonly binaries: string;
   /** The folder for the files of the server. */
   readonly folder: string;
-  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+  readonly owner: Owner | undefined;
   readonly guard: Guard;
   readonly options: readonly string[];
 }
@@ -95,16 +97,6 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
   const settings = Object.entries({ ...SETTINGS, unix_socket_directories: folder });
   const args = ['-D', data, '-p', String(port), ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])];
   let server: ChildProcess;
-  const hasEnded = (): boolean => server.exitCode !== null || server.signalCode !== null;
-  const signalAll = (signal: NodeJS.Signals): void => {
-    for (const pid of childrenOf(server)) {
-      try {
-        process.kill(pid, signal);
-      } catch {
-        // It has ended meanwhile.
-      }
-    }
-  };
   const start = async (): Promise<void> => {
     const log = openSync(join(folder, 'log'), 'w');
     // A process group of its own, so that Ctrl+C does not end the server before the tests.
@@ -118,23 +110,13 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
   const freeze = (): void => {
     // First the parent, so that it starts no other process meanwhile.
     server.kill('SIGSTOP');
-    signalAll('SIGSTOP');
+    signalChildren(server, 'SIGSTOP');
   };
   const thaw = (): void => {
-    signalAll('SIGCONT');
+    signalChildren(server, 'SIGCONT');
     server.kill('SIGCONT');
   };
-  const kill = async (): Promise<void> => {
-    if (hasEnded()) return;
-    const exit = new Promise((resolve) => server.once('exit', resolve));
-    server.ref();
-    server.kill('SIGSTOP');
-    signalAll('SIGKILL');
-    // The parent process ends without saving anything, too. SIGKILL would leave zombies and shared memory behind.
-    server.kill('SIGQUIT');
-    server.kill('SIGCONT');
-    await exit;
-  };
+  const kill = async (): Promise<void> => killWithChildren(server);
   const restart = async (): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -176,79 +158,6 @@ async function accepts(server: ChildProcess, folder: string): Promise<void> {
     return lines[0] === String(server.pid) && lines[7]?.trim() === 'ready';
   };
   await until(isReady, 'PostgreSQL accepts connections');
-}
-
-/** The processes of the server's connections and tasks, which are all children of its first process. */
-function childrenOf({ pid }: ChildProcess): number[] {
-  const list =
-    process.platform === 'linux'
-      ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      : execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' });
-  return list.split(/\s+/).filter(Boolean).map(Number);
-}
-
-/** A process that ends the server and removes its files when this process ends, in whatever way. */
-interface Guard {
-  watch(process: ChildProcess): void;
-  /** Removes the files. */
-  end(): Promise<void>;
-}
-
-/**
- * Reads the id of the process to end, or an empty line if that process has ended. The input ends when the process that
- * writes to it ends.
- */
-const GUARD = `
-while read -r line; do pid=$line; done
-if [ -n "$pid" ]; then
-  kill -STOP "$pid"
-  kill -KILL $(cat "/proc/$pid/task/$pid/children" || pgrep -P "$pid")
-  kill -QUIT "$pid"
-  kill -CONT "$pid"
-  tries=0
-  while kill -0 "$pid" && [ $tries -lt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
-fi
-rm -rf "$1"
-`;
-
-function startGuard(folder: string): Guard {
-  const guard = spawn('sh', ['-c', GUARD, 'sh', folder], {
-    cwd: '/',
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
-  const input = guard.stdin as Socket;
-  input.on('error', () => {});
-  guard.unref();
-  input.unref();
-  return {
-    watch(process) {
-      input.write(`${process.pid ?? ''}\n`);
-      process.once('exit', () => input.write('\n'));
-    },
-    async end() {
-      if (guard.exitCode !== null) return;
-      const exit = new Promise((resolve) => guard.once('exit', resolve));
-      guard.ref();
-      input.end();
-      await exit;
-    },
-  };
-}
-
-/** PostgreSQL refuses to run as root. */
-function serverUser(): Place['owner'] {
-  if (process.getuid?.() !== 0) return undefined;
-  const idOf = (option: string, user: string): number =>
-    Number(execFileSync('id', [option, user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
-  for (const user of ['postgres', 'nobody']) {
-    try {
-      return { uid: idOf('-u', user), gid: idOf('-g', user) };
-    } catch {
-      // The next user may exist.
-    }
-  }
-  throw new Error('PostgreSQL does not run as root: add a user "postgres" or "nobody" to run it.');
 }
 
 /**

@@ -48,8 +48,8 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
     });
 
     test('the same user has the same id again, also when the account is reconnected', async () => {
-      const { providerUserId, name: account } = linked;
-      const again = await link(given, { reconnect: { providerUserId, name: account } });
+      const { providerUserId, name: account, credentials } = linked;
+      const again = await link(given, { reconnect: { providerUserId, name: account, credentials } });
       expect(again.providerUserId).toBe(providerUserId);
     });
 
@@ -143,8 +143,9 @@ const signal = (): AbortSignal => AbortSignal.timeout(20_000);
 const contextOf = (more: Partial<LinkContext> = {}): LinkContext => ({
   loginHint: undefined,
   reconnect: undefined,
+  offered: [],
   proxy: undefined,
-  net: new Egress().through(undefined),
+  net: new Egress({ policy: 'off' }).through(undefined),
   callbackUrl: 'http://127.0.0.1/auth/callback',
   callbackState: randomBytes(32).toString('base64url'),
   settings: {},
@@ -162,7 +163,7 @@ function senderOf(
     id: accountId,
     address: name,
     credentials: current,
-    net: new Egress().through(undefined),
+    net: new Egress({ policy: 'off' }).through(undefined),
     renew: async (_, refresh) => {
       current = await refresh(current);
       return current;

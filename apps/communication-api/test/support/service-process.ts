@@ -29,7 +29,7 @@ export function runProcess(
 ): RunningProcess {
   const { PATH = '' } = process.env;
   const child = spawn(process.execPath, [...options, MAIN, ...args], {
-    env: { PATH, PORT: '0', LOG_LEVEL: 'warn', ...environment },
+    env: { PATH, PORT: '0', LOG_LEVEL: 'warn', EGRESS_POLICY: 'off', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const printed = { out: '', error: '' };

@@ -54,6 +54,8 @@ export async function startService(
   const config = readConfig({
     SECRET_KEYS: `k1:${masterKey}`,
     PORT: '0',
+    // The servers of tests listen on 127.0.0.1.
+    EGRESS_POLICY: 'off',
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...environment,
   });

@@ -11,6 +11,7 @@ import { listAnswer, listOf, pageOf, pageQuery } from '../page.ts';
 import { problems } from '../problem.ts';
 import { line } from '../text.ts';
 import { accessibleAccount } from './accessible-account.ts';
+import { revoke } from './revoke.ts';
 
 /** Largest metadata, in bytes of JSON. */
 const MAX_METADATA = 4_096;
@@ -28,6 +29,10 @@ const accountAnswer = z
     status: z
       .enum(ACCOUNT_STATUSES)
       .describe('`disconnected`: its user has to link it again. `error`: the provider is away. `paused`: by a client.'),
+    status_reason: z
+      .string()
+      .nullable()
+      .describe('The type of the error that made the account `disconnected` or `error`; else null.'),
     scope_id: z.string().nullable(),
     created_at: z.iso.datetime(),
     initial_sync: z.object({
@@ -49,6 +54,7 @@ const accountAnswer = z
         provider: 'google',
         name: 'ann@example.com',
         status: 'running',
+        status_reason: null,
         scope_id: null,
         created_at: '2026-11-21T12:00:00.000Z',
         initial_sync: { status: 'completed', started_at: '2026-11-21T12:00:00.000Z', progress: 1 },
@@ -90,7 +96,8 @@ const listQuery = z.strictObject({
 const params = z.strictObject({ account_id: z.string() });
 
 /** Linked accounts. A scoped key reaches those of its scope. */
-export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { accounts, clock } }) => {
+export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
+  const { accounts, clock } = rooms;
   const tags = ['Accounts'];
 
   app.get(
@@ -161,7 +168,8 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
       schema: {
         operationId: 'deleteAccount',
         summary: 'Remove an account',
-        description: 'Its credentials are erased. The mailbox at the provider is not changed.',
+        description:
+          'Its credentials are erased, and withdrawn at the provider if it has a way to. The mailbox is not changed.',
         tags,
         params,
         response: { 200: removedAccount, ...problems(404) },
@@ -169,7 +177,9 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
     },
     async (request) => {
       const { id, application_id } = await accessibleAccount(accounts, callerOf(request), request.params.account_id);
-      if (!(await accounts.remove(application_id, id))) throw unknownAccount();
+      const removed = await accounts.remove(application_id, id);
+      if (removed === undefined) throw unknownAccount();
+      await revoke(rooms, removed);
       return { object: 'AccountRemoved' as const, id };
     },
   );
@@ -194,6 +204,7 @@ function shownAccount(account: Account, nowMs: number): z.output<typeof accountA
     provider,
     name,
     status: shownStatus(account),
+    status_reason: account.status_reason,
     scope_id,
     created_at: created_at.toISOString(),
     initial_sync: syncAt(sync, nowMs),

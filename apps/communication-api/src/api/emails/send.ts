@@ -64,7 +64,7 @@ async function prepare(
   messageId: string,
 ): Promise<SendRequest> {
   const { account, body, attachments } = job;
-  const mail = rooms.providers.find(account.provider)?.mail;
+  const mail = rooms.mailAccounts.mailOf(account, rooms.providers.find(account.provider));
   if (mail === undefined)
     throw new ServiceError(
       403,

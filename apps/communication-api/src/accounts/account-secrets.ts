@@ -1,0 +1,29 @@
+import type { Selectable } from 'kysely';
+import type { AccountRow } from '../db/tables.ts';
+import type { AutoProxy, CustomProxy } from '../domain/proxy.ts';
+import type { Envelope } from '../security/envelope.ts';
+
+/** What is sealed beside an account. */
+export interface AccountSecret {
+  /** As the provider made it when the account was linked, or when it was renewed. */
+  readonly credentials: unknown;
+  readonly proxy?: CustomProxy | undefined;
+  /** Where the service chooses a proxy, if it has no other. */
+  readonly autoProxy?: AutoProxy | undefined;
+}
+
+const place = (id: string): string => `accounts/${id}/secret`;
+
+/** Seals and opens the secrets of accounts. */
+export class AccountSecrets {
+  constructor(private readonly envelope: Envelope) {}
+
+  seal(id: string, secret: AccountSecret): Uint8Array {
+    return this.envelope.sealJson(place(id), secret);
+  }
+
+  open({ id, secret }: Pick<Selectable<AccountRow>, 'id' | 'secret'>): AccountSecret {
+    if (secret === null) throw new Error(`The account ${id} has no secret.`);
+    return this.envelope.openJson<AccountSecret>(place(id), secret);
+  }
+}

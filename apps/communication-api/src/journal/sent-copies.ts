@@ -1,0 +1,209 @@
+import type { Readable } from 'node:stream';
+import type { Logger } from 'pino';
+import type { Account, Accounts } from '../accounts/accounts.ts';
+import type { Database } from '../db/database.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Job, JobOutcome, Queue } from '../jobs/queue.ts';
+import type { ComposedMail } from '../mail/mail.ts';
+import type { CopyResult, MailProvider } from '../providers/provider.ts';
+import type { Registry } from '../providers/registry.ts';
+import type { Envelope } from '../security/envelope.ts';
+import type { MailAccounts } from './mail-accounts.ts';
+
+const KIND = 'sent-copy';
+/** A larger message is not stored in the database. */
+const MAX_STORED = 262_144;
+/** Copies of large messages that wait in this process. Their files use the disk space of attachments. */
+const MAX_HELD = 16;
+const DEADLINE_MS = 60_000;
+/** How long to wait after each attempt, until the last one. */
+const RETRIES_MS = [30_000, 300_000, 1_800_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
+const HELD_RETRIES_MS = [30_000, 120_000];
+
+/** The email that a copy is of. */
+export interface CopyOf {
+  readonly applicationId: string;
+  readonly accountId: string;
+  readonly sendId: string;
+  readonly messageId: string;
+}
+
+/** A copy that belongs into the folder for sent emails. */
+export type Copy =
+  /** The whole message. It is stored in the transaction that settles the send. */
+  | { readonly kind: 'small'; readonly message: Buffer }
+  /** Only this process can make it. */
+  | { readonly kind: 'large'; readonly mail: ComposedMail };
+
+interface SentCopiesParts {
+  readonly db: Database;
+  readonly envelope: Envelope;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  readonly queue: Queue;
+  readonly accounts: Accounts;
+  readonly mailAccounts: MailAccounts;
+  readonly providers: Registry;
+  /** A larger message is not filed. */
+  readonly maxBytes: number;
+}
+
+const place = (sendId: string): string => `sent_copies/${sendId}/message`;
+
+/**
+ * Files copies of sent emails for providers that keep none. A small copy is a job in the database, which every process
+ * can do, also after a crash. A large copy is made from the files of its request, one at a time, and is lost if this
+ * process ends before. An email is never filed twice: each attempt looks for it first.
+ */
+export class SentCopies {
+  readonly #closing = new AbortController();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #held = 0;
+  #lastHeld: Promise<void> = Promise.resolve();
+
+  constructor(private readonly parts: SentCopiesParts) {
+    parts.queue.handle(KIND, { perLane: 1, deadlineMs: DEADLINE_MS, run: (job, signal) => this.#run(job, signal) });
+  }
+
+  /** The copy of an email that is being sent. Undefined if the provider needs none, or if it cannot be made. */
+  async of(mail: ComposedMail, provider: MailProvider): Promise<Copy | undefined> {
+    if (provider.fileCopy === undefined) return undefined;
+    try {
+      const message = await readUpTo(openCopy(mail), MAX_STORED);
+      return message === undefined ? { kind: 'large', mail } : { kind: 'small', message };
+    } catch (error) {
+      // The email matters more than its copy.
+      this.parts.log.warn({ err: error }, 'the copy of an email could not be made');
+      return undefined;
+    }
+  }
+
+  /** Stores a small copy, and asks for it to be filed, in the transaction that settles the send. */
+  async add({ applicationId, accountId, sendId }: CopyOf, message: Buffer, db: Database): Promise<void> {
+    const { envelope, queue, clock } = this.parts;
+    await db
+      .insertInto('sent_copies')
+      .values({
+        send_id: sendId,
+        application_id: applicationId,
+        account_id: accountId,
+        message: envelope.seal(place(sendId), message),
+        created_at: new Date(clock()),
+      })
+      .execute();
+    await queue.add(applicationId, [{ kind: KIND, lane: accountId, subject: sendId }], db);
+  }
+
+  /** Files a large copy soon. Its files are held until then. */
+  hold(of: CopyOf, mail: ComposedMail): void {
+    const { log, clock } = this.parts;
+    if (this.#held >= MAX_HELD) {
+      log.warn({ send: of.sendId }, 'too many large emails wait to be filed; this one is not filed');
+      return;
+    }
+    this.#held++;
+    const free = mail.hold();
+    this.#fileHeld(of, mail, new Date(clock()), HELD_RETRIES_MS, () => {
+      this.#held--;
+      void free();
+    });
+  }
+
+  /** Ends the filing of large copies. The queue ends by itself. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    for (const timer of this.#timers) clearTimeout(timer);
+    await this.#lastHeld;
+  }
+
+  /** One attempt of a job. */
+  async #run({ applicationId, subject, attempt }: Job, signal: AbortSignal): Promise<JobOutcome> {
+    const { db, envelope, accounts, log } = this.parts;
+    const row = await db
+      .selectFrom('sent_copies')
+      .innerJoin('sends', 'sends.id', 'sent_copies.send_id')
+      .select(['sent_copies.account_id', 'sent_copies.message', 'sent_copies.created_at', 'sends.message_id'])
+      .where('sent_copies.application_id', '=', applicationId)
+      .where('sent_copies.send_id', '=', subject)
+      .executeTakeFirst();
+    if (row === undefined) return 'done';
+    const account = await accounts.find(applicationId, row.account_id);
+    try {
+      if (account !== undefined) {
+        const read = async (): Promise<Buffer> => envelope.open(place(subject), row.message);
+        await this.#file(account, subject, { messageId: row.message_id, sentAt: row.created_at, read }, signal);
+      }
+    } catch (error) {
+      const retryInMs = RETRIES_MS[attempt - 1];
+      if (retryInMs !== undefined) {
+        log.info({ err: error, send: subject, attempt }, 'a sent email could not be filed yet');
+        return { retryInMs };
+      }
+      log.warn({ err: error, send: subject }, 'a sent email was not filed');
+    }
+    await db
+      .deleteFrom('sent_copies')
+      .where('application_id', '=', applicationId)
+      .where('send_id', '=', subject)
+      .execute();
+    return 'done';
+  }
+
+  /** Files large copies one after the other: IMAP needs the whole message in memory. */
+  #fileHeld(of: CopyOf, mail: ComposedMail, sentAt: Date, retriesMs: readonly number[], end: () => void): void {
+    const { accounts, log, maxBytes } = this.parts;
+    const attempt = async (): Promise<void> => {
+      if (this.#closing.signal.aborted) return end();
+      const [retryInMs, ...laterMs] = retriesMs;
+      try {
+        const account = await accounts.find(of.applicationId, of.accountId);
+        const read = (): Promise<Buffer | undefined> => readUpTo(openCopy(mail), maxBytes);
+        const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
+        if (account !== undefined)
+          await this.#file(account, of.sendId, { messageId: of.messageId, sentAt, read }, signal);
+        end();
+      } catch (error) {
+        if (this.#closing.signal.aborted || retryInMs === undefined) {
+          log.warn({ err: error, send: of.sendId }, 'a large sent email was not filed');
+          return end();
+        }
+        log.info({ err: error, send: of.sendId }, 'a large sent email could not be filed yet');
+        const timer = setTimeout(() => {
+          this.#timers.delete(timer);
+          this.#fileHeld(of, mail, sentAt, laterMs, end);
+        }, retryInMs);
+        this.#timers.add(timer.unref());
+      }
+    };
+    this.#lastHeld = this.#lastHeld.then(attempt);
+  }
+
+  async #file(
+    account: Account,
+    sendId: string,
+    copy: { readonly messageId: string; readonly sentAt: Date; read(): Promise<Buffer | undefined> },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { providers, mailAccounts, log } = this.parts;
+    const provider = providers.find(account.provider)?.mail;
+    const result: CopyResult | undefined = await provider?.fileCopy?.(copy, mailAccounts.of(account), signal);
+    if (result === 'no_folder') log.info({ send: sendId }, 'the mailbox has no folder for sent emails');
+    if (result === 'too_large') log.info({ send: sendId }, 'a sent email is too large to be filed');
+  }
+}
+
+/** The recipients of `bcc` are the sender's to know. A tracked copy would count the sender's own visits. */
+const openCopy = (mail: ComposedMail): Readable => mail.open({ keepBcc: true, untracked: true });
+
+/** A whole stream; undefined if it is longer than this. */
+async function readUpTo(stream: Readable, maxBytes: number): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  // Leaving the loop destroys the stream.
+  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,225 @@
+import type { ImapFlow } from 'imapflow';
+import { type MailAccount, ProviderError } from '../provider.ts';
+import { connectionParamsOf, type ImapCredentials, type MailServer } from './credentials.ts';
+import { isLost, openMailbox } from './open-mailbox.ts';
+import { Permits } from './permits.ts';
+import { ServerError } from './server-error.ts';
+
+/** Servers allow a user about ten connections, and its mail programs need some of them. */
+const MAX_PER_ACCOUNT = 2;
+const MAX_OPEN = 100;
+const IDLE_MS = 30_000;
+/** For the answer to a NOOP or a LOGOUT. */
+const COURTESY_MS = 5_000;
+
+interface IdleConnection {
+  readonly accountId: string;
+  readonly client: ImapFlow;
+  readonly server: MailServer;
+  readonly timer: NodeJS.Timeout;
+  readonly onClose: () => void;
+}
+
+/**
+ * Connections to the mailboxes of accounts, made when they are needed. A connection that nothing has used for 30 seconds
+ * is closed. This process has at most 100 of them, and an account at most two: others wait.
+ */
+export class Mailboxes {
+  /** The ones that are not in use, the one that was used longest ago first. */
+  readonly #idle = new Set<IdleConnection>();
+  readonly #perAccount = new Map<string, Permits>();
+  readonly #open = new Permits(MAX_OPEN);
+  #isClosed = false;
+
+  /**
+   * Calls a function with a connection of an account that is logged in, and that nothing else uses meanwhile. The
+   * function releases each lock of a mailbox that it takes. If it throws, its error is thrown, unless the connection was
+   * lost. It is never called twice.
+   * @throws ProviderError 401, 503 or 504, all with `sent: 'no'`: the caller knows whether the function has sent something
+   */
+  async withMailbox<Result>(
+    account: MailAccount,
+    signal: AbortSignal,
+    use: (client: ImapFlow) => Promise<Result>,
+  ): Promise<Result> {
+    const credentials = account.credentials as ImapCredentials;
+    try {
+      return await this.#withPermit(account.id, signal, async () => {
+        const client = (await this.#takeIdle(account.id, credentials.imap)) ?? (await this.#connect(account, signal));
+        return this.#use(account.id, credentials.imap, client, signal, use);
+      });
+    } catch (error) {
+      if (error instanceof ServerError) throw providerErrorOf(error, credentials);
+      if (signal.aborted) throw providerErrorOf(new ServerError('timeout', { cause: error }), credentials);
+      if (isLost(error)) throw providerErrorOf(new ServerError('refused', { cause: error }), credentials);
+      throw error;
+    }
+  }
+
+  /** Closes all connections: those in use when they are not any more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const idle of this.#idle) this.#end(idle);
+  }
+
+  async #withPermit<Result>(accountId: string, signal: AbortSignal, run: () => Promise<Result>): Promise<Result> {
+    const permits = this.#perAccount.get(accountId) ?? new Permits(MAX_PER_ACCOUNT);
+    this.#perAccount.set(accountId, permits);
+    await permits.take(signal);
+    try {
+      return await run();
+    } finally {
+      permits.give();
+      if (permits.areAllFree) this.#perAccount.delete(accountId);
+    }
+  }
+
+  async #use<Result>(
+    accountId: string,
+    server: MailServer,
+    client: ImapFlow,
+    signal: AbortSignal,
+    use: (client: ImapFlow) => Promise<Result>,
+  ): Promise<Result> {
+    // Commands that wait for an answer fail if the connection is closed.
+    const close = (): void => client.close();
+    signal.addEventListener('abort', close, { once: true });
+    try {
+      signal.throwIfAborted();
+      return await use(client);
+    } finally {
+      signal.removeEventListener('abort', close);
+      if (client.usable && !signal.aborted) this.#keep(accountId, server, client);
+      else this.#discard(client);
+    }
+  }
+
+  async #connect({ credentials, net }: MailAccount, signal: AbortSignal): Promise<ImapFlow> {
+    const [oldest] = this.#idle;
+    if (!this.#open.areSomeFree && oldest !== undefined) this.#end(oldest);
+    await this.#open.take(signal);
+    try {
+      return await openMailbox((credentials as ImapCredentials).imap, net, signal);
+    } catch (error) {
+      this.#open.give();
+      throw error;
+    }
+  }
+
+  /** A connection of the account that still works. */
+  async #takeIdle(accountId: string, server: MailServer): Promise<ImapFlow | undefined> {
+    for (const idle of [...this.#idle].reverse()) {
+      if (idle.accountId !== accountId) continue;
+      // The account may have been reconnected with other servers or another password.
+      if (!isSame(idle.server, server)) this.#end(idle);
+      else {
+        this.#forget(idle);
+        if (await stillWorks(idle.client)) return idle.client;
+        this.#discard(idle.client);
+      }
+    }
+    return undefined;
+  }
+
+  #keep(accountId: string, server: MailServer, client: ImapFlow): void {
+    // Another account may wait for the place.
+    if (this.#isClosed || this.#open.areSomeAwaited) {
+      this.#discard(client);
+      return;
+    }
+    const idle: IdleConnection = {
+      accountId,
+      client,
+      server,
+      timer: setTimeout(() => this.#end(idle), IDLE_MS).unref(),
+      onClose: () => this.#end(idle),
+    };
+    client.once('close', idle.onClose);
+    this.#idle.add(idle);
+  }
+
+  /** Takes a connection out of the idle ones, for its next use. */
+  #forget(idle: IdleConnection): void {
+    clearTimeout(idle.timer);
+    idle.client.off('close', idle.onClose);
+    this.#idle.delete(idle);
+  }
+
+  #end(idle: IdleConnection): void {
+    this.#forget(idle);
+    this.#discard(idle.client);
+  }
+
+  #discard(client: ImapFlow): void {
+    // The answer to LOGOUT closes the connection. `close` after it is for a server that does not answer.
+    if (client.usable) {
+      const timer = setTimeout(() => client.close(), COURTESY_MS).unref();
+      client.logout().then(
+        () => clearTimeout(timer),
+        () => client.close(),
+      );
+    } else client.close();
+    this.#open.give();
+  }
+}
+
+const isSame = (a: MailServer, b: MailServer): boolean =>
+  a.host === b.host &&
+  a.port === b.port &&
+  a.encryption === b.encryption &&
+  a.user === b.user &&
+  a.password === b.password;
+
+/** Whether the server answers on a connection that was idle. */
+async function stillWorks(client: ImapFlow): Promise<boolean> {
+  const timer = setTimeout(() => client.close(), COURTESY_MS);
+  try {
+    if (client.usable) await client.noop();
+    return client.usable;
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The error of an account that was linked, so its servers have worked before. */
+function providerErrorOf(error: ServerError, credentials: ImapCredentials): ProviderError {
+  const extras = { cause: error };
+  const shown = { ...extras, connectionParams: connectionParamsOf(credentials) };
+  switch (error.failure) {
+    case 'credentials':
+      return new ProviderError(
+        'no',
+        401,
+        'errors/invalid_credentials',
+        'The IMAP server refused the login. The user must link the account again.',
+        shown,
+      );
+    case 'proxy_credentials':
+      return new ProviderError(
+        'no',
+        401,
+        'errors/invalid_proxy_credentials',
+        "The account's proxy refused its user or password.",
+        shown,
+      );
+    case 'forbidden':
+    case 'protocol':
+      return new ProviderError(
+        'no',
+        401,
+        'errors/invalid_imap_configuration',
+        'The service may not connect to the IMAP server, or the server does not speak IMAP with these settings.',
+        shown,
+      );
+    case 'unavailable':
+      return new ProviderError('no', 503, 'errors/service_unavailable', 'The IMAP server cannot serve now.', extras);
+    case 'timeout':
+      return new ProviderError('no', 504, 'errors/request_timeout', 'The IMAP server did not answer in time.', extras);
+    case 'refused':
+    case 'tls':
+    case 'unresolved':
+      return new ProviderError('no', 503, 'errors/network_down', 'The IMAP server could not be reached.', extras);
+  }
+}

@@ -1,0 +1,91 @@
+import type { ImapFlow, ListResponse } from 'imapflow';
+import type { Parent } from '../provider.ts';
+
+/** Folders that are searched for a parent: more would keep the client waiting. */
+const MAX_FOLDERS = 50;
+/** The folder with everything, if there is one, and those that the most answered emails are in. */
+const FIRST: readonly (string | undefined)[] = ['\\All', '\\Inbox', '\\Sent', '\\Archive'];
+/** Emails in them are no part of a conversation. */
+const NEVER: readonly (string | undefined)[] = ['\\Drafts', '\\Junk', '\\Trash'];
+
+/** The path of the folder for sent emails: the server's own mark, else its usual name. */
+export async function sentFolder(client: ImapFlow): Promise<string | undefined> {
+  const folders = await client.list();
+  return folders.find(({ specialUse }) => specialUse === '\\Sent')?.path;
+}
+
+/** Whether a folder has an email. */
+export async function hasMail(client: ImapFlow, folder: string, messageId: string): Promise<boolean> {
+  return (await uidOf(client, folder, messageId)) !== undefined;
+}
+
+/** Finds an email in any folder, in the likely ones first. */
+export async function findParent(
+  client: ImapFlow,
+  messageId: string,
+  signal: AbortSignal,
+): Promise<Parent | undefined> {
+  const folders = (await client.list()).filter(
+    ({ specialUse, flags }) => !NEVER.includes(specialUse) && !flags.has('\\Noselect') && !flags.has('\\NonExistent'),
+  );
+  const inOrder = folders.sort((a, b) => rank(a) - rank(b)).slice(0, MAX_FOLDERS);
+  for (const { path } of inOrder) {
+    signal.throwIfAborted();
+    const parent = await parentIn(client, path, messageId);
+    if (parent !== undefined) return parent;
+  }
+  return undefined;
+}
+
+const rank = ({ specialUse }: ListResponse): number =>
+  (FIRST.indexOf(specialUse) + FIRST.length + 1) % (FIRST.length + 1);
+
+async function uidOf(client: ImapFlow, folder: string, messageId: string): Promise<number | undefined> {
+  const lock = await client.getMailboxLock(folder, { readOnly: true });
+  try {
+    return await searchSelected(client, messageId);
+  } finally {
+    lock.release();
+  }
+}
+
+async function searchSelected(client: ImapFlow, messageId: string): Promise<number | undefined> {
+  // A folder that was open already learns of new emails by this.
+  await client.noop();
+  const uids = await client.search({ header: { 'message-id': messageId } }, { uid: true });
+  return uids ? uids.at(-1) : undefined;
+}
+
+async function parentIn(client: ImapFlow, folder: string, messageId: string): Promise<Parent | undefined> {
+  const lock = await client.getMailboxLock(folder, { readOnly: true });
+  try {
+    const uid = await searchSelected(client, messageId);
+    if (uid === undefined) return undefined;
+    const query = { envelope: true, headers: ['references', 'in-reply-to'] };
+    const message = await client.fetchOne(String(uid), query, { uid: true });
+    if (!message) return undefined;
+    return {
+      messageId,
+      references: referencesIn(message.headers?.toString('latin1') ?? ''),
+      subject: message.envelope?.subject,
+      thread: undefined,
+    };
+  } finally {
+    lock.release();
+  }
+}
+
+/** RFC 5322, 3.6.4: without `References`, the one id of `In-Reply-To`. */
+export function referencesIn(headers: string): readonly string[] {
+  const idsOf = (name: string): readonly string[] => {
+    const unfolded = headers.replace(/\r?\n[ \t]+/g, ' ');
+    const [, value = ''] = new RegExp(`^${name}:(.*)$`, 'im').exec(unfolded) ?? [];
+    return value.match(MESSAGE_IDS) ?? [];
+  };
+  const references = idsOf('references');
+  if (references.length > 0) return references;
+  const answered = idsOf('in-reply-to');
+  return answered.length === 1 ? answered : [];
+}
+
+const MESSAGE_IDS = /<[^<>\s]{1,250}@[^<>\s]{1,250}>/g;
