@@ -69,6 +69,7 @@ const SQL = [
 
 /** Methods of stores with a query that does not name `application_id`, each with its reason. */
 const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
+  'accounts/accounts.ts findForOperator': 'for the operator, at the command line',
   'applications/applications.ts create': 'an application is not part of another one',
   'applications/applications.ts find': 'the id is the one of the application',
   'applications/applications.ts findOldest': 'for the operator, at the command line',

@@ -216,6 +216,7 @@ export class Sends {
               provider_id: ids.providerId,
               provider_immutable_id: ids.immutableId,
               thread_ref: ids.thread,
+              ...(ids.messageId === undefined ? {} : { message_id: ids.messageId }),
               rejected: json([...ids.rejected]),
               settled_at: new Date(this.clock()),
             }

@@ -16,7 +16,8 @@ export interface ComposedMail {
   readonly thread?: string | undefined;
   /**
    * The message as bytes. Each call reads it from its start.
-   * @param options `keepBcc`: with the field `Bcc`, which no recipient may see. `untracked`: without tracked links and
+   * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and
+   * removes the field itself: no recipient may see it. `untracked`: without tracked links and
    * pixel. Default of both: false
    */
   open(options?: { readonly keepBcc?: boolean; readonly untracked?: boolean }): Readable;
