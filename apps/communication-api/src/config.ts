@@ -139,6 +139,28 @@ const VARIABLES = z.object({
     ),
   GOOGLE_ISSUER: providerUrl.default('https://accounts.google.com').describe('Authorization server of Google.'),
   GOOGLE_API_URL: providerUrl.default('https://gmail.googleapis.com').describe('Origin of the Gmail API.'),
+  MICROSOFT_CLIENT_ID: z
+    .string()
+    .optional()
+    .describe('OAuth client of the operator at Microsoft. Default: accounts of Outlook cannot be linked.'),
+  MICROSOFT_CLIENT_SECRET: z.string().optional().describe('Secret of that client. Required with MICROSOFT_CLIENT_ID.'),
+  MICROSOFT_TENANT: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]+$/, 'must be common, organizations, consumers, or the id or domain of a tenant')
+    .default('common')
+    .describe('Who can link a mailbox: `common`, `organizations`, `consumers`, or one tenant.'),
+  MICROSOFT_ISSUER: providerUrl
+    .optional()
+    .describe('Authorization server of Microsoft. Default: https://login.microsoftonline.com/MICROSOFT_TENANT/v2.0.'),
+  MICROSOFT_API_URL: providerUrl
+    .default('https://graph.microsoft.com/v1.0')
+    .describe('Address of Microsoft Graph. National clouds have others.'),
+  OUTLOOK_SCOPES: z
+    .enum(['drafts', 'send'])
+    .default('drafts')
+    .describe(
+      'Permissions that Outlook users are asked for. `send` is less, and cannot find out what became of an email.',
+    ),
 });
 
 type Variables = z.output<typeof VARIABLES>;
@@ -170,8 +192,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (!success) throw new ConfigError(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`));
   if (data.DATABASE_URL !== undefined && data.SECRET_KEYS === undefined)
     throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
-  if ((data.GOOGLE_CLIENT_ID === undefined) !== (data.GOOGLE_CLIENT_SECRET === undefined))
-    throw new ConfigError(['GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET: give both, or neither']);
+  for (const name of ['GOOGLE', 'MICROSOFT'] as const)
+    if ((data[`${name}_CLIENT_ID`] === undefined) !== (data[`${name}_CLIENT_SECRET`] === undefined))
+      throw new ConfigError([`${name}_CLIENT_ID, ${name}_CLIENT_SECRET: give both, or neither`]);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
   const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
   return {
@@ -194,7 +217,10 @@ export interface VariableInfo {
   readonly isSecret: boolean;
 }
 
-const SECRETS: readonly string[] = ['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS', 'GOOGLE_CLIENT_SECRET'];
+const SECRETS: readonly string[] = [
+  ...['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS'],
+  ...['GOOGLE_CLIENT_SECRET', 'MICROSOFT_CLIENT_SECRET'],
+];
 
 /** Every variable, for the command `config` and the docs. */
 export const describeVariables = (): readonly VariableInfo[] =>

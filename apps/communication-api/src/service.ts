@@ -30,6 +30,7 @@ import { createGoogle } from './providers/google/google.ts';
 import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
+import { createOutlook } from './providers/outlook/outlook.ts';
 import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
@@ -79,6 +80,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     createMock(new MockMailbox(db, clock)),
     imap,
     ...googleOf(config, clock),
+    ...createOutlook(config, clock),
     ...(parts.providers ?? []),
   ]);
   const overrides = new LimitOverrides(db, clock);

@@ -77,16 +77,20 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: ({ keepBcc = false, untracked = false } = {}) => {
+    attachments: draft.attachments,
+    open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
       const files: Readable[] = [];
       const openFile = ({ file }: Attachment): Readable => {
         const content = file.open();
         files.push(content);
         return content;
       };
-      const message = new MailComposer(
-        messageOf(untracked ? { ...draft, trackedBody: undefined } : draft, openFile),
-      ).compile();
+      const shown: Draft = {
+        ...draft,
+        ...(untracked ? { trackedBody: undefined } : {}),
+        ...(withoutAttachments ? { attachments: [] } : {}),
+      };
+      const message = new MailComposer(messageOf(shown, openFile)).compile();
       message.keepBcc = keepBcc;
       const stream = message.createReadStream();
       // The composer would read the files to their end, also if its reader has left and the files are closed.
