@@ -81,7 +81,8 @@ interface ComposedMail {
     readonly thread?: string | undefined;
     /**
      * The message as bytes. Each call reads it from its start.
-     * @param options `keepBcc`: with the field `Bcc`, which no recipient may see. `untracked`: without tracked links and
+     * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and
+     * removes the field itself: no recipient may see it. `untracked`: without tracked links and
      * pixel. Default of both: false
      */
     open(options?: {
@@ -341,6 +342,8 @@ interface SentIds {
     readonly providerId: string | null;
     readonly immutableId: string | null;
     readonly thread: string | null;
+    /** The `Message-ID` that recipients see, with its brackets, if the provider may have replaced ours. */
+    readonly messageId?: string | undefined;
     /** Recipients that the provider refused, while it sent the email to the others. */
     readonly rejected: readonly string[];
 }

@@ -1,4 +1,4 @@
-// A process of the topics service-send and service-memory: the built service, a bare Fastify route with the same answer,
+// A process of the topics service-send, service-memory and service-wizard: the built service, a bare Fastify route with the same answer,
 // or the mock provider called directly. It reports its CPU time and its memory.
 process.env.NODE_ENV = 'production';
 const { existsSync, readFileSync, writeFileSync } = await import('node:fs');
@@ -44,6 +44,8 @@ async function startBare() {
   });
   app.addContentTypeParser('multipart/form-data', (_, body, done) => body.resume().once('end', () => done(null)));
   app.post('/api/v1/emails', async (_, reply) => reply.code(201).send(answer()));
+  const page = `<!DOCTYPE html><title>A page</title>${'<p>Some text of the page</p>'.repeat(150)}`;
+  app.get('/page', async (_, reply) => reply.type('text/html; charset=utf-8').send(page));
   await app.listen({ port, host: '127.0.0.1' });
 }
 

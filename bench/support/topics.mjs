@@ -14,6 +14,7 @@ export const TOPICS = [
   'fairness',
   'service-send',
   'service-memory',
+  'service-wizard',
   'simulation',
 ];
 

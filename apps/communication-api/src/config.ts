@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLoopback } from './domain/link-request.ts';
 import { EGRESS_POLICIES, type PolicyName } from './security/egress-policy.ts';
 import type { MasterKey } from './security/envelope.ts';
 
@@ -18,6 +19,15 @@ const origin = z.string().transform((text, context) => {
   )
     return url.origin;
   context.addIssue({ code: 'custom', message: 'must be an origin such as https://api.example.com, without a path' });
+  return z.NEVER;
+});
+
+/** The address of a provider, or of a double of it for tests. */
+const providerUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname));
+  if (isSafe && url?.search === '' && url.hash === '' && url.username === '') return text.replace(/\/$/, '');
+  context.addIssue({ code: 'custom', message: 'must be an https address, or http to a loopback address' });
   return z.NEVER;
 });
 
@@ -116,6 +126,41 @@ const VARIABLES = z.object({
     .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
     .default('info')
     .describe('Lowest level that is logged.'),
+  GOOGLE_CLIENT_ID: z
+    .string()
+    .optional()
+    .describe('OAuth client of the operator at Google. Default: accounts of Google cannot be linked.'),
+  GOOGLE_CLIENT_SECRET: z.string().optional().describe('Secret of that client. Required with GOOGLE_CLIENT_ID.'),
+  GOOGLE_SCOPES: z
+    .enum(['drafts', 'send'])
+    .default('drafts')
+    .describe(
+      'Permissions that Google users are asked for. `send` is less, and cannot find out what became of an email.',
+    ),
+  GOOGLE_ISSUER: providerUrl.default('https://accounts.google.com').describe('Authorization server of Google.'),
+  GOOGLE_API_URL: providerUrl.default('https://gmail.googleapis.com').describe('Origin of the Gmail API.'),
+  MICROSOFT_CLIENT_ID: z
+    .string()
+    .optional()
+    .describe('OAuth client of the operator at Microsoft. Default: accounts of Outlook cannot be linked.'),
+  MICROSOFT_CLIENT_SECRET: z.string().optional().describe('Secret of that client. Required with MICROSOFT_CLIENT_ID.'),
+  MICROSOFT_TENANT: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]+$/, 'must be common, organizations, consumers, or the id or domain of a tenant')
+    .default('common')
+    .describe('Who can link a mailbox: `common`, `organizations`, `consumers`, or one tenant.'),
+  MICROSOFT_ISSUER: providerUrl
+    .optional()
+    .describe('Authorization server of Microsoft. Default: https://login.microsoftonline.com/MICROSOFT_TENANT/v2.0.'),
+  MICROSOFT_API_URL: providerUrl
+    .default('https://graph.microsoft.com/v1.0')
+    .describe('Address of Microsoft Graph. National clouds have others.'),
+  OUTLOOK_SCOPES: z
+    .enum(['drafts', 'send'])
+    .default('drafts')
+    .describe(
+      'Permissions that Outlook users are asked for. `send` is less, and cannot find out what became of an email.',
+    ),
 });
 
 type Variables = z.output<typeof VARIABLES>;
@@ -147,6 +192,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (!success) throw new ConfigError(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`));
   if (data.DATABASE_URL !== undefined && data.SECRET_KEYS === undefined)
     throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
+  for (const name of ['GOOGLE', 'MICROSOFT'] as const)
+    if ((data[`${name}_CLIENT_ID`] === undefined) !== (data[`${name}_CLIENT_SECRET`] === undefined))
+      throw new ConfigError([`${name}_CLIENT_ID, ${name}_CLIENT_SECRET: give both, or neither`]);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
   const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
   return {
@@ -169,7 +217,10 @@ export interface VariableInfo {
   readonly isSecret: boolean;
 }
 
-const SECRETS: readonly string[] = ['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS'];
+const SECRETS: readonly string[] = [
+  ...['DATABASE_URL', 'REDIS_URL', 'SECRET_KEYS'],
+  ...['GOOGLE_CLIENT_SECRET', 'MICROSOFT_CLIENT_SECRET'],
+];
 
 /** Every variable, for the command `config` and the docs. */
 export const describeVariables = (): readonly VariableInfo[] =>

@@ -26,9 +26,11 @@ import { Links } from './links/links.ts';
 import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
+import { createGoogle } from './providers/google/google.ts';
 import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
 import { createMock } from './providers/mock/mock.ts';
+import { createOutlook } from './providers/outlook/outlook.ts';
 import type { Provider } from './providers/provider.ts';
 import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
@@ -74,7 +76,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const imap = createImap();
-  const providers = new Registry([createMock(new MockMailbox(db, clock)), imap, ...(parts.providers ?? [])]);
+  const providers = new Registry([
+    createMock(new MockMailbox(db, clock)),
+    imap,
+    ...googleOf(config, clock),
+    ...createOutlook(config, clock),
+    ...(parts.providers ?? []),
+  ]);
   const overrides = new LimitOverrides(db, clock);
   const hasOthers = config.DATABASE_URL !== undefined;
   const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
@@ -148,4 +156,12 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     redis?.disconnect();
   };
   return { app, rooms, close };
+}
+
+/** Google, if the operator has a client there. */
+function googleOf(config: Config, clock: Clock): readonly Provider[] {
+  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = config;
+  if (clientId === undefined || clientSecret === undefined) return [];
+  const { GOOGLE_ISSUER: issuer, GOOGLE_API_URL: apiUrl, GOOGLE_SCOPES: permissions } = config;
+  return [createGoogle({ clientId, clientSecret, issuer, apiUrl, permissions, clock })];
 }

@@ -69,6 +69,7 @@ const SQL = [
 
 /** Methods of stores with a query that does not name `application_id`, each with its reason. */
 const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
+  'accounts/accounts.ts findForOperator': 'for the operator, at the command line',
   'applications/applications.ts create': 'an application is not part of another one',
   'applications/applications.ts find': 'the id is the one of the application',
   'applications/applications.ts findOldest': 'for the operator, at the command line',
@@ -83,6 +84,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
   'journal/sends.ts forgetKeys': 'the sweeper works for every application',
+  'journal/sends.ts takeWithoutIds': 'the sweeper works for every application',
   'journal/sends.ts unsettled': 'the sweeper works for every application',
   'links/links.ts deleteOld': 'the retention is the same for every application',
   'links/links.ts resolve': 'the token of the link says which application it is',

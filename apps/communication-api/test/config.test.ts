@@ -51,6 +51,19 @@ test('DATABASE_URL needs SECRET_KEYS', () => {
   expect(faultsOf({ DATABASE_URL: 'postgres://host/db' })).toEqual([expect.stringMatching(/^SECRET_KEYS: required/)]);
 });
 
+test('a client at Google has an id and a secret, and its addresses need TLS beyond this machine', () => {
+  expect(faultsOf({ GOOGLE_CLIENT_ID: 'id' })).toEqual([
+    expect.stringMatching(/^GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET:/),
+  ]);
+  expect(faultsOf({ GOOGLE_CLIENT_SECRET: 's' })).toHaveLength(1);
+  for (const url of ['http://login.example', 'ftp://login.example', 'https://login.example/?a=b', 'login.example'])
+    expect(faultsOf({ GOOGLE_ISSUER: url })).toEqual([
+      expect.stringMatching(/^GOOGLE_ISSUER: must be an https address/),
+    ]);
+  expect(readConfig({ GOOGLE_API_URL: 'http://127.0.0.1:9' }).GOOGLE_API_URL).toBe('http://127.0.0.1:9');
+  expect(describeVariables().filter(({ name, isSecret }) => isSecret && name.startsWith('GOOGLE'))).toHaveLength(1);
+});
+
 test('SECRET_KEYS is a list of keys, the current one first', () => {
   const [first, second] = [randomBytes(32), randomBytes(32)];
   const { SECRET_KEYS } = readConfig({

@@ -180,6 +180,17 @@ export class Accounts {
       .executeTakeFirst();
   }
 
+  /** One account that is not removed, of any application: for the operator, at the command line. */
+  async findForOperator(id: string): Promise<Account | undefined> {
+    if (!isId(id, 'acc')) return undefined;
+    return this.db
+      .selectFrom('accounts')
+      .selectAll()
+      .where('id', '=', id)
+      .where('removed_at', 'is', null)
+      .executeTakeFirst();
+  }
+
   /** One page, and the first entry of the next page if there is one. */
   async list(
     applicationId: string,

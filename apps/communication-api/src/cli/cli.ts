@@ -4,6 +4,8 @@ import { restoreBackup, writeBackup } from '../db/backups.ts';
 import { openDataDirectory } from '../db/embedded.ts';
 import { UserError } from '../domain/user-error.ts';
 import { createLog } from '../observability/log.ts';
+import { createService } from '../service.ts';
+import { checkAccount } from './check-account.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
 import { createKey } from './create-key.ts';
 import { openStore } from './open-store.ts';
@@ -36,7 +38,7 @@ export async function runCli(
 }
 
 async function runCommand(
-  { command, flags, file }: CommandLine,
+  { command, flags, subject, to }: CommandLine,
   config: Config,
   environment: Environment,
   terminal: Terminal,
@@ -47,7 +49,8 @@ async function runCommand(
   if (command === 'migrate') await runMigrations(config, terminal, log);
   if (command === 'create-key') await createKey(config, flags, terminal, log);
   if (command === 'backup') await backUp(config, terminal, log);
-  if (command === 'restore' && file !== undefined) await restore(config, file, terminal);
+  if (command === 'restore' && subject !== undefined) await restore(config, subject, terminal);
+  if (command === 'check-account' && subject !== undefined) return check(config, subject, to, terminal, log);
   return 0;
 }
 
@@ -55,6 +58,26 @@ async function runMigrations(config: Config, terminal: Terminal, log: Logger): P
   const { migrated, close } = await openStore(config, log, true);
   await close();
   terminal.out(migrated.length === 0 ? 'The schema is up to date.\n' : migrated.map((name) => `${name}\n`).join(''));
+}
+
+async function check(
+  config: Config,
+  account: string,
+  to: string | undefined,
+  terminal: Terminal,
+  log: Logger,
+): Promise<number> {
+  const { db, masterKeys, close } = await openStore(config, log);
+  try {
+    const service = await createService({ config, db, masterKeys, log });
+    try {
+      return await checkAccount(service.rooms, account, to, terminal);
+    } finally {
+      await service.close();
+    }
+  } finally {
+    await close();
+  }
 }
 
 async function backUp(config: Config, terminal: Terminal, log: Logger): Promise<void> {

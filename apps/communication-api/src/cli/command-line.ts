@@ -7,7 +7,7 @@ export interface Terminal {
   error(text: string): void;
 }
 
-const COMMANDS = ['start', 'migrate', 'create-key', 'backup', 'restore', 'config', 'help'] as const;
+const COMMANDS = ['start', 'migrate', 'create-key', 'check-account', 'backup', 'restore', 'config', 'help'] as const;
 export type CommandName = (typeof COMMANDS)[number];
 
 /** The flags of `create-key`. */
@@ -21,8 +21,10 @@ export interface KeyFlags {
 export interface CommandLine {
   readonly command: CommandName;
   readonly flags: KeyFlags;
-  /** The file of `restore`. */
-  readonly file: string | undefined;
+  /** The file of `restore`, or the account of `check-account`. */
+  readonly subject: string | undefined;
+  /** Where `check-account` sends to. */
+  readonly to: string | undefined;
 }
 
 const OPTIONS = {
@@ -30,6 +32,7 @@ const OPTIONS = {
   environment: { type: 'string' },
   name: { type: 'string' },
   expires: { type: 'string' },
+  to: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -42,6 +45,8 @@ export const HELP = `communication-api [command]
     --environment ENV    development or production, for an application that is created (default: development)
     --name NAME          what the key is called (default: bootstrap)
     --expires TIME       ISO 8601 (default: in a year)
+  check-account ID     send a few emails with a real account, and report whether its provider does what it must
+    --to ADDRESS         default: the account's own address
   backup               write a backup of the embedded database into DATA_DIR/backups
   restore FILE         replace the embedded database by a backup
   config               print every variable of the environment with its value
@@ -50,20 +55,31 @@ export const HELP = `communication-api [command]
 Settings are variables of the environment: see "config".
 `;
 
+/** What a command works on, if it must be given. */
+const SUBJECTS: Partial<Record<CommandName, { readonly what: string; readonly name: string }>> = {
+  restore: { what: 'a file', name: 'FILE' },
+  'check-account': { what: 'an account', name: 'ID' },
+};
+
+/** The only command that has a flag. */
+const ownerOf = (flag: string): CommandName => (flag === 'to' ? 'check-account' : 'create-key');
+
 /** @throws UserError with exit code 2 */
 export function parseCommandLine(args: readonly string[], nowMs: number): CommandLine {
   const { values, positionals } = parse(args);
   const [given = 'start', ...rest] = positionals;
   const command = values.help === true ? 'help' : COMMANDS.find((name) => name === given);
   if (command === undefined) throw usage(`unknown command ${JSON.stringify(given)} (use ${COMMANDS.join(', ')})`);
-  const [file, extra] = command === 'restore' ? rest : [undefined, rest[0]];
-  if (command === 'restore' && file === undefined) throw usage('restore: a file is missing (use restore FILE)');
+  const subjectName = SUBJECTS[command];
+  const [subject, extra] = subjectName === undefined ? [undefined, rest[0]] : rest;
+  if (subjectName !== undefined && subject === undefined)
+    throw usage(`${command}: ${subjectName.what} is missing (use ${command} ${subjectName.name})`);
   if (extra !== undefined) throw usage(`${command}: unexpected ${JSON.stringify(extra)}`);
-  const { help: _, ...flags } = values;
-  const [flag] = Object.keys(flags);
-  if (flag !== undefined && command !== 'create-key' && command !== 'help')
-    throw usage(`${command}: unexpected --${flag} (only create-key has it)`);
-  return { command, flags: keyFlags(flags, nowMs), file };
+  const { help: _, to, ...flags } = values;
+  const flag = Object.keys({ ...flags, ...(to === undefined ? {} : { to }) }).find((name) => ownerOf(name) !== command);
+  if (flag !== undefined && command !== 'help')
+    throw usage(`${command}: unexpected --${flag} (only ${ownerOf(flag)} has it)`);
+  return { command, flags: keyFlags(flags, nowMs), subject, to };
 }
 
 function parse(args: readonly string[]) {

@@ -5,6 +5,7 @@ import * as first from './migrations/0001-first.ts';
 import * as events from './migrations/0002-events.ts';
 import * as sentCopies from './migrations/0004-sent-copies.ts';
 import * as accounts from './migrations/0005-accounts.ts';
+import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -12,6 +13,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0002-events': events,
   '0004-sent-copies': sentCopies,
   '0005-accounts': accounts,
+  '0007-sends-without-ids': sendsWithoutIds,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';

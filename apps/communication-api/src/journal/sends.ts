@@ -216,6 +216,7 @@ export class Sends {
               provider_id: ids.providerId,
               provider_immutable_id: ids.immutableId,
               thread_ref: ids.thread,
+              ...(ids.messageId === undefined ? {} : { message_id: ids.messageId }),
               rejected: json([...ids.rejected]),
               settled_at: new Date(this.clock()),
             }
@@ -342,6 +343,50 @@ export class Sends {
       .orderBy('attempt')
       .orderBy('dispatched_at')
       .limit(limit)
+      .execute();
+  }
+
+  /**
+   * Emails of the last hour that were sent as drafts and that their provider did not show at once, of all applications.
+   * Those that were looked for less often come first. Another process takes other rows.
+   */
+  async takeWithoutIds(limit: number): Promise<readonly Send[]> {
+    return this.db
+      .updateTable('sends')
+      .set(({ eb, ref }) => ({ attempt: eb(ref('attempt'), '+', 1) }))
+      .where('id', 'in', (query) =>
+        query
+          .selectFrom('sends')
+          .select('id')
+          .where('state', '=', 'sent')
+          .where('provider_id', 'is', null)
+          .where('draft_ref', 'is not', null)
+          .where('settled_at', '>', new Date(this.clock() - LOOK_FOR_MS))
+          .orderBy('attempt')
+          .orderBy('settled_at')
+          .limit(limit)
+          .forUpdate()
+          .skipLocked(),
+      )
+      .returningAll()
+      .execute();
+  }
+
+  /** What the provider calls an email that was sent without knowing it. */
+  async addIds(
+    applicationId: string,
+    id: string,
+    { providerId, immutableId, thread, messageId }: SentIds,
+  ): Promise<void> {
+    await this.#rows(applicationId, id)
+      .where('state', '=', 'sent')
+      .where('provider_id', 'is', null)
+      .set({
+        provider_id: providerId,
+        provider_immutable_id: immutableId,
+        thread_ref: thread,
+        ...(messageId === undefined ? {} : { message_id: messageId }),
+      })
       .execute();
   }
 

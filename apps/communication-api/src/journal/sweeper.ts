@@ -72,6 +72,25 @@ export class Sweeper {
         );
       }
     }
+    await this.#addIds();
+  }
+
+  /** Providers may show an email moments after they have sent it. Each sweep asks once, for an hour. */
+  async #addIds(): Promise<void> {
+    const { sends, accounts, mailAccounts, providers, log } = this.parts;
+    for (const row of await sends.takeWithoutIds(AT_ONCE)) {
+      if (this.#closing.signal.aborted) return;
+      const account = await accounts.find(row.application_id, row.account_id);
+      const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
+      if (account === undefined || mail === undefined) continue;
+      try {
+        const trace = { messageId: row.message_id, draft: row.draft_ref };
+        const ids = await this.#timed((signal) => mail.find(trace, mailAccounts.of(account), signal));
+        if (ids !== undefined) await sends.addIds(row.application_id, row.id, ids);
+      } catch (error) {
+        log.warn({ send: row.id, err: error }, 'the ids of an email could not be looked up');
+      }
+    }
   }
 
   /** The look-up has failed. Without an end, a mailbox that cannot be reached any more would be asked for ever. */

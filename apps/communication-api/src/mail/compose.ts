@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
@@ -76,10 +77,27 @@ export function compose(draft: Draft): ComposedMail {
     from,
     recipients: [...new Set([...to, ...cc, ...bcc].map(({ address }) => address))],
     thread: parent?.thread,
-    open: ({ keepBcc = false, untracked = false } = {}) => {
-      const message = new MailComposer(messageOf(untracked ? { ...draft, trackedBody: undefined } : draft)).compile();
+    attachments: draft.attachments,
+    open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
+      const files: Readable[] = [];
+      const openFile = ({ file }: Attachment): Readable => {
+        const content = file.open();
+        files.push(content);
+        return content;
+      };
+      const shown: Draft = {
+        ...draft,
+        ...(untracked ? { trackedBody: undefined } : {}),
+        ...(withoutAttachments ? { attachments: [] } : {}),
+      };
+      const message = new MailComposer(messageOf(shown, openFile)).compile();
       message.keepBcc = keepBcc;
-      return message.createReadStream();
+      const stream = message.createReadStream();
+      // The composer would read the files to their end, also if its reader has left and the files are closed.
+      stream.once('close', () => {
+        for (const file of files) file.destroy();
+      });
+      return stream;
     },
     hold: () => {
       const held = draft.attachments.map(({ file }) => file.hold());
@@ -97,7 +115,10 @@ export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHead
   return type === undefined ? hasTag(body) : type === 'text/html';
 }
 
-function messageOf({ body, customHeaders, parent, ...draft }: Draft): ConstructorParameters<typeof MailComposer>[0] {
+function messageOf(
+  { body, customHeaders, parent, ...draft }: Draft,
+  openFile: (attachment: Attachment) => Readable,
+): ConstructorParameters<typeof MailComposer>[0] {
   const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
   return {
@@ -116,10 +137,10 @@ function messageOf({ body, customHeaders, parent, ...draft }: Draft): Constructo
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),
-    attachments: draft.attachments.map(({ filename, contentType: type, file }) => ({
-      filename,
-      contentType: STRUCTURAL.test(type) ? 'application/octet-stream' : type,
-      content: file.open(),
+    attachments: draft.attachments.map((attachment) => ({
+      filename: attachment.filename,
+      contentType: STRUCTURAL.test(attachment.contentType) ? 'application/octet-stream' : attachment.contentType,
+      content: openFile(attachment),
     })),
     disableFileAccess: true,
     disableUrlAccess: true,

@@ -49,6 +49,8 @@ export interface SentIds {
   readonly providerId: string | null;
   readonly immutableId: string | null;
   readonly thread: string | null;
+  /** The `Message-ID` that recipients see, with its brackets, if the provider may have replaced ours. */
+  readonly messageId?: string | undefined;
   /** Recipients that the provider refused, while it sent the email to the others. */
   readonly rejected: readonly string[];
 }

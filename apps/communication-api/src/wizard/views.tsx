@@ -4,7 +4,7 @@ import { type SyncNow, syncAt } from '../domain/initial-sync.ts';
 import type { Csrf } from './csrf.ts';
 import { ChoosePage } from './pages/choose-page.tsx';
 import { MessagePage } from './pages/message-page.tsx';
-import { QuietForm } from './pages/parts.tsx';
+import { PostForm, QuietForm, SubmitButton } from './pages/parts.tsx';
 import { StepPage } from './pages/step-page.tsx';
 import { SyncPage, type SyncView, syncViewOf } from './pages/sync-page.tsx';
 import { linkPath } from './paths.ts';
@@ -59,14 +59,20 @@ export class Views {
         frame={visit.frame}
         title={text.wrongAccount.title}
         detail={text.wrongAccount.detail(expected, visit.session.data.otherAccount ?? '')}
-        aside={this.#aside(visit, text.wrongAccount.retry)}
-      />
+        aside={this.#cancel(visit)}
+      >
+        {this.#retry(visit, text.wrongAccount.retry)}
+      </MessagePage>
     );
   }
 
   unreachable(visit: SessionVisit): JSX.Element {
     const { title, detail, retry } = visit.frame.text.unreachable;
-    return <MessagePage frame={visit.frame} title={title} detail={detail} aside={this.#aside(visit, retry)} />;
+    return (
+      <MessagePage frame={visit.frame} title={title} detail={detail} aside={this.#cancel(visit)}>
+        {this.#retry(visit, retry)}
+      </MessagePage>
+    );
   }
 
   sync(visit: Visit, account: Account, nowMs: number, returnUrl: string): JSX.Element {
@@ -121,17 +127,30 @@ export class Views {
   }
 
   /** The ways out of a page: back to its beginning, and back to the application. */
-  #aside(visit: SessionVisit, backLabel?: string): JSX.Element {
+  #aside(visit: SessionVisit): JSX.Element {
     const { text } = visit.frame;
     const { row, data } = visit.session;
     const isFirst = row.step === 'choose';
     const beginning = visit.providers.length > 1 ? text.back : (data.pagesDone ?? 0) > 0 ? text.restart : undefined;
-    const label = backLabel ?? (isFirst ? undefined : beginning);
+    const label = isFirst ? undefined : beginning;
     return (
       <>
         {label === undefined ? null : <QuietForm {...this.#form(visit, 'back')} label={label} />}
-        <QuietForm {...this.#form(visit, 'cancel')} label={text.cancel(visit.application.name)} />
+        {this.#cancel(visit)}
       </>
+    );
+  }
+
+  #cancel(visit: SessionVisit): JSX.Element {
+    return <QuietForm {...this.#form(visit, 'cancel')} label={visit.frame.text.cancel(visit.application.name)} />;
+  }
+
+  /** The way back to the beginning, on a page that offers nothing else. */
+  #retry(visit: SessionVisit, label: string): JSX.Element {
+    return (
+      <PostForm {...this.#form(visit, 'back')}>
+        <SubmitButton frame={visit.frame} label={label} />
+      </PostForm>
     );
   }
 }

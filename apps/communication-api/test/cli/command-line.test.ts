@@ -5,7 +5,7 @@ const NOW = Date.parse('2026-01-01T00:00:00Z');
 const parse = (...args: string[]) => parseCommandLine(args, NOW);
 
 test('the default command is start', () => {
-  expect(parse()).toMatchObject({ command: 'start', file: undefined });
+  expect(parse()).toMatchObject({ command: 'start', subject: undefined });
 });
 
 test('create-key takes its flags', () => {
@@ -24,12 +24,21 @@ test('create-key takes its flags', () => {
   ).toEqual({
     command: 'create-key',
     flags: { application: 'Shop', environment: 'production', name: 'ci', expires: new Date('2027-01-01') },
-    file: undefined,
+    subject: undefined,
+    to: undefined,
   });
 });
 
 test('restore takes a file', () => {
-  expect(parse('restore', 'a.tar.gz')).toMatchObject({ command: 'restore', file: 'a.tar.gz' });
+  expect(parse('restore', 'a.tar.gz')).toMatchObject({ command: 'restore', subject: 'a.tar.gz' });
+});
+
+test('check-account takes an account, and where to send to', () => {
+  expect(parse('check-account', 'acc_1', '--to', 'me@example.com')).toMatchObject({
+    command: 'check-account',
+    subject: 'acc_1',
+    to: 'me@example.com',
+  });
 });
 
 test('help is a command and a flag of each command', () => {
@@ -44,6 +53,9 @@ test.each([
   [['restore', 'a', 'b'], /restore: unexpected "b"/],
   [['backup', 'a'], /backup: unexpected "a"/],
   [['start', '--name', 'x'], /start: unexpected --name/],
+  [['check-account'], /check-account: an account is missing \(use check-account ID\)/],
+  [['check-account', 'acc_1', '--name', 'x'], /check-account: unexpected --name \(only create-key has it\)/],
+  [['backup', '--to', 'x'], /backup: unexpected --to \(only check-account has it\)/],
   [['create-key', '--nmae', 'x'], /Unknown option '--nmae'/],
   [['create-key', '--environment', 'test'], /--environment: "test" \(use development or production\)/],
   [['create-key', '--expires', 'soon'], /--expires: "soon" \(use a time/],

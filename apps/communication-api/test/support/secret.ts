@@ -4,7 +4,11 @@ const secrets = new Set<string>();
 
 /** A password or code of a test. No log, no answer and no row of the database may contain it. */
 export function secret(): string {
-  const made = `canary${randomBytes(9).toString('hex')}`;
+  return noteSecret(`canary${randomBytes(9).toString('hex')}`);
+}
+
+/** Notes a secret that a server of a test has made, such as a token. */
+export function noteSecret(made: string): string {
   secrets.add(made);
   return made;
 }

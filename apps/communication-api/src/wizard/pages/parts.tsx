@@ -91,7 +91,7 @@ export function FaultSummary({ frame, faults, pausedSeconds, labelOf }: FaultSum
   return (
     // biome-ignore lint/a11y/noAutofocus: the page was loaded because of these faults, and they are what to read first.
     <div class="summary" role="alert" tabIndex={-1} autoFocus>
-      <h2>{text.faults.summary}</h2>
+      <h2>{faults.some(({ field }) => field !== undefined) ? text.faults.summary : text.faults.general}</h2>
       <ul>
         {pausedSeconds === undefined ? null : <li>{text.faults.paused(pausedSeconds)}</li>}
         {faults.map((fault) => (

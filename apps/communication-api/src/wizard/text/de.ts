@@ -28,6 +28,7 @@ export const de: Text = {
   },
   faults: {
     summary: 'Bitte prüfen Sie Ihre Eingaben',
+    general: 'Das hat nicht geklappt',
     required: 'Füllen Sie dieses Feld aus.',
     email: 'Geben Sie eine E-Mail-Adresse ein, zum Beispiel name@example.com.',
     number: 'Geben Sie eine ganze Zahl innerhalb der Grenzen ein.',

@@ -24,6 +24,7 @@ export const en = {
   },
   faults: {
     summary: 'Please check what you entered',
+    general: 'That did not work',
     required: 'Fill in this field.',
     email: 'Enter an email address, such as name@example.com.',
     number: 'Enter a whole number within the limits.',

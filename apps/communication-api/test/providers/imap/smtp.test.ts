@@ -59,6 +59,7 @@ const mailOf = (size = 200, recipients: readonly string[] = ['bob@example.org'])
     messageId: '<1@example.com>',
     from: { address: 'ann@example.com' },
     recipients,
+    attachments: [],
     open,
     hold: () => async () => undefined,
   };

@@ -1,0 +1,35 @@
+import { EgressError } from '../security/net.ts';
+import { ProviderError, type Sent } from './provider.ts';
+
+/**
+ * The error of a request that got no answer.
+ * @param title what users call the provider
+ * @param sent what the request says about the email if it reached the provider
+ */
+export function networkError(title: string, error: unknown, sent: Sent = 'no'): ProviderError {
+  const causes = causesOf(error);
+  const egress = causes.find((cause) => cause instanceof EgressError);
+  const extras = { cause: error };
+  if (egress?.failure === 'proxy_credentials')
+    return new ProviderError(
+      'no',
+      401,
+      'errors/invalid_proxy_credentials',
+      'The proxy of the account does not accept its user name or password.',
+      extras,
+    );
+  // No connection was made, so nothing reached the provider.
+  if (egress !== undefined)
+    return new ProviderError('no', 503, 'errors/network_down', `${title} cannot be reached.`, extras);
+  const isTimeout = causes.some(({ name }) => name === 'TimeoutError' || name === 'AbortError');
+  if (isTimeout || sent === 'unknown')
+    return new ProviderError(sent, 504, 'errors/request_timeout', `${title} did not answer.`, extras);
+  return new ProviderError('no', 503, 'errors/network_down', `The connection to ${title} broke.`, extras);
+}
+
+/** An error and its causes, the outermost first. */
+function causesOf(error: unknown): readonly Error[] {
+  const causes: Error[] = [];
+  for (let next = error; next instanceof Error && !causes.includes(next); next = next.cause) causes.push(next);
+  return causes;
+}
