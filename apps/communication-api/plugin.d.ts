@@ -71,8 +71,13 @@ interface SpooledFile {
     readonly size: number;
     /** The bytes. Each call reads them from their start. */
     open(): Readable;
-    /** Frees memory and disk. */
+    /** Frees memory and disk, unless it is held. */
     close(): Promise<void>;
+    /**
+     * Keeps the bytes after `close`.
+     * @returns ends the hold
+     */
+    hold(): () => Promise<void>;
 }
 
 /** A file of an email. */
@@ -99,13 +104,20 @@ interface ComposedMail {
     readonly attachments: readonly Attachment[];
     /**
      * The message as bytes. Each call reads it from its start.
-     * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and removes
-     * the field itself. Default: false. `withoutAttachments`: the message without its files. Default: false
+     * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and
+     * removes the field itself: no recipient may see it. `untracked`: without tracked links and
+     * pixel. `withoutAttachments`: without its files. Default of all: false
      */
     open(options?: {
         readonly keepBcc?: boolean;
+        readonly untracked?: boolean;
         readonly withoutAttachments?: boolean;
     }): Readable;
+    /**
+     * Keeps the files that the message is read from beyond the request.
+     * @returns frees them
+     */
+    hold(): () => Promise<void>;
 }
 
 /** Why a connection was not made. */
@@ -234,11 +246,14 @@ type StepValues = Readonly<Record<string, string | number | boolean>>;
 interface LinkContext {
     /** Who the user probably is, as the application says. */
     readonly loginHint: string | undefined;
-    /** The account that is reconnected. */
+    /** The account that is reconnected. Its credentials may not work any more. */
     readonly reconnect: {
         readonly providerUserId: string;
         readonly name: string;
+        readonly credentials: unknown;
     } | undefined;
+    /** The providers that the link offers. */
+    readonly offered: readonly ProviderName[];
     readonly proxy: CustomProxy | undefined;
     /** The only way out: through the proxy, if there is one. */
     readonly net: Net;
@@ -272,15 +287,23 @@ interface IdentifiedAccount {
     readonly initialSyncMs?: number | undefined;
 }
 /** What a provider makes of a submitted page. */
-type LinkAnswer<State> = {
+type LinkAnswer<State> = 
+/** Another page. Faults are shown on it: for a page whose values were found, and did not work. */
+{
     readonly kind: 'next';
     readonly state: State;
+    readonly faults?: readonly OwnerFault[] | undefined;
 } | {
     readonly kind: 'invalid';
     readonly faults: readonly OwnerFault[];
 } | {
     readonly kind: 'identified';
     readonly account: IdentifiedAccount;
+}
+/** The user wants another provider that the link offers. Its first page follows. */
+ | {
+    readonly kind: 'provider';
+    readonly name: ProviderName;
 }
 /** The account can never be linked. The user returns to the application with this error. */
  | {
@@ -348,6 +371,15 @@ interface SentIds {
     /** Recipients that the provider refused, while it sent the email to the others. */
     readonly rejected: readonly string[];
 }
+/** A sent email for the sender's own folder: without tracking, and with the recipients of `bcc`. */
+interface SentCopy {
+    readonly messageId: string;
+    readonly sentAt: Date;
+    /** The message in MIME form. Undefined: it is too large to be filed. */
+    read(): Promise<Buffer | undefined>;
+}
+/** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */
+type CopyResult = 'filed' | 'found' | 'no_folder' | 'too_large';
 /** An email that another one answers. */
 interface Parent {
     /** With its brackets. */
@@ -372,6 +404,11 @@ interface MailProvider {
     find(trace: SendTrace, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
     /** Finds an email by the provider's id. Undefined if it does not exist. */
     parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
+    /**
+     * Providers that keep no copy of what they send: puts one into the folder for sent emails, unless the folder has it.
+     * It may be called again after an attempt whose outcome is not known.
+     */
+    fileCopy?(copy: SentCopy, account: MailAccount, signal: AbortSignal): Promise<CopyResult>;
 }
 /** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */
 type Sent = 'no' | 'unknown';

@@ -79,23 +79,18 @@ export function compose(draft: Draft): ComposedMail {
     thread: parent?.thread,
     attachments: draft.attachments,
     open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
-      const { trackedBody, attachments, ...rest } = draft;
       const files: Readable[] = [];
       const openFile = ({ file }: Attachment): Readable => {
         const content = file.open();
         files.push(content);
         return content;
       };
-      const message = new MailComposer(
-        messageOf(
-          {
-            ...rest,
-            trackedBody: untracked ? undefined : trackedBody,
-            attachments: withoutAttachments ? [] : attachments,
-          },
-          openFile,
-        ),
-      ).compile();
+      const shown: Draft = {
+        ...draft,
+        ...(untracked ? { trackedBody: undefined } : {}),
+        ...(withoutAttachments ? { attachments: [] } : {}),
+      };
+      const message = new MailComposer(messageOf(shown, openFile)).compile();
       message.keepBcc = keepBcc;
       const stream = message.createReadStream();
       // The composer would read the files to their end, also if its reader has left and the files are closed.

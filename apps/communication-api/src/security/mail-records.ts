@@ -12,8 +12,8 @@ export interface ServiceHost {
 type RecordResolver = Pick<Resolver, 'resolveMx' | 'resolveSrv'>;
 
 /**
- * The DNS records that lead to mail servers. They are questions to the system's name servers, so no proxy is used. No
- * policy judges what they say: whoever connects to such a host does that through the egress.
+ * The DNS records that lead to mail servers. The system's name servers are asked, so no proxy is used. The
+ * policy of the egress judges the hosts when a connection is made to them.
  */
 export class MailRecords {
   /** @param resolver default: the system's name servers */

@@ -143,6 +143,7 @@ const signal = (): AbortSignal => AbortSignal.timeout(20_000);
 const contextOf = (more: Partial<LinkContext> = {}): LinkContext => ({
   loginHint: undefined,
   reconnect: undefined,
+  offered: [],
   proxy: undefined,
   net: new Egress({ policy: 'off' }).through(undefined),
   callbackUrl: 'http://127.0.0.1/auth/callback',

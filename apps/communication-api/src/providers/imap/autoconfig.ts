@@ -19,7 +19,7 @@ export interface Autoconfig {
 
 /**
  * What a domain publishes about its mail servers, in Mozilla's format. The file is fetched by https from the domain
- * itself, so whoever controls the domain has written it. Undefined: there is no file, or it names no usable servers.
+ * itself, so the owner of the domain has written it. Undefined: there is no file, or it names no usable servers.
  */
 export async function fetchAutoconfig(
   address: string,

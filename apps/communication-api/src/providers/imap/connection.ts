@@ -20,16 +20,29 @@ interface IdleConnection {
   readonly onClose: () => void;
 }
 
+export interface MailboxesOptions {
+  /** How long a connection that nothing uses is kept, in milliseconds. Default: 30,000. */
+  readonly idleMs?: number | undefined;
+  /** Connections of this process at a time. Default: 100. */
+  readonly maxOpen?: number | undefined;
+}
+
 /**
- * Connections to the mailboxes of accounts, made when they are needed. A connection that nothing has used for 30 seconds
- * is closed. This process has at most 100 of them, and an account at most two: others wait.
+ * Connections to the mailboxes of accounts, made when they are needed. An account has two of them at most. A call that
+ * finds no free place waits.
  */
 export class Mailboxes {
   /** The ones that are not in use, the one that was used longest ago first. */
   readonly #idle = new Set<IdleConnection>();
   readonly #perAccount = new Map<string, Permits>();
-  readonly #open = new Permits(MAX_OPEN);
+  readonly #open: Permits;
+  readonly #idleMs: number;
   #isClosed = false;
+
+  constructor({ idleMs = IDLE_MS, maxOpen = MAX_OPEN }: MailboxesOptions = {}) {
+    this.#idleMs = idleMs;
+    this.#open = new Permits(maxOpen);
+  }
 
   /**
    * Calls a function with a connection of an account that is logged in, and that nothing else uses meanwhile. The
@@ -131,7 +144,7 @@ export class Mailboxes {
       accountId,
       client,
       server,
-      timer: setTimeout(() => this.#end(idle), IDLE_MS).unref(),
+      timer: setTimeout(() => this.#end(idle), this.#idleMs).unref(),
       onClose: () => this.#end(idle),
     };
     client.once('close', idle.onClose);
@@ -210,7 +223,7 @@ function providerErrorOf(error: ServerError, credentials: ImapCredentials): Prov
         'no',
         401,
         'errors/invalid_imap_configuration',
-        'There is no IMAP server with these settings, or the service must not connect to it.',
+        'The service may not connect to the IMAP server, or the server does not speak IMAP with these settings.',
         shown,
       );
     case 'unavailable':

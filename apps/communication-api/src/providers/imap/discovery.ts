@@ -38,8 +38,8 @@ export type Discovered =
 export type Discover = (address: string, net: Net, signal: AbortSignal) => Promise<Discovered>;
 
 /**
- * Looks in a table of large hosts, then asks the domain itself: its autoconfig file, the SRV records of RFC 6186, and
- * the MX records, which tell at which large host a domain is.
+ * Looks in a table of large hosts, then asks the domain itself: for its autoconfig file, for the SRV records of RFC
+ * 6186, and for the MX records, which show at which large host a domain is.
  */
 export const createDiscovery =
   (records: Pick<MailRecords, 'services' | 'mailHosts'>): Discover =>
@@ -48,18 +48,23 @@ export const createDiscovery =
     const known = domain === undefined ? undefined : serversOfDomain(domain);
     if (known !== undefined) return resultOf(known, address);
     if (domain === undefined) return guess(address);
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    const done = new AbortController();
+    const deadline = AbortSignal.any([signal, done.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     // All questions are asked at the same time. The first answer in the order of trust counts.
     const file = fetchAutoconfig(address, domain, net, deadline);
-    const behind = within(records.mailHosts(domain), deadline, []);
-    const published = within(publishedServers(domain, records), deadline, undefined);
-    const described = await file;
-    if (described !== undefined) return describedResult(described, address, domain);
-    const [host] = (await behind).flatMap((each) => serversBehind(each) ?? []);
-    if (typeof host === 'string') return { kind: 'sign-in', host };
-    const services = await published;
-    if (services !== undefined) return publishedResult(services, address, domain);
-    return host === undefined ? guess(address, domain) : resultOf(host, address);
+    const services = within(publishedServers(domain, records), deadline, undefined);
+    const mailHosts = within(records.mailHosts(domain), deadline, []);
+    try {
+      const described = await file;
+      if (described !== undefined) return describedResult(described, address, domain);
+      const named = await services;
+      const published = named && publishedResult(named, address, domain);
+      if (published !== undefined && published.kind !== 'guess') return published;
+      const [host] = (await mailHosts).flatMap((each) => serversBehind(each) ?? []);
+      return host === undefined ? (published ?? guess(address, domain)) : resultOf(host, address);
+    } finally {
+      done.abort();
+    }
   };
 
 /** Undefined: no name in DNS can have mail servers under it. */
@@ -150,7 +155,7 @@ const guess = (address: string, domain = ''): Discovered => {
   return { kind: 'guess', settings, isKnown: false };
 };
 
-/** A look-up cannot be cancelled, so nobody waits for it after the signal. */
+/** A look-up cannot be cancelled, so after the signal it is left alone. */
 function within<Value>(value: Promise<Value>, signal: AbortSignal, otherwise: Value): Promise<Value> {
   const late = new Promise<Value>((resolve) => {
     if (signal.aborted) resolve(otherwise);

@@ -10,7 +10,7 @@ import type {
 } from '../link-flow.ts';
 import { ENCRYPTIONS, type ImapCredentials } from './credentials.ts';
 import { type Discover, type Discovered, type MailSettings, type ServerSettings, settingsOf } from './discovery.ts';
-import { GOOGLE, OUTLOOK, type SignInHost } from './known-servers.ts';
+import { GOOGLE, OUTLOOK, type SignInHost, signInHostOf } from './known-servers.ts';
 import type { ServerFailure } from './server-error.ts';
 import { type TestResult, testServers } from './server-test.ts';
 import { TEXT } from './text.ts';
@@ -109,7 +109,10 @@ async function login(values: StepValues, context: LinkContext, discover: Discove
 /** The servers that an account has which is reconnected: they were right, so they are not looked for again. */
 function serversBefore({ reconnect }: LinkContext, address: string): MailSettings | undefined {
   if (reconnect === undefined || reconnect.name.toLowerCase() !== address.toLowerCase()) return undefined;
-  return reconnect.credentials as ImapCredentials;
+  const { imap, smtp } = reconnect.credentials as ImapCredentials;
+  const { password: _, ...imapSettings } = imap;
+  const { password: __, ...smtpSettings } = smtp;
+  return { imap: imapSettings, smtp: smtpSettings };
 }
 
 /** How each server is entered. */
@@ -177,7 +180,7 @@ async function enterServers(
   return {
     kind: 'next',
     state: { ...state, reason: 'failed', settings, password },
-    faults: faultsOf(result),
+    faults: faultsOf(result, signInHostOf(settings.imap.host)),
   };
 }
 
@@ -195,13 +198,15 @@ const credentialsOf = ({ imap, smtp }: MailSettings, password: string): ImapCred
 
 const works = ({ imap, smtp }: TestResult): boolean => imap === undefined && smtp === undefined;
 
-function faultsOf({ imap, smtp }: TestResult): readonly OwnerFault[] {
+function faultsOf({ imap, smtp }: TestResult, signInHost?: SignInHost): readonly OwnerFault[] {
   if (imap === 'proxy_credentials' || smtp === 'proxy_credentials') return [{ message: TEXT.fault.proxy }];
+  if (imap === 'credentials' && signInHost !== undefined)
+    return [{ field: 'password', message: TEXT.signIn[signInHost].notOffered }];
   if (imap === 'credentials' && smtp === 'credentials') return [{ field: 'password', message: TEXT.fault.login }];
   return [...halfFaults('imap', imap), ...halfFaults('smtp', smtp)];
 }
 
-/** Why no connection was made is one text: a form that tells a closed port from a silent one can search a network. */
+/** One text for all reasons why no connection was made: a form that names the reason can search a network. */
 function halfFaults(half: Half, failure: ServerFailure | undefined): readonly OwnerFault[] {
   if (failure === undefined) return [];
   const text = TEXT.fault[half];
@@ -211,7 +216,7 @@ function halfFaults(half: Half, failure: ServerFailure | undefined): readonly Ow
 
 function identified(address: string, credentials: ImapCredentials): Answer {
   const { user, host } = credentials.imap;
-  // A login without a domain says nothing without its server. Servers do not tell capital letters apart.
+  // Different servers have users of the same name. Servers ignore the case of a name.
   const login = user.includes('@') ? user : `${user}@${host}`;
   return { kind: 'identified', account: { providerUserId: login.toLowerCase(), name: address, credentials } };
 }

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
-import { ImapFlow } from 'imapflow';
+import { isIP, type Socket } from 'node:net';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import { ImapFlow, type ImapFlowOptions } from 'imapflow';
 import { EgressError, type Net } from '../../security/net.ts';
 import type { MailServer } from './credentials.ts';
 import { loopbackTo } from './loopback.ts';
@@ -40,21 +40,43 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
     });
   // An error before imapflow listens must not end the process.
   socket.on('error', () => {});
-  const isTls = server.encryption === 'tls';
-  const client = new ImapFlow({
-    host: isTls ? server.host : '127.0.0.1',
-    port: isTls ? server.port : await loopbackTo(socket),
+  let client: ImapFlow | undefined;
+  const end = (): void => {
+    client?.close();
+    socket.destroy();
+  };
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    client = new ImapFlow(await optionsFor(server, socket));
+    // The command that waits for an answer gets the error, too.
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  } catch (error) {
+    end();
+    throw new ServerError(signal.aborted ? 'timeout' : failureOf(error as ImapError), { cause: error });
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
+}
+
+/** imapflow makes its connections itself. With TLS it takes a socket instead; else it is led to one. */
+async function optionsFor({ host, port, encryption, user, password }: MailServer, socket: Socket) {
+  const isTls = encryption === 'tls';
+  const place = isTls ? { host, port } : { host: '127.0.0.1', port: await loopbackTo(socket) };
+  return {
+    ...place,
     // TLS has names of hosts only.
-    servername: isIP(server.host) === 0 ? server.host : undefined,
+    servername: isIP(host) === 0 ? host : undefined,
     secure: isTls,
-    // True: STARTTLS or no login.
-    ...(isTls ? {} : { doSTARTTLS: server.encryption === 'starttls' }),
+    // True: STARTTLS, or no login.
+    ...(isTls ? {} : { doSTARTTLS: encryption === 'starttls' }),
     tls: {
       ...(isTls ? { socket } : {}),
       // imapflow may be connected to the loopback interface, and a host may be an address.
-      checkServerIdentity: (_, certificate) => checkServerIdentity(server.host, certificate),
+      checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate),
     },
-    auth: { user: server.user, pass: server.password },
+    auth: { user, pass: password },
     clientInfo: { name: 'communication-api' },
     logger: false,
     disableAutoIdle: true,
@@ -64,21 +86,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
     maxLineLength: MAX_LINE_BYTES,
     maxLiteralSize: MAX_LITERAL_BYTES,
     maxResponseSize: MAX_RESPONSE_BYTES,
-  });
-  // Whoever waits for an answer gets the error, too.
-  client.on('error', () => {});
-  const close = (): void => client.close();
-  signal.addEventListener('abort', close, { once: true });
-  try {
-    await client.connect();
-    return client;
-  } catch (error) {
-    client.close();
-    socket.destroy();
-    throw new ServerError(signal.aborted ? 'timeout' : failureOf(error as ImapError), { cause: error });
-  } finally {
-    signal.removeEventListener('abort', close);
-  }
+  } satisfies ImapFlowOptions;
 }
 
 /** What imapflow adds to its errors. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createCertificate } from '../../../../../test/support/certificate.ts';
-import { Mailboxes } from '../../../src/providers/imap/connection.ts';
+import { Mailboxes, type MailboxesOptions } from '../../../src/providers/imap/connection.ts';
 import type { ImapCredentials, MailServer } from '../../../src/providers/imap/credentials.ts';
 import type { MailAccount } from '../../../src/providers/provider.ts';
 import { Egress } from '../../../src/security/egress.ts';
@@ -21,8 +21,8 @@ afterEach(() => {
   for (const each of mailboxes.splice(0)) each.close();
 });
 
-function newMailboxes(): Mailboxes {
-  const made = new Mailboxes();
+function newMailboxes(options?: MailboxesOptions): Mailboxes {
+  const made = new Mailboxes(options);
   mailboxes.push(made);
   return made;
 }
@@ -128,6 +128,40 @@ describe('a connection', () => {
     await expect(foldersOf(box, accountAt({ password: 'other' }))).rejects.toMatchObject({ status: 401 });
   });
 
+  test('that nothing uses is closed', async () => {
+    const box = newMailboxes({ idleMs: 20 });
+    const client = await box.withMailbox(accountAt({}), signal(), async (used) => used);
+    await expect.poll(() => client.isClosed).toBe(true);
+    expect(await foldersOf(box, accountAt({}))).toEqual(['INBOX', 'Sent']);
+  });
+
+  test('of another account gives its place away if it is idle, and is waited for if not', async () => {
+    const box = newMailboxes({ maxOpen: 1 });
+    const other = dovecot.user(`bob${logins()}@example.test`);
+    const bob = (): MailAccount => accountAt({ user: other.address, password: other.password }, 'acc_2');
+    const first = await box.withMailbox(accountAt({}), signal(), async (client) => client);
+    const second = await box.withMailbox(bob(), signal(), async (client) => {
+      expect(first.usable).toBe(false);
+      const waiting = foldersOf(box, accountAt({}));
+      expect(await Promise.race([waiting, client.list().then(() => 'still waiting')])).toBe('still waiting');
+      return { client, waiting };
+    });
+    expect(await second.waiting).toEqual(['INBOX', 'Sent']);
+    expect(second.client.usable).toBe(false);
+    // A call that cannot wait any more leaves no place behind.
+    await box.withMailbox(bob(), signal(), async () => {
+      await expect(
+        box.withMailbox(accountAt({}), AbortSignal.timeout(50), async () => 'no error'),
+      ).rejects.toMatchObject({ status: 504, type: 'errors/request_timeout' });
+    });
+    expect(await foldersOf(box, accountAt({}))).toEqual(['INBOX', 'Sent']);
+  });
+
+  test('with any characters in the password', async () => {
+    const { address, password } = dovecot.user('carl@example.test', 'pä ss"w\\ör{3}🔑%');
+    expect(await foldersOf(newMailboxes(), accountAt({ user: address, password }))).toEqual(['INBOX', 'Sent']);
+  });
+
   test('is closed with its Mailboxes', async () => {
     const box = newMailboxes();
     const client = await box.withMailbox(accountAt({}), signal(), async (used) => used);
@@ -197,6 +231,25 @@ describe('an error', () => {
       if (!words.startsWith('* OK')) socket.end();
     });
     expect(await errorOf({ port, encryption: 'none' })).toMatchObject({ status, type });
+  });
+
+  test('of a server that never ends a line: little of it is read', async () => {
+    let isClosed = false;
+    const port = await startTalker((socket) => {
+      const talk = (): void => {
+        while (!socket.destroyed && socket.write('x'.repeat(65_536)));
+      };
+      socket.write('* OK ');
+      socket.on('drain', talk).on('close', () => {
+        isClosed = true;
+      });
+      talk();
+    });
+    expect(await errorOf({ port, encryption: 'none' })).toMatchObject({
+      status: 401,
+      type: 'errors/invalid_imap_configuration',
+    });
+    await expect.poll(() => isClosed).toBe(true);
   });
 
   test('of a server that says nothing, when the caller cannot wait any more', async () => {

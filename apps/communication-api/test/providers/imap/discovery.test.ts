@@ -1,4 +1,6 @@
 import { Resolver } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseAutoconfig } from '../../../src/providers/imap/autoconfig.ts';
 import { createDiscovery, type Discover, type Discovered } from '../../../src/providers/imap/discovery.ts';
@@ -129,6 +131,15 @@ describe('the file of a domain', () => {
     expect(await find('ann@example.test')).toMatchObject({ kind: 'guess', isKnown: false });
   });
 
+  test('as docs/service/imap.md shows it', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../../../docs/service/imap.md'), 'utf8');
+    const [, xml = ''] = /```xml\n(.*?)```/s.exec(page) ?? [];
+    expect(parseAutoconfig(xml)).toEqual({
+      imap: server('imap.example.org', 993, 'tls', '%EMAILADDRESS%'),
+      smtp: server('smtp.example.org', 465, 'tls', '%EMAILADDRESS%'),
+    });
+  });
+
   test('is read: the first server that takes a password over TLS counts', () => {
     const servers = [
       incoming('pop.host.test', { type: 'pop3', port: 995 }),
@@ -223,6 +234,18 @@ describe('MX records', () => {
     dns.records = { 'MX example.test': [record] };
     expect(await find('ann@example.test')).toMatchObject(expected);
   });
+});
+
+test('the own servers of a domain come before its MX records, and those before the servers of others', async () => {
+  const mx = { 'MX example.test': ['10 in1-smtp.messagingengine.com'] };
+  const srv = (domain: string) => ({
+    'SRV _imaps._tcp.example.test': [`0 1 993 imap.${domain}`],
+    'SRV _submissions._tcp.example.test': [`0 1 465 smtp.${domain}`],
+  });
+  dns.records = { ...mx, ...srv('example.test') };
+  expect(await find('ann@example.test')).toMatchObject({ settings: { imap: { host: 'imap.example.test' } } });
+  dns.records = { ...mx, ...srv('host.test') };
+  expect(await find('ann@example.test')).toMatchObject({ settings: { imap: { host: 'imap.fastmail.com' } } });
 });
 
 describe('nothing is found', () => {

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createCertificate } from '../../../../../test/support/certificate.ts';
 import type { ImapCredentials } from '../../../src/providers/imap/credentials.ts';
@@ -133,6 +135,15 @@ describe('an address and a password', () => {
     expect(dovecot.log()).toContain(`Login: user=<${user.address}>`);
   });
 
+  test('in a link that is made as docs/service/imap.md shows it', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../../../docs/service/imap.md'), 'utf8');
+    const [, body = ''] = /-d '(\{.*?\n\})'/s.exec(page) ?? [];
+    const { expires_on: _, ...example } = JSON.parse(body);
+    const client = await opened(example);
+    expect(client.page.html).toContain('value="ann@example.org"');
+    expect((await linked(await client.submit('/step/login', login()))).account.provider).toBe('imap');
+  });
+
   test('that both servers refuse can be corrected', async () => {
     const client = await opened();
     await client.submit('/step/login', login({ password: secret() }));
@@ -184,13 +195,14 @@ describe('the form with the servers', () => {
       imap_host: '127.0.0.1',
       imap_port: String(dovecot.imapPort),
       imap_encryption: 'starttls',
+      smtp_host: '127.0.0.1',
       smtp_port: String(smtp.port),
       smtp_encryption: 'starttls',
     });
     const { credentials } = await linked(callback);
     expect(credentials).toMatchObject({
       imap: { host: '127.0.0.1', encryption: 'starttls', password: user.password },
-      smtp: { host: 'localhost', encryption: 'starttls', password: user.password },
+      smtp: { host: '127.0.0.1', encryption: 'starttls', password: user.password },
     });
     expect(smtp.logins.at(-1)).toEqual({ user: user.address, secure: true });
   });

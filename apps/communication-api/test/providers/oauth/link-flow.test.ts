@@ -14,6 +14,7 @@ let states = 0;
 const contextOf = (given: Partial<LinkContext> = {}): LinkContext => ({
   loginHint: undefined,
   reconnect: undefined,
+  offered: ['google'],
   proxy: undefined,
   net,
   callbackUrl: CALLBACK,
@@ -66,7 +67,7 @@ describe('at Google', async () => {
   test('the mailbox that is reconnected is proposed, whatever the link proposes', async () => {
     const context = contextOf({
       loginHint: 'x@y.example',
-      reconnect: { providerUserId: '1', name: email, credentials: undefined },
+      reconnect: { providerUserId: '1', name: email, credentials: {} },
     });
     const { url: page } = away(flow, await flow.begin(context), context);
     expect(new URL(page).searchParams.get('login_hint')).toBe(email);

@@ -14,7 +14,7 @@ const flowOf = (environment: Readonly<Record<string, string>> = {}): LinkFlow =>
 
 let attempts = 0;
 const contextOf = (given: Partial<LinkContext> = {}): LinkContext => ({
-  ...{ loginHint: undefined, reconnect: undefined, proxy: undefined, settings: {}, offered: [] },
+  ...{ loginHint: undefined, reconnect: undefined, offered: ['outlook'], proxy: undefined, settings: {} },
   net: directNet,
   callbackUrl: 'http://127.0.0.1:8080/auth/callback',
   callbackState: `state-${++attempts}`,
