@@ -67,9 +67,10 @@ export class SentCopies {
 
   /** The copy of an email that is being sent. Undefined if the provider needs none, or if it cannot be made. */
   async of(mail: ComposedMail, provider: MailProvider): Promise<Copy | undefined> {
-    if (provider.fileCopy === undefined) return undefined;
+    const { maxBytes } = this.parts;
+    if (provider.fileCopy === undefined || maxBytes === 0) return undefined;
     try {
-      const message = await readUpTo(openCopy(mail), MAX_STORED);
+      const message = await readUpTo(openCopy(mail), Math.min(MAX_STORED, maxBytes));
       return message === undefined ? { kind: 'large', mail } : { kind: 'small', message };
     } catch (error) {
       // The email matters more than its copy.
