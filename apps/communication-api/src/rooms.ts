@@ -20,7 +20,10 @@ import type { Scopes } from './scopes/scopes.ts';
 import type { Egress } from './security/egress.ts';
 import type { Envelope } from './security/envelope.ts';
 import type { Tracking } from './tracking/tracking.ts';
+import type { Conversations } from './webhooks/conversations.ts';
+import type { Endpoints } from './webhooks/endpoints.ts';
 import type { Events } from './webhooks/events.ts';
+import type { FanOut } from './webhooks/fan-out.ts';
 
 /** What the HTTP surfaces work with. `service.ts` makes it. */
 export interface Rooms {
@@ -36,6 +39,10 @@ export interface Rooms {
   readonly egress: Egress;
   readonly queue: Queue;
   readonly events: Events;
+  /** Where the events of applications are delivered to. */
+  readonly endpoints: Endpoints;
+  readonly fanOut: FanOut;
+  readonly conversations: Conversations;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;
   readonly limiter: Limiter;

@@ -8,6 +8,7 @@ import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
+import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
 import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
@@ -34,10 +35,14 @@ import { Registry } from './providers/registry.ts';
 import type { Rooms } from './rooms.ts';
 import { Scopes } from './scopes/scopes.ts';
 import { Egress } from './security/egress.ts';
-import { Envelope, type MasterKey } from './security/envelope.ts';
+import type { MasterKey } from './security/envelope.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
+import { Conversations } from './webhooks/conversations.ts';
+import { Delivery } from './webhooks/delivery.ts';
+import { Endpoints, WEBHOOK_JOB } from './webhooks/endpoints.ts';
 import { Events } from './webhooks/events.ts';
+import { FanOut } from './webhooks/fan-out.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
@@ -53,6 +58,8 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** Beside the providers that come with the service. */
   readonly providers?: readonly Provider[];
+  /** Whether it also does what no request asks for: jobs, sweeps and retention. Default: true. */
+  readonly worksInBackground?: boolean;
 }
 
 /** A service that does not listen yet. */
@@ -66,9 +73,13 @@ export interface Service {
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
-  const envelope = new Envelope(masterKeys);
+  const envelope = await openEnvelope(db, masterKeys);
   const keys = new Keys(db, clock, log);
-  const events = new Events(clock);
+  const hasOthers = config.DATABASE_URL !== undefined;
+  const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
+  const endpoints = new Endpoints(db, envelope, clock, queue);
+  const fanOut = new FanOut(db, endpoints, queue);
+  const events = new Events(clock, fanOut);
   const accounts = new Accounts(db, envelope, clock, events);
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
@@ -76,13 +87,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const imap = createImap();
   const providers = new Registry([createMock(new MockMailbox(db, clock)), imap, ...(parts.providers ?? [])]);
   const overrides = new LimitOverrides(db, clock);
-  const hasOthers = config.DATABASE_URL !== undefined;
   const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
-  const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const limiter = createServiceLimiter({ book, redis, log });
   const idempotency = createServiceIdempotency(redis, log);
   const sends = new Sends(db, envelope, clock, events);
+  const conversations = new Conversations(db, clock);
+  queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
   const instances = new Instances(db, clock, log, randomUUID());
   const copies = new SentCopies({
     ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
@@ -101,6 +112,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     egress,
     queue,
     events,
+    endpoints,
+    fanOut,
+    conversations,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
     overrides,
@@ -130,14 +144,17 @@ export async function createService(parts: ServiceParts): Promise<Service> {
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
       { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
       { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
+      { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
       { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
     ],
     log,
   );
-  await instances.start();
-  queue.start();
-  sweeper.start();
-  retention.start();
+  if (parts.worksInBackground !== false) {
+    await instances.start();
+    queue.start();
+    sweeper.start();
+    retention.start();
+  }
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();

@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits'],
   ],
   api: [
-    ...['tracking', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
+    ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal'],
   ],
 };
@@ -109,6 +109,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'providers/mock/mailbox.ts deliver': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
+  'webhooks/conversations.ts deleteOld': 'the retention is the same for every application',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
   'webhooks/events.ts deleteOld': 'the retention is the same for every application',
 };

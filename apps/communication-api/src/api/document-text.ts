@@ -35,6 +35,7 @@ export const TAGS = [
   { name: 'API keys', description: 'Keys that reach all accounts, or those of one scope. For service keys.' },
   { name: 'Scopes', description: 'Groups of accounts that a key can be confined to. For service keys.' },
   { name: 'Limits', description: 'Limits per provider or account. For service keys.' },
+  { name: 'Webhooks', description: 'Endpoints that receive events, signed as Standard Webhooks. For service keys.' },
 ];
 
 /** What a status means, for the heading of its answers. */

@@ -26,6 +26,7 @@ import { describeApi } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { scopeRoutes } from './scopes/routes.ts';
 import { validatorCompiler } from './validate.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 
 /** Largest body of a request that is not an email. */
 const MAX_SMALL_BODY = 262_144;
@@ -91,6 +92,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     await api.register(accountRoutes, { rooms });
     await api.register(limitRoutes, { rooms });
     await api.register(linkRoutes, { rooms });
+    await api.register(webhookRoutes, { rooms });
     await api.register(emailRoutes, { rooms });
   });
   await app.register(trackingRoutes, { rooms, prefix: '/t' });

@@ -6,7 +6,9 @@ import { UserError } from '../domain/user-error.ts';
 import { createLog } from '../observability/log.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
 import { createKey } from './create-key.ts';
+import { runDoctor } from './doctor.ts';
 import { openStore } from './open-store.ts';
+import { rotateKeys } from './rotate-keys.ts';
 import { type RunningService, start } from './start.ts';
 import { variablesTable } from './variables-table.ts';
 
@@ -43,6 +45,9 @@ async function runCommand(
 ): Promise<number | RunningService> {
   const log = createLog(config.LOG_LEVEL);
   if (command === 'start') return start(config, terminal, log);
+  if (command === 'rotate-keys') return rotateKeys(config, terminal, log);
+  // Its findings say what a log would.
+  if (command === 'doctor') return runDoctor(config, terminal, createLog('silent'));
   if (command === 'config') terminal.out(variablesTable(environment));
   if (command === 'migrate') await runMigrations(config, terminal, log);
   if (command === 'create-key') await createKey(config, flags, terminal, log);

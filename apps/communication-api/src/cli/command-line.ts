@@ -7,7 +7,17 @@ export interface Terminal {
   error(text: string): void;
 }
 
-const COMMANDS = ['start', 'migrate', 'create-key', 'backup', 'restore', 'config', 'help'] as const;
+const COMMANDS = [
+  'start',
+  'migrate',
+  'create-key',
+  'rotate-keys',
+  'backup',
+  'restore',
+  'doctor',
+  'config',
+  'help',
+] as const;
 export type CommandName = (typeof COMMANDS)[number];
 
 /** The flags of `create-key`. */
@@ -42,8 +52,10 @@ export const HELP = `communication-api [command]
     --environment ENV    development or production, for an application that is created (default: development)
     --name NAME          what the key is called (default: bootstrap)
     --expires TIME       ISO 8601 (default: in a year)
+  rotate-keys          put every secret of the database under the current master key
   backup               write a backup of the embedded database into DATA_DIR/backups
   restore FILE         replace the embedded database by a backup
+  doctor               check the database, the master keys, Redis and the providers
   config               print every variable of the environment with its value
   help                 print this
 

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { type Database, openServer } from '../db/database.ts';
 import { type EmbeddedDatabase, openDatabase, openDataDirectory, readTemplate } from '../db/embedded.ts';
-import { masterKeyIn } from '../db/master-key.ts';
+import { masterKeysIn } from '../db/master-key.ts';
 import { checkSchema, migrate } from '../db/migrate.ts';
 import { checkServer } from '../db/server-version.ts';
 import type { MasterKey } from '../security/envelope.ts';
@@ -63,7 +63,7 @@ async function openEmbeddedStore(config: Config): Promise<Store> {
     await directory.close();
   };
   try {
-    const masterKeys = config.SECRET_KEYS ?? [masterKeyIn(directory.path, directory.isNew)];
+    const masterKeys = config.SECRET_KEYS ?? masterKeysIn(directory.path, directory.isNew);
     database = await openDatabase(directory, readTemplate());
     const migrated = await migrate(database.db);
     return {

@@ -122,6 +122,46 @@ export interface EventRow {
   created_at: Date;
 }
 
+export interface WebhookEndpointRow {
+  id: string;
+  application_id: string;
+  url: string;
+  /** Types of events, and patterns such as `account.*`. */
+  trigger_events: string[];
+  /** Only events of these accounts; null: of all, and those without an account. */
+  account_ids: Optional<string[]>;
+  description: Optional<string>;
+  /** The secrets that sign, sealed. */
+  secrets: Uint8Array;
+  enabled: boolean;
+  /** Why the service has disabled it; null: it is enabled, or a client has disabled it. */
+  disabled_reason: Optional<'gone' | 'failing'>;
+  /** The first failure since the last success. */
+  failing_since: Optional<Date>;
+  created_at: Date;
+}
+
+/** One request to an endpoint, and its answer. It outlives the endpoint. */
+export interface WebhookConversationRow {
+  id: string;
+  application_id: string;
+  endpoint_id: string;
+  event_id: string;
+  event_type: string;
+  /** 1 for the first. */
+  attempt: number;
+  outcome: 'delivered' | 'failed';
+  /** The status of the answer; null: there was none, and `error` says why. */
+  status: number | null;
+  /** The beginning of the body of the answer. */
+  response: string | null;
+  error: string | null;
+  duration_ms: number;
+  /** Null: it was delivered, or this was the last attempt. */
+  next_attempt_at: Date | null;
+  created_at: Date;
+}
+
 /** Something that a process does later. */
 export interface JobRow {
   kind: string;
@@ -255,6 +295,8 @@ export interface Tables {
   auth_links: AuthLinkRow;
   wizard_sessions: WizardSessionRow;
   events: EventRow;
+  webhook_endpoints: WebhookEndpointRow;
+  webhook_conversations: WebhookConversationRow;
   jobs: JobRow;
   sends: SendRow;
   sent_copies: SentCopyRow;

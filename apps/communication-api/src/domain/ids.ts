@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** What an id names, by its prefix. */
-export type IdPrefix = 'app' | 'acc' | 'scp' | 'key' | 'lnk' | 'wzs' | 'eml' | 'dom' | 'evt' | 'whe';
+export type IdPrefix = 'app' | 'acc' | 'scp' | 'key' | 'lnk' | 'wzs' | 'eml' | 'dom' | 'evt' | 'whe' | 'whc';
 
 /** Crockford's base32: no I, L, O or U, so that an id can be read aloud. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -14,13 +14,24 @@ export function newId(prefix: IdPrefix, nowMs: number): string {
   bytes.writeUIntBE(nowMs, 0, 6);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  return `${prefix}_${digitsOf(bytes)}`;
+}
+
+/** The smallest id of a time: every id that was made earlier is smaller. */
+export function firstIdAt(prefix: IdPrefix, ms: number): string {
+  const bytes = Buffer.alloc(16);
+  bytes.writeUIntBE(ms, 0, 6);
+  return `${prefix}_${digitsOf(bytes)}`;
+}
+
+function digitsOf(bytes: Buffer): string {
   let value = BigInt(`0x${bytes.toString('hex')}`);
   let digits = '';
   for (let i = 0; i < LENGTH; i++) {
     digits = ALPHABET.charAt(Number(value & 31n)) + digits;
     value >>= 5n;
   }
-  return `${prefix}_${digits}`;
+  return digits;
 }
 
 /** Whether a text has the form of an id. Another text cannot name anything, so no query is needed. */

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
@@ -32,6 +33,12 @@ export interface JobHandler {
   run(job: Job, signal: AbortSignal): Promise<JobOutcome>;
 }
 
+/** Where a job is: its row is taken, or its attempt has ended and the row says nothing of it yet. */
+export type JobStep = 'job taken' | 'job attempted';
+
+/** For tests that end a process at a step. */
+const steps = channel('communication-api:job');
+
 interface Lane {
   readonly kind: string;
   readonly lane: string;
@@ -39,7 +46,7 @@ interface Lane {
 }
 
 /** Jobs that a process does at once. */
-const MAX_RUNNING = 100;
+const MAX_RUNNING = 200;
 /** Due lanes per look. The rest comes with the next look. */
 const LANES_AT_ONCE = 500;
 /** By then, the transaction that adds a job has usually ended. If it has not, the next look finds the job. */
@@ -50,7 +57,7 @@ const RETRY_MS = 60_000;
 /** When to look again after the database was away. */
 const AWAY_MS = 1_000;
 /** How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks. */
-const GRACE_MS = 30_000;
+const GRACE_MS = 10_000;
 /** How long running jobs may take after the service was told to end. */
 const CLOSE_MS = 5_000;
 
@@ -209,7 +216,10 @@ export class Queue {
       // The lane may have more, and its turn comes after the other lanes.
       this.#waiting.set(key, lane);
       this.#fill();
-      await this.#settle(job, await this.#attempt(job, lane.handler));
+      atStep('job taken', job);
+      const outcome = await this.#attempt(job, lane.handler);
+      atStep('job attempted', job);
+      await this.#settle(job, outcome);
       this.#waiting.set(key, lane);
     } catch (error) {
       this.log.warn({ err: error, job: lane.kind }, 'a job could not be taken or settled');
@@ -329,5 +339,9 @@ export class Queue {
     this.#lookIn(outcome.retryInMs);
   }
 }
+
+const atStep = (step: JobStep, { kind }: Job): void => {
+  if (steps.hasSubscribers) steps.publish({ step, kind });
+};
 
 const keyOf = (kind: string, lane: string): string => `${kind} ${lane}`;

@@ -4,20 +4,25 @@ import { type MailProvider, ProviderError } from '../providers/provider.ts';
 
 /** The mail of a provider for one account. What its calls end in decides the status of the account. */
 export function watchedMail(mail: MailProvider, account: Account, health: AccountHealth): MailProvider {
-  const watch = async <Result>(call: () => Promise<Result>): Promise<Result> => {
+  const noteErrors = async <Result>(call: () => Promise<Result>): Promise<Result> => {
     try {
-      const result = await call();
-      await health.succeeded(account);
-      return result;
+      return await call();
     } catch (error) {
       if (error instanceof ProviderError) await health.failed(account, error.type);
       throw error;
     }
   };
+  const watch = async <Result>(call: () => Promise<Result>): Promise<Result> => {
+    const result = await noteErrors(call);
+    await health.succeeded(account);
+    return result;
+  };
   return {
     isFenced: (...values) => mail.isFenced(...values),
-    draft: (...values) => watch(() => mail.draft(...values)),
-    discard: (...values) => watch(() => mail.discard(...values)),
+    // The send comes next, and decides: else an account whose sends fail would recover with each draft.
+    draft: (...values) => noteErrors(() => mail.draft(...values)),
+    // This only tidies up after a failure.
+    discard: (...values) => mail.discard(...values),
     sendDraft: (...values) => watch(() => mail.sendDraft(...values)),
     send: (...values) => watch(() => mail.send(...values)),
     find: (...values) => watch(() => mail.find(...values)),

@@ -1,33 +1,13 @@
+import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
+import type { EventRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { newId } from '../domain/ids.ts';
+import { EVENT_TYPES, type EventType } from '../domain/event-types.ts';
+import { firstIdAt, isId, newId } from '../domain/ids.ts';
+import type { FanOut } from './fan-out.ts';
 
-/** Every kind of event. */
-export const EVENT_TYPES = [
-  'account.connected',
-  'account.reconnected',
-  'account.disconnected',
-  'account.errored',
-  'account.recovered',
-  'account.paused',
-  'account.resumed',
-  'account.removed',
-  'account.sync.started',
-  'account.sync.progress',
-  'account.sync.completed',
-  'account.sync.failed',
-  'email.sent',
-  'email.failed',
-  'email.outcome_unknown',
-  'email.outcome_resolved',
-  'email.recipient_rejected',
-  'tracking.open',
-  'tracking.link',
-  'webhook.endpoint_disabled',
-] as const;
-
-export type EventType = (typeof EVENT_TYPES)[number];
+export { EVENT_TYPES, type EventType };
 
 /** Something that happened, for the application to know. */
 export interface NewEvent {
@@ -38,18 +18,29 @@ export interface NewEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+export type Event = Selectable<Omit<EventRow, 'type'>> & { readonly type: EventType };
+
+/** How long events are kept: so long they can be delivered again. */
 const RETENTION_MS = 30 * 86_400_000;
 
-/** The events of all applications. They are written in the transaction of what happened, so neither exists alone. */
+/**
+ * The events of all applications. They are written in the transaction of what happened, with a job per endpoint that
+ * takes them: so none of these exists without the others.
+ */
 export class Events {
-  constructor(private readonly clock: Clock) {}
+  /** @param fanOut has them delivered. Default: they are only stored */
+  constructor(
+    private readonly clock: Clock,
+    private readonly fanOut?: Pick<FanOut, 'add'>,
+  ) {}
 
   async add(applicationId: string, { type, accountId, data }: NewEvent, db: Database): Promise<void> {
     const now = this.clock();
+    const id = newId('evt', now);
     await db
       .insertInto('events')
       .values({
-        id: newId('evt', now),
+        id,
         application_id: applicationId,
         account_id: accountId,
         type,
@@ -57,6 +48,7 @@ export class Events {
         created_at: new Date(now),
       })
       .execute();
+    await this.fanOut?.add(applicationId, { id, type, accountId }, db);
   }
 
   /**
@@ -71,7 +63,7 @@ export class Events {
         eb
           .selectFrom('events')
           .select('id')
-          .where('created_at', '<', new Date(this.clock() - RETENTION_MS))
+          .where('id', '<', firstIdAt('evt', this.clock() - RETENTION_MS))
           .limit(limit)
           // Another process may do the same.
           .forUpdate()
@@ -80,4 +72,16 @@ export class Events {
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }
+}
+
+/** An event of an application, if it still exists. */
+export async function findEvent(applicationId: string, id: string, db: Database): Promise<Event | undefined> {
+  if (!isId(id, 'evt')) return undefined;
+  const row = await db
+    .selectFrom('events')
+    .selectAll()
+    .where('application_id', '=', applicationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return row as Event | undefined;
 }

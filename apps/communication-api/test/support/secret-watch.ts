@@ -5,11 +5,19 @@ import { SecretFinder } from './secret-finder.ts';
 export type SecretKind =
   | 'API key'
   | 'link token'
+  | 'webhook secret'
   | 'wizard cookie'
   | 'CSRF token'
   | 'callback state'
   | 'password'
   | 'master key';
+
+/** The paths whose answer to a POST shows a new secret of this kind. */
+const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
+  'API key': /^\/v2\/api-keys$/,
+  'link token': /^\/v2\/auth\/link$/,
+  'webhook secret': /^\/v2\/webhooks\/endpoints(?:\/[^/]+\/secret)?$/,
+};
 
 /** The page of a link to which the answer of a provider is passed on. */
 const LINK_CALLBACK = /^https?:\/\/[^/]+\/auth\/l\/[0-9a-f]+\/callback\?/;
@@ -23,7 +31,7 @@ export class SecretWatch {
   readonly #finder = new SecretFinder();
   readonly #kinds = new Map<string, SecretKind>();
   readonly #names = new Map<string, string>();
-  /** API keys and link tokens that were shown: a second answer may not show them again. */
+  /** API keys, link tokens and webhook secrets that were shown: a second answer may not show them again. */
   readonly #shown = new Set<string>();
   readonly #faults = new Set<string>();
 
@@ -76,8 +84,8 @@ export class SecretWatch {
       // The pages of a link lead to each other.
       if (kind === 'link token' && isWizard && ofRequest.includes(name))
         return place === 'body' || (place === 'location' && headers.get(place)?.startsWith('/auth/l/') === true);
-      const creates = kind === 'API key' ? '/v2/api-keys' : kind === 'link token' ? '/v2/auth/link' : undefined;
-      return place === 'body' && creates !== undefined && created === creates && !this.#shown.has(name);
+      const creates = kind === undefined ? undefined : CREATES[kind];
+      return place === 'body' && created !== undefined && creates?.test(created) === true && !this.#shown.has(name);
     };
     const places: readonly (readonly [string, string | Buffer])[] = [...headers, ['body', body]];
     const shown: string[] = [];

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, expect, inject } from 'vitest';
@@ -6,6 +6,7 @@ import type { ApiDocument } from '../../src/api/document.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { rootSecret } from '../../src/db/root-secret.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import type { MasterKey } from '../../src/security/envelope.ts';
 import { createService, type Service, type ServiceParts } from '../../src/service.ts';
@@ -48,11 +49,12 @@ export async function startService(
   environment: Readonly<Record<string, string>> = {},
   { kind, ...parts }: Pick<ServiceParts, 'clock' | 'providers'> & { readonly kind?: DatabaseKind | undefined } = {},
 ): Promise<TestService> {
-  const masterKey = randomBytes(32).toString('base64');
   const given = environment.DATABASE_URL;
+  // Services on one database share their master key.
+  const key = given === undefined ? randomBytes(32) : createHash('sha256').update(given).digest();
   const { db, url: databaseUrl, close } = given === undefined ? await openTestDatabase(kind) : await openGiven(given);
   const config = readConfig({
-    SECRET_KEYS: `k1:${masterKey}`,
+    SECRET_KEYS: `k1:${key.toString('base64')}`,
     PORT: '0',
     // The servers of tests listen on 127.0.0.1.
     EGRESS_POLICY: 'off',
@@ -60,17 +62,21 @@ export async function startService(
     ...environment,
   });
   const lines: string[] = [];
+  const masterKeys = config.SECRET_KEYS ?? [];
   const service = await createService({
     config,
     db,
-    masterKeys: config.SECRET_KEYS ?? [],
+    masterKeys,
     // Without the filter for tokens that the log of a process has: no token should reach it.
     log: pino({ level: 'debug' }, { write: (line) => void lines.push(line) }),
     ...parts,
   });
   await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
   const contractFaults = watchContract(service);
-  const checkSecrets = watchSecrets(service, config.SECRET_KEYS ?? [], { db, lines });
+  const checkSecrets = watchSecrets(service, [...masterKeys, { id: 'root', key: await rootSecret(db, masterKeys) }], {
+    db,
+    lines,
+  });
   const { port } = service.app.server.address() as AddressInfo;
   afterAll(async () => {
     await service.close();
@@ -143,10 +149,14 @@ function watchSecrets(
   { db, lines }: { readonly db: Database; readonly lines: readonly string[] },
 ): () => Promise<void> {
   const watch = new SecretWatch();
-  const { keys, links, wizardSessions } = rooms;
+  const { keys, links, endpoints, wizardSessions } = rooms;
   for (const { key } of masterKeys) watch.add('master key', key);
   keys.create = noting(keys.create.bind(keys), ({ token }) => watch.add('API key', token));
   links.create = noting(links.create.bind(links), ({ token }) => watch.add('link token', token));
+  endpoints.create = noting(endpoints.create.bind(endpoints), ({ secret }) => watch.add('webhook secret', secret));
+  endpoints.rotateSecret = noting(endpoints.rotateSecret.bind(endpoints), (rotated) => {
+    if (rotated !== undefined) watch.add('webhook secret', rotated.secret);
+  });
   wizardSessions.create = noting(wizardSessions.create.bind(wizardSessions), ({ cookie }) =>
     watch.add('wizard cookie', cookie),
   );

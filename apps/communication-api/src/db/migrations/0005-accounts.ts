@@ -12,7 +12,6 @@ const STATEMENTS = [
     id text primary key,
     value bytea not null
   )`,
-  `create index events_by_time on events (created_at)`,
 ];
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -8,10 +8,17 @@ const FIRST: readonly (string | undefined)[] = ['\\All', '\\Inbox', '\\Sent', '\
 /** Emails in them are no part of a conversation. */
 const NEVER: readonly (string | undefined)[] = ['\\Drafts', '\\Junk', '\\Trash'];
 
+/** Folders for sent emails, as long as their connections live: to list all folders takes time. */
+const sentFolders = new WeakMap<ImapFlow, string>();
+
 /** The path of the folder for sent emails: the server's own mark, else its usual name. */
 export async function sentFolder(client: ImapFlow): Promise<string | undefined> {
+  const known = sentFolders.get(client);
+  if (known !== undefined) return known;
   const folders = await client.list();
-  return folders.find(({ specialUse }) => specialUse === '\\Sent')?.path;
+  const path = folders.find(({ specialUse }) => specialUse === '\\Sent')?.path;
+  if (path !== undefined) sentFolders.set(client, path);
+  return path;
 }
 
 /** Whether a folder has an email. */
@@ -49,9 +56,8 @@ async function uidOf(client: ImapFlow, folder: string, messageId: string): Promi
   }
 }
 
+/** A folder that was open already knows of new emails: a connection that was idle is asked whether it works by NOOP. */
 async function searchSelected(client: ImapFlow, messageId: string): Promise<number | undefined> {
-  // A folder that was open already learns of new emails by this.
-  await client.noop();
   const uids = await client.search({ header: { 'message-id': messageId } }, { uid: true });
   return uids ? uids.at(-1) : undefined;
 }

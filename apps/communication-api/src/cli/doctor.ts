@@ -1,0 +1,175 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { databaseFolderIn } from '../db/embedded.ts';
+import { MIGRATION_NAMES } from '../db/migrate.ts';
+import { SealedValues } from '../db/sealed-values.ts';
+import { PROVIDER_NAMES } from '../domain/providers.ts';
+import { UserError } from '../domain/user-error.ts';
+import { connectRedis } from '../limits/redis.ts';
+import { Envelope } from '../security/envelope.ts';
+import { createService } from '../service.ts';
+import type { Terminal } from './command-line.ts';
+import { openStore, type Store } from './open-store.ts';
+
+/** What a check has found. `note` is for the operator to know; `wrong` needs to be mended. */
+export interface Finding {
+  readonly level: 'ok' | 'note' | 'wrong';
+  readonly text: string;
+}
+
+/** What checks look at. */
+interface Patient {
+  readonly config: Config;
+  readonly log: Logger;
+  /** Undefined if the database cannot be opened, or if there is none yet. */
+  readonly store: Store | undefined;
+}
+
+/** One thing that `doctor` looks at. An error that it throws is a finding that something is wrong. */
+interface Check {
+  readonly name: string;
+  run(patient: Patient): Promise<readonly Finding[]>;
+}
+
+const ok = (text: string): Finding => ({ level: 'ok', text });
+const note = (text: string): Finding => ({ level: 'note', text });
+const wrong = (text: string): Finding => ({ level: 'wrong', text });
+
+/** A check that needs the database, and is left out without one. */
+const withStore =
+  (run: (store: Store, patient: Patient) => Promise<readonly Finding[]>): Check['run'] =>
+  async (patient) =>
+    patient.store === undefined ? [] : run(patient.store, patient);
+
+/** In this order. A new check is a new entry. */
+const CHECKS: readonly Check[] = [
+  { name: 'secrets', run: withStore(checkSecrets) },
+  { name: 'redis', run: checkRedis },
+  { name: 'providers', run: withStore(checkProviders) },
+];
+
+/** How long a check may take. */
+const TIMEOUT_MS = 20_000;
+const PING_MS = 5_000;
+
+/**
+ * Looks at an installation, and prints what it finds. It sends nothing.
+ * @returns the exit code: 1 if something is wrong
+ */
+export async function runDoctor(config: Config, terminal: Terminal, log: Logger): Promise<number> {
+  let isWrong = false;
+  const print = (name: string, findings: readonly Finding[]): void => {
+    for (const { level, text } of findings) {
+      terminal.out(`${level.padEnd(5)}  ${name}: ${text}\n`);
+      isWrong ||= level === 'wrong';
+    }
+  };
+  const { store, findings } = await examineDatabase(config, log);
+  print('database', findings);
+  try {
+    for (const { name, run } of CHECKS) print(name, await inTime(() => run({ config, log, store })));
+  } finally {
+    await store?.close();
+  }
+  return isWrong ? 1 : 0;
+}
+
+async function examineDatabase(
+  config: Config,
+  log: Logger,
+): Promise<{ readonly store: Store | undefined; readonly findings: readonly Finding[] }> {
+  const directory = resolve(config.DATA_DIR);
+  if (config.DATABASE_URL === undefined && !existsSync(databaseFolderIn(directory)))
+    return { store: undefined, findings: [note(`there is none in ${directory} yet: the first start makes it`)] };
+  try {
+    const store = await openStore(config, log, false);
+    const where = store.embedded === undefined ? 'on the server of DATABASE_URL' : `embedded, in ${directory}`;
+    return { store, findings: [ok(`${where}, with all ${MIGRATION_NAMES.length} migrations`)] };
+  } catch (error) {
+    return { store: undefined, findings: [wrong(textOf(error))] };
+  }
+}
+
+/** Which master keys are in use, which are missing, and which are not needed any more. */
+async function checkSecrets({ db, masterKeys }: Store, { config }: Patient): Promise<readonly Finding[]> {
+  const source = config.SECRET_KEYS === undefined ? 'master.key' : 'SECRET_KEYS';
+  const envelope = new Envelope(masterKeys);
+  const values = new SealedValues(db, envelope);
+  const uses = await values.uses();
+  const findings = uses
+    .filter(({ keyId }) => !envelope.keyIds.includes(keyId))
+    .map(({ keyId, values: count }) =>
+      wrong(`${count} are under ${keyId}, which is not in ${source}: they cannot be read. Put it back`),
+    );
+  for (const keyId of envelope.keyIds) {
+    const count = uses.find((use) => use.keyId === keyId)?.values ?? 0;
+    findings.push(
+      (await values.isKey(keyId))
+        ? aboutKey(keyId, count, keyId === envelope.currentKeyId, source)
+        : wrong(`${count} are under another key with the id ${keyId} than the one in ${source}`),
+    );
+  }
+  return findings;
+}
+
+function aboutKey(keyId: string, count: number, isCurrent: boolean, source: string): Finding {
+  if (isCurrent) return ok(`${keyId} is the current master key; ${count} are under it`);
+  if (count > 0) return note(`${count} are still under ${keyId}. Run rotate-keys`);
+  const backups = source === 'master.key' ? ', unless you need a backup from its time' : '';
+  return note(`none is under ${keyId}. It can be removed from ${source}${backups}`);
+}
+
+async function checkRedis({ config, log }: Patient): Promise<readonly Finding[]> {
+  if (config.REDIS_URL === undefined) {
+    const text = 'REDIS_URL is not set: each process has limits and idempotency keys of its own';
+    return [config.DATABASE_URL === undefined ? ok(text) : note(`${text}. Set it for several processes`)];
+  }
+  const redis = await connectRedis(config.REDIS_URL, log);
+  try {
+    const answer = await Promise.race([redis.ping().catch(() => undefined), pause(PING_MS, undefined, { ref: false })]);
+    return answer === undefined
+      ? [wrong('the server of REDIS_URL does not answer, or refuses the password')]
+      : [ok('the server of REDIS_URL answers')];
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Builds the service without listening: what fails there would fail at the start, too. */
+async function checkProviders({ db, masterKeys }: Store, { config, log }: Patient): Promise<readonly Finding[]> {
+  const service = await createService({ config, db, masterKeys, log, worksInBackground: false });
+  try {
+    const { names } = service.rooms.providers;
+    const others = PROVIDER_NAMES.filter((name) => !names.includes(name));
+    return [
+      ok(`${names.join(', ')} can be linked${others.length === 0 ? '' : `; not configured: ${others.join(', ')}`}`),
+    ];
+  } finally {
+    await service.close();
+  }
+}
+
+async function inTime(run: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<readonly Finding[]>((done) => {
+    timer = setTimeout(() => done([wrong(`no answer within ${TIMEOUT_MS / 1_000} s`)]), TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([run(), deadline]);
+  } catch (error) {
+    return [wrong(textOf(error))];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What the operator can act on. Another error is a fault of the program. */
+const textOf = (error: unknown): string =>
+  error instanceof UserError
+    ? error.message
+    : error instanceof Error
+      ? `${error.name}: ${error.message}`
+      : String(error);

@@ -1,0 +1,73 @@
+import type { Selectable } from 'kysely';
+import type { Database } from '../db/database.ts';
+import type { WebhookConversationRow } from '../db/tables.ts';
+import type { Clock } from '../domain/clock.ts';
+import { firstIdAt, newId } from '../domain/ids.ts';
+import type { Page } from '../domain/page.ts';
+
+export type Conversation = Selectable<WebhookConversationRow>;
+
+/** Which conversations are listed. */
+export interface ConversationFilter {
+  readonly endpointId?: string | undefined;
+  readonly eventId?: string | undefined;
+}
+
+/** How long conversations are kept. */
+const RETENTION_MS = 14 * 86_400_000;
+
+/** What endpoints were sent, and what they have answered: one row per attempt. */
+export class Conversations {
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  async add(applicationId: string, conversation: Omit<Conversation, 'id' | 'application_id'>): Promise<void> {
+    await this.db
+      .insertInto('webhook_conversations')
+      .values({ id: newId('whc', conversation.created_at.getTime()), application_id: applicationId, ...conversation })
+      .execute();
+  }
+
+  /** One page, and the first entry of the next page if there is one. */
+  async list(
+    applicationId: string,
+    { endpointId, eventId }: ConversationFilter,
+    { limit, offset, before }: Page,
+  ): Promise<readonly Conversation[]> {
+    return this.db
+      .selectFrom('webhook_conversations')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .$if(endpointId !== undefined, (query) => query.where('endpoint_id', '=', endpointId ?? ''))
+      .$if(eventId !== undefined, (query) => query.where('event_id', '=', eventId ?? ''))
+      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .offset(offset)
+      .execute();
+  }
+
+  /**
+   * Deletes conversations of 14 days ago, of all applications.
+   * @param limit rows per call
+   * @returns how many rows were deleted
+   */
+  async deleteOld(limit: number): Promise<number> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('webhook_conversations')
+      .where('id', 'in', (db) =>
+        db
+          .selectFrom('webhook_conversations')
+          .select('id')
+          .where('id', '<', firstIdAt('whc', this.clock() - RETENTION_MS))
+          .limit(limit)
+          // Another process may do the same.
+          .forUpdate()
+          .skipLocked(),
+      )
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
+  }
+}

@@ -1,0 +1,171 @@
+import type { Logger } from 'pino';
+import { Webhook } from 'standardwebhooks';
+import type { Database } from '../db/database.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Job, JobHandler, JobOutcome } from '../jobs/queue.ts';
+import type { Egress } from '../security/egress.ts';
+import { EgressError, type EgressFailure } from '../security/net.ts';
+import type { Conversations } from './conversations.ts';
+import type { DisabledReason, Endpoint, Endpoints } from './endpoints.ts';
+import { type Event, type Events, findEvent } from './events.ts';
+
+/** Why there was no answer: the connection was not made, or it ended before the answer. */
+export const CONVERSATION_ERRORS = ['forbidden', 'unresolved', 'refused', 'timeout', 'tls', 'connection_lost'] as const;
+
+export type ConversationError = (typeof CONVERSATION_ERRORS)[number];
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/** How long to wait after each failed attempt; the last one has none. Each is up to 10 % shorter or longer. */
+const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
+const JITTER = 0.1;
+/** How long an endpoint may take to answer. */
+const TIMEOUT_MS = 15 * SECOND;
+/** The statements of an attempt, beside the request. */
+const STATEMENTS_MS = 15 * SECOND;
+/** An endpoint that has failed for so long is disabled. */
+const PATIENCE_MS = 5 * 24 * HOUR;
+/** How much of an answer is kept, in bytes. */
+const MAX_RESPONSE = 1_024;
+/** Requests to one endpoint that run at once, per process. */
+const PER_ENDPOINT = 5;
+const GONE = 410;
+
+interface DeliveryParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly egress: Egress;
+  readonly endpoints: Endpoints;
+  readonly events: Events;
+  readonly conversations: Conversations;
+  /** How long an endpoint may take to answer. Default: 15 s. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What came of a request to an endpoint. */
+type Answer =
+  | { readonly status: number; readonly response: string; readonly error: null }
+  | { readonly status: null; readonly response: null; readonly error: ConversationError };
+
+/** Delivers events to endpoints, as Standard Webhooks says. Each job is one event for one endpoint. */
+export class Delivery implements JobHandler {
+  readonly perLane = PER_ENDPOINT;
+  readonly #timeoutMs: number;
+
+  constructor(private readonly parts: DeliveryParts) {
+    this.#timeoutMs = parts.timeoutMs ?? TIMEOUT_MS;
+  }
+
+  get deadlineMs(): number {
+    return this.#timeoutMs + STATEMENTS_MS;
+  }
+
+  async run({ applicationId, lane, subject, attempt }: Job, signal: AbortSignal): Promise<JobOutcome> {
+    const { db, clock, endpoints, conversations } = this.parts;
+    const endpoint = await endpoints.find(applicationId, lane);
+    const event = await findEvent(applicationId, subject, db);
+    // The endpoint was deleted or disabled since the event was added.
+    if (endpoint === undefined || !endpoint.enabled || event === undefined) return 'done';
+    const startedAt = clock();
+    const started = performance.now();
+    const answer = await this.#request(endpoint, event, signal);
+    const isDelivered = answer.status !== null && answer.status >= 200 && answer.status < 300;
+    const waitMs = isDelivered || answer.status === GONE ? undefined : WAITS_MS[attempt - 1];
+    const retryInMs = waitMs === undefined ? undefined : Math.round(waitMs * (1 + JITTER * (2 * Math.random() - 1)));
+    await conversations.add(applicationId, {
+      endpoint_id: endpoint.id,
+      event_id: event.id,
+      event_type: event.type,
+      attempt,
+      outcome: isDelivered ? 'delivered' : 'failed',
+      ...answer,
+      duration_ms: Math.round(performance.now() - started),
+      next_attempt_at: retryInMs === undefined ? null : new Date(clock() + retryInMs),
+      created_at: new Date(startedAt),
+    });
+    if (!isDelivered) return (await this.#failed(endpoint, answer)) || retryInMs === undefined ? 'done' : { retryInMs };
+    if (endpoint.failing_since !== null) await endpoints.recovered(applicationId, endpoint.id);
+    return 'done';
+  }
+
+  /** @returns whether the endpoint is disabled now */
+  async #failed({ id, application_id: applicationId, failing_since }: Endpoint, answer: Answer): Promise<boolean> {
+    const { endpoints, clock } = this.parts;
+    if (answer.status === GONE) return this.#disable(applicationId, id, 'gone');
+    const since = failing_since ?? (await endpoints.failed(applicationId, id));
+    if (since === undefined || clock() - since.getTime() < PATIENCE_MS) return false;
+    return this.#disable(applicationId, id, 'failing');
+  }
+
+  async #disable(applicationId: string, id: string, reason: DisabledReason): Promise<true> {
+    const { db, endpoints, events, log } = this.parts;
+    await db.transaction().execute(async (trx) => {
+      if (!(await endpoints.disable(applicationId, id, reason, trx))) return;
+      log.warn({ application: applicationId, endpoint: id, reason }, 'a webhook endpoint was disabled');
+      const data = { endpoint_id: id, reason };
+      await events.add(applicationId, { type: 'webhook.endpoint_disabled', accountId: null, data }, trx);
+    });
+    return true;
+  }
+
+  /** @throws the reason of `signal`, if that ended the request */
+  async #request(endpoint: Endpoint, event: Event, signal: AbortSignal): Promise<Answer> {
+    const body = bodyOf(event);
+    const at = new Date(this.parts.clock());
+    const timeout = AbortSignal.timeout(this.#timeoutMs);
+    try {
+      const response = await this.parts.egress.through(undefined).fetch(endpoint.url, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': 'communication-api',
+          'webhook-id': event.id,
+          'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+          'webhook-signature': this.parts.endpoints
+            .secretsOf(endpoint)
+            .map((secret) => new Webhook(secret).sign(event.id, at, body))
+            .join(' '),
+        },
+        body,
+        signal: AbortSignal.any([signal, timeout]),
+      });
+      return { status: response.status, response: await beginningOf(response), error: null };
+    } catch (error) {
+      signal.throwIfAborted();
+      return { status: null, response: null, error: timeout.aborted ? 'timeout' : errorOf(error) };
+    }
+  }
+}
+
+/** The same bytes at each attempt. */
+export const bodyOf = ({ id, type, account_id, data, created_at }: Event): string =>
+  JSON.stringify({ object: 'Event', id, type, timestamp: created_at.toISOString(), account_id, data });
+
+function errorOf(error: unknown): ConversationError {
+  const failure: EgressFailure | undefined = error instanceof EgressError ? error.failure : undefined;
+  // There is no proxy, so it refuses no password.
+  return failure === undefined || failure === 'proxy_credentials' ? 'connection_lost' : failure;
+}
+
+/** The first kilobyte of an answer. The status has come, so an error afterwards changes nothing. */
+async function beginningOf({ body }: Response): Promise<string> {
+  const reader = body?.getReader();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  try {
+    while (reader !== undefined && size < MAX_RESPONSE) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      size += value.length;
+    }
+    await reader?.cancel();
+  } catch {
+    // What has come is kept.
+  }
+  const text = new TextDecoder().decode(Buffer.concat(parts).subarray(0, MAX_RESPONSE));
+  // PostgreSQL does not store NUL.
+  return text.replaceAll('\0', '\ufffd');
+}

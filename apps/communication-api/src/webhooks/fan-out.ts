@@ -1,0 +1,62 @@
+import type { Database } from '../db/database.ts';
+import type { EventType } from '../domain/event-types.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import type { Queue } from '../jobs/queue.ts';
+import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
+import { findEvent } from './events.ts';
+
+/** An event, as its endpoints are chosen by it. */
+interface AddedEvent {
+  readonly id: string;
+  readonly type: EventType;
+  readonly accountId: string | null;
+}
+
+/** Has events delivered to the endpoints that take them: a job per endpoint. */
+export class FanOut {
+  constructor(
+    private readonly db: Database,
+    private readonly endpoints: Endpoints,
+    private readonly queue: Queue,
+  ) {}
+
+  /** In the transaction that adds the event. */
+  async add(applicationId: string, { id, type, accountId }: AddedEvent, db: Database): Promise<void> {
+    const endpointIds = await this.endpoints.takers(applicationId, type, accountId, db);
+    await this.#deliver(applicationId, id, endpointIds, db);
+  }
+
+  /**
+   * Has an event delivered again, from the first attempt on.
+   * @param endpointId the only one to deliver to, whatever it asks for. Default: the endpoints that take the event
+   * @returns the endpoints that receive it
+   * @throws ServiceError 404 if the event or the endpoint is unknown, 409 if no enabled endpoint would receive it
+   */
+  async redeliver(applicationId: string, eventId: string, endpointId?: string): Promise<readonly string[]> {
+    const event = await findEvent(applicationId, eventId, this.db);
+    if (event === undefined) throw unknown('event');
+    const endpointIds =
+      endpointId === undefined
+        ? await this.endpoints.takers(applicationId, event.type, event.account_id, this.db)
+        : [await this.#enabled(applicationId, endpointId)];
+    if (endpointIds.length === 0)
+      throw new ServiceError(409, 'errors/conflict', 'No enabled endpoint of your application takes this event.');
+    await this.#deliver(applicationId, eventId, endpointIds, this.db);
+    return endpointIds;
+  }
+
+  async #enabled(applicationId: string, id: string): Promise<string> {
+    const endpoint = await this.endpoints.find(applicationId, id);
+    if (endpoint === undefined) throw unknown('endpoint');
+    if (!endpoint.enabled) throw new ServiceError(409, 'errors/conflict', 'The endpoint is disabled. Enable it first.');
+    return id;
+  }
+
+  async #deliver(applicationId: string, eventId: string, endpointIds: readonly string[], db: Database): Promise<void> {
+    const jobs = endpointIds.map((lane) => ({ kind: WEBHOOK_JOB, lane, subject: eventId }));
+    await this.queue.add(applicationId, jobs, db);
+  }
+}
+
+const unknown = (what: 'event' | 'endpoint'): ServiceError =>
+  new ServiceError(404, 'errors/invalid_resource_identifier', `No ${what} of your application has this id.`);
