@@ -22,6 +22,7 @@ export const [BARE, EMBEDDED, SERVERS] = ['bare Fastify', 'embedded', 'PostgreSQ
 export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock directly, PostgreSQL'];
 /** They send by SMTP, to mail servers that keep nothing. */
 export const [SMTP_EMBEDDED, SMTP_SERVERS] = ['SMTP, embedded', 'SMTP, PostgreSQL + Redis'];
+export const SMTP_WITHOUT_COPIES = 'SMTP without copies, PostgreSQL + Redis';
 export const NODEMAILER = 'nodemailer directly';
 /** The other build of the service that `--against` names. */
 export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [SERVERS]: `${SERVERS}, against` };
@@ -33,6 +34,7 @@ const MEMBERS = {
   [AGAINST[SERVERS]]: { kind: 'service', isOther: true, onServers: true },
   [SMTP_EMBEDDED]: { kind: 'service', isSmtp: true },
   [SMTP_SERVERS]: { kind: 'service', isSmtp: true, onServers: true },
+  [SMTP_WITHOUT_COPIES]: { kind: 'service', isSmtp: true, onServers: true, more: { APPEND_MAX_BYTES: '0' } },
   [NODEMAILER]: { kind: 'nodemailer', isSmtp: true },
   [MOCK_EMBEDDED]: { kind: 'mock' },
   [MOCK_SERVERS]: { kind: 'mock', onServers: true },
@@ -67,6 +69,7 @@ export async function startServices(names, { against, profile }) {
     const environment = {
       // The mail servers of the benchmark are on this machine.
       EGRESS_POLICY: 'off',
+      ...member.more,
       ...(member.onServers ? onServers : { DATA_DIR: join(folder, String(index)) }),
     };
     const provider = member.isSmtp ? 'imap' : 'mock';
