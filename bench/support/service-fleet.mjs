@@ -20,6 +20,10 @@ const BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
 
 export const [BARE, EMBEDDED, SERVERS] = ['bare Fastify', 'embedded', 'PostgreSQL + Redis'];
 export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock directly, PostgreSQL'];
+/** They send by SMTP, to mail servers that keep nothing. */
+export const [SMTP_EMBEDDED, SMTP_SERVERS] = ['SMTP, embedded', 'SMTP, PostgreSQL + Redis'];
+export const SMTP_WITHOUT_COPIES = 'SMTP without copies, PostgreSQL + Redis';
+export const NODEMAILER = 'nodemailer directly';
 /** The other build of the service that `--against` names. */
 export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [SERVERS]: `${SERVERS}, against` };
 const MEMBERS = {
@@ -28,6 +32,10 @@ const MEMBERS = {
   [SERVERS]: { kind: 'service', onServers: true },
   [AGAINST[EMBEDDED]]: { kind: 'service', isOther: true },
   [AGAINST[SERVERS]]: { kind: 'service', isOther: true, onServers: true },
+  [SMTP_EMBEDDED]: { kind: 'service', isSmtp: true },
+  [SMTP_SERVERS]: { kind: 'service', isSmtp: true, onServers: true },
+  [SMTP_WITHOUT_COPIES]: { kind: 'service', isSmtp: true, onServers: true, more: { APPEND_MAX_BYTES: '0' } },
+  [NODEMAILER]: { kind: 'nodemailer', isSmtp: true },
   [MOCK_EMBEDDED]: { kind: 'mock' },
   [MOCK_SERVERS]: { kind: 'mock', onServers: true },
 };
@@ -51,29 +59,33 @@ export async function startServices(names, { against, profile }) {
     REDIS_URL: `redis://127.0.0.1:${redis?.port}`,
     SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`,
   };
-  let shared;
+  const sinks = names.some((name) => MEMBERS[name].isSmtp) ? await startSinks(fleet) : undefined;
+  const shared = {};
   const members = {};
   for (const [index, name] of names.entries()) {
     const { kind, ...member } = MEMBERS[name];
     const main = new URL('main.js', member.isOther ? pathToFileURL(`${resolve(against)}/`) : new URL('dist/', APP))
       .href;
-    const environment = member.onServers ? onServers : { DATA_DIR: join(folder, String(index)) };
-    const newSeed = () =>
-      inFreshProcess(
-        'support/service-seed.mjs',
-        [environment, ACCOUNTS].map((one) => JSON.stringify(one)),
-      );
-    if (member.onServers) shared ??= newSeed();
-    const seed = kind === 'bare' ? { token: 'none', accounts: ['none'] } : member.onServers ? shared : newSeed();
+    const environment = {
+      // The mail servers of the benchmark are on this machine.
+      EGRESS_POLICY: 'off',
+      ...member.more,
+      ...(member.onServers ? onServers : { DATA_DIR: join(folder, String(index)) }),
+    };
+    const provider = member.isSmtp ? 'imap' : 'mock';
+    const seed = await seedOf(kind, member.onServers ? shared : {}, provider, () =>
+      newSeed(environment, { provider, credentials: member.isSmtp ? credentialsFor(sinks) : { drafts: true } }),
+    );
     const port = await freePort();
-    await fleet.start(name, { kind, main, environment, port, accounts: seed.accounts });
+    await fleet.start(name, { kind, main, environment, port, accounts: seed.accounts, sinks });
     members[name] = { port, ...seed, ask: (request) => fleet.ask(name, request) };
-    if (kind === 'service') await liftLimits(members[name]);
+    if (kind === 'service') await liftLimits(members[name], provider);
   }
   return {
     members,
     versions: {
       fastify: versionOf('fastify'),
+      ...(sinks === undefined ? {} : { nodemailer: versionOf('nodemailer') }),
       pglite: versionOf('@electric-sql/pglite'),
       ...(needsServers ? { postgresql: postgres.version, redis: redis.version } : {}),
     },
@@ -86,10 +98,32 @@ export async function startServices(names, { against, profile }) {
   };
 }
 
+/** What a member sends with. @param shared the seeds of members with the same database, by provider */
+async function seedOf(kind, shared, provider, make) {
+  if (kind !== 'service' && kind !== 'mock') return { token: 'none', accounts: Array(ACCOUNTS).fill('none') };
+  shared[provider] ??= await make();
+  return shared[provider];
+}
+
+const newSeed = (environment, account) =>
+  inFreshProcess(
+    'support/service-seed.mjs',
+    [environment, ACCOUNTS, account].map((one) => JSON.stringify(one)),
+  );
+
+async function startSinks(fleet) {
+  await fleet.start('sinks', { kind: 'sinks' });
+  return fleet.ask('sinks', 'ports');
+}
+
+function credentialsFor({ smtpPort, imapPort }) {
+  const server = { host: '127.0.0.1', encryption: 'none', user: 'ann', password: 'secret' };
+  return { imap: { ...server, port: imapPort }, smtp: { ...server, port: smtpPort } };
+}
+
 /** So many emails are more than the recommended limits allow. */
-async function liftLimits({ port, token }) {
+async function liftLimits({ port, token }, provider) {
   const headers = { 'x-api-key': token, 'content-type': 'application/json' };
-  const put = (route) =>
-    requestBytes('/v2/limits', headers, JSON.stringify({ provider: 'mock', route, windows: MUCH }), 'PUT');
+  const put = (route) => requestBytes('/v2/limits', headers, JSON.stringify({ provider, route, windows: MUCH }), 'PUT');
   await sendAll(port, [[put(null), put('POST /api/v1/emails')]]);
 }

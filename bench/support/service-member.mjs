@@ -1,14 +1,22 @@
-// A process of the topics service-send, service-memory and service-wizard: the built service, a bare Fastify route with the same answer,
-// or the mock provider called directly. It reports its CPU time and its memory.
+// A process of the topics service-send, service-smtp, service-memory and service-wizard: the built service, a bare Fastify
+// route with the same answer, the mock provider or nodemailer called directly, or the mail servers that all of them send
+// to. It reports its CPU time and its memory.
 process.env.NODE_ENV = 'production';
 const { existsSync, readFileSync, writeFileSync } = await import('node:fs');
 const { cpuMicros } = await import('./cpu.mjs');
 const { answerWith } = await import('./member.mjs');
 
-const { kind, main, environment, port, accounts } = JSON.parse(process.argv[2]);
-const STARTS = { service: startService, bare: startBare, mock: startMock };
+const { kind, main, environment, port, accounts, sinks } = JSON.parse(process.argv[2]);
+const STARTS = {
+  service: startService,
+  bare: startBare,
+  mock: startMock,
+  nodemailer: startNodemailer,
+  sinks: startSinks,
+};
 const sendDirectly = await STARTS[kind]();
 answerWith(async (request) => {
+  if (request === 'ports') return sendDirectly();
   if (request === 'forget the peak') forgetPeak();
   const direct = typeof request === 'object' ? await sendDirectly(request) : {};
   return { cpuMicros: cpuMicros(), rss: process.memoryUsage().rss, peakRss: peakRss(), ...direct };
@@ -65,17 +73,46 @@ async function startMock() {
       messageId: `<${id}@example.com>`,
       recipients: ['ann@example.com'],
       open: () => Readable.from([raw]),
+      hold: () => async () => {},
     };
     const { signal } = new AbortController();
     await provider.sendDraft(await provider.draft(mail, account, signal), account, signal);
   };
-  return async ({ sends, connections }) => {
-    const before = cpuMicros();
-    const began = performance.now();
-    const inTurn = async () => {
-      for (let i = 0; i < sends / connections; i++) await send();
-    };
-    await Promise.all(Array.from({ length: connections }, inTurn));
-    return { seconds: (performance.now() - began) / 1_000, cpuMicros: cpuMicros() - before };
+  return (asked) => sendInTurns(asked, send);
+}
+
+/** What a program does that sends the same emails without the service. */
+async function startNodemailer() {
+  const { createTransport } = await import('nodemailer');
+  const transport = createTransport({
+    host: '127.0.0.1',
+    port: sinks.smtpPort,
+    ignoreTLS: true,
+    auth: { user: 'ann', pass: 'secret' },
+    pool: true,
+    maxConnections: 100,
+    maxMessages: Number.POSITIVE_INFINITY,
+  });
+  return ({ email, ...asked }) => sendInTurns(asked, () => transport.sendMail(email));
+}
+
+async function startSinks() {
+  const { startMailSinks } = await import('./mail-sinks.mjs');
+  const ports = await startMailSinks();
+  return () => ports;
+}
+
+async function sendInTurns({ sends, connections }, send) {
+  const before = cpuMicros();
+  const began = performance.now();
+  const milliseconds = [];
+  const inTurn = async () => {
+    for (let i = 0; i < sends / connections; i++) {
+      const start = performance.now();
+      await send();
+      milliseconds.push(performance.now() - start);
+    }
   };
+  await Promise.all(Array.from({ length: connections }, inTurn));
+  return { seconds: (performance.now() - began) / 1_000, cpuMicros: cpuMicros() - before, milliseconds };
 }

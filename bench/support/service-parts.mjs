@@ -14,6 +14,7 @@ export { createLog } from './src/observability/log.ts';
 export { MockMailProvider } from './src/providers/mock/mail.ts';
 export { MockMailbox } from './src/providers/mock/mailbox.ts';
 export { Envelope } from './src/security/envelope.ts';
+export { Events } from './src/webhooks/events.ts';
 `;
 
 /** Builds the parts of the service that the benchmark uses beside the built service itself. */

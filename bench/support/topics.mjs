@@ -13,6 +13,7 @@ export const TOPICS = [
   'scale-out',
   'fairness',
   'service-send',
+  'service-smtp',
   'service-memory',
   'service-wizard',
   'simulation',

@@ -118,7 +118,9 @@ const VARIABLES = z.object({
     .describe('Disk space for attachments of requests that are being served, in bytes.'),
   APPEND_MAX_BYTES: integer(0, 1_073_741_824)
     .default(52_428_800)
-    .describe('Largest message that is filed in the folder for sent emails of an imap account, in bytes.'),
+    .describe(
+      'Largest message that is filed in the folder for sent emails of an imap account, in bytes. 0: none is filed.',
+    ),
   BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
   SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
   DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),

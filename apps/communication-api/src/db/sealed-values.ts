@@ -18,6 +18,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'auth_links', column: 'config' },
   { table: 'wizard_sessions', column: 'data' },
   { table: 'sends', column: 'envelope' },
+  { table: 'sent_copies', column: 'message', id: 'send_id' },
   { table: 'webhook_endpoints', column: 'secrets' },
 ];
 

@@ -67,9 +67,10 @@ export class SentCopies {
 
   /** The copy of an email that is being sent. Undefined if the provider needs none, or if it cannot be made. */
   async of(mail: ComposedMail, provider: MailProvider): Promise<Copy | undefined> {
-    if (provider.fileCopy === undefined) return undefined;
+    const { maxBytes } = this.parts;
+    if (provider.fileCopy === undefined || maxBytes === 0) return undefined;
     try {
-      const message = await readUpTo(openCopy(mail), MAX_STORED);
+      const message = await readUpTo(openCopy(mail), Math.min(MAX_STORED, maxBytes));
       return message === undefined ? { kind: 'large', mail } : { kind: 'small', message };
     } catch (error) {
       // The email matters more than its copy.
@@ -157,7 +158,7 @@ export class SentCopies {
       const [retryInMs, ...laterMs] = retriesMs;
       try {
         const account = await accounts.find(of.applicationId, of.accountId);
-        const read = (): Promise<Buffer | undefined> => readUpTo(openCopy(mail), maxBytes);
+        const read = (): Promise<Buffer | undefined> => readTwice(() => openCopy(mail), maxBytes);
         const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
         if (account !== undefined)
           await this.#file(account, of.sendId, { messageId: of.messageId, sentAt, read }, signal);
@@ -194,6 +195,27 @@ export class SentCopies {
 
 /** The recipients of `bcc` are the sender's to know. A tracked copy would count the sender's own visits. */
 const openCopy = (mail: ComposedMail): Readable => mail.open({ keepBcc: true, untracked: true });
+
+/**
+ * A large message; undefined if it is longer than this. The first time it is only measured: to put its pieces together
+ * would need the memory for it twice.
+ */
+async function readTwice(open: () => Readable, maxBytes: number): Promise<Buffer | undefined> {
+  let size = 0;
+  for await (const chunk of open() as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) return undefined;
+  }
+  const whole = Buffer.allocUnsafe(size);
+  let at = 0;
+  for await (const chunk of open() as AsyncIterable<Uint8Array>) {
+    at += chunk.length;
+    if (at > size) break;
+    whole.set(chunk, at - chunk.length);
+  }
+  if (at !== size) throw new Error('The message has another size now.');
+  return whole;
+}
 
 /** A whole stream; undefined if it is longer than this. */
 async function readUpTo(stream: Readable, maxBytes: number): Promise<Buffer | undefined> {

@@ -123,15 +123,17 @@ scache unix - - n - 1 scache
 postlog unix-dgram n - n - 1 postlogd
 `;
 
-const accepts = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
+/** Whether a server accepts connections at a port. */
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
-    socket.once('data', () => resolve(true));
-    // Without TLS at first, the port for TLS says nothing.
-    socket.once('connect', () => setTimeout(() => resolve(true), 100));
-    socket.once('error', () => resolve(false));
-    socket.once('close', () => resolve(false));
-  }).finally(() => undefined) as Promise<boolean>;
+    const end = (isOpen: boolean): void => {
+      socket.destroy();
+      resolve(isOpen);
+    };
+    socket.once('connect', () => end(true)).once('error', () => end(false));
+  });
+}
 
 async function end(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;

@@ -149,7 +149,6 @@ const contextOf = (more: Partial<LinkContext> = {}): LinkContext => ({
   callbackUrl: 'http://127.0.0.1/auth/callback',
   callbackState: randomBytes(32).toString('base64url'),
   settings: {},
-  offered: [],
   now: Date.now(),
   signal: signal(),
   ...more,

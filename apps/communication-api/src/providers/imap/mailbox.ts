@@ -8,10 +8,17 @@ const FIRST: readonly (string | undefined)[] = ['\\All', '\\Inbox', '\\Sent', '\
 /** Emails in them are no part of a conversation. */
 const NEVER: readonly (string | undefined)[] = ['\\Drafts', '\\Junk', '\\Trash'];
 
+/** Folders for sent emails, as long as their connections live: to list all folders takes time. */
+const sentFolders = new WeakMap<ImapFlow, string>();
+
 /** The path of the folder for sent emails: the server's own mark, else its usual name. */
 export async function sentFolder(client: ImapFlow): Promise<string | undefined> {
+  const known = sentFolders.get(client);
+  if (known !== undefined) return known;
   const folders = await client.list();
-  return folders.find(({ specialUse }) => specialUse === '\\Sent')?.path;
+  const path = folders.find(({ specialUse }) => specialUse === '\\Sent')?.path;
+  if (path !== undefined) sentFolders.set(client, path);
+  return path;
 }
 
 /** Whether a folder has an email. */
@@ -31,17 +38,24 @@ export async function findParent(
   const inOrder = folders.sort((a, b) => rank(a) - rank(b)).slice(0, MAX_FOLDERS);
   for (const { path } of inOrder) {
     signal.throwIfAborted();
-    const parent = await parentIn(client, path, messageId);
+    const parent = await parentIn(client, path, messageId).catch((error: unknown) => {
+      // The user may not read every folder.
+      if (client.usable) return undefined;
+      throw error;
+    });
     if (parent !== undefined) return parent;
   }
   return undefined;
 }
 
-const rank = ({ specialUse }: ListResponse): number =>
-  (FIRST.indexOf(specialUse) + FIRST.length + 1) % (FIRST.length + 1);
+function rank({ specialUse }: ListResponse): number {
+  const index = FIRST.indexOf(specialUse);
+  return index === -1 ? FIRST.length : index;
+}
 
 async function uidOf(client: ImapFlow, folder: string, messageId: string): Promise<number | undefined> {
-  const lock = await client.getMailboxLock(folder, { readOnly: true });
+  // In a folder that was opened for reading only, no flags could be set by the APPEND that may follow.
+  const lock = await client.getMailboxLock(folder);
   try {
     return await searchSelected(client, messageId);
   } finally {
@@ -49,11 +63,12 @@ async function uidOf(client: ImapFlow, folder: string, messageId: string): Promi
   }
 }
 
+/** A folder that was open already knows of new emails: a connection that was idle is asked whether it works by NOOP. */
 async function searchSelected(client: ImapFlow, messageId: string): Promise<number | undefined> {
-  // A folder that was open already learns of new emails by this.
-  await client.noop();
   const uids = await client.search({ header: { 'message-id': messageId } }, { uid: true });
-  return uids ? uids.at(-1) : undefined;
+  // A search that the server refuses must not look as if there were no such email.
+  if (!Array.isArray(uids)) throw new Error('The IMAP server has refused to search.');
+  return uids.at(-1);
 }
 
 async function parentIn(client: ImapFlow, folder: string, messageId: string): Promise<Parent | undefined> {

@@ -93,7 +93,7 @@ class SmtpPool {
       secure: isSecure,
       requireTLS: encryption === 'starttls',
       ignoreTLS: encryption === 'none',
-      // Without a login, a server would take the email for somebody else, or as spam.
+      // Without a login, a server would refuse the email, or take it for spam.
       forceAuth: true,
       maxConnections: CONNECTIONS_PER_ACCOUNT,
       // By default, an email goes out again if its connection ends.

@@ -56,7 +56,6 @@ const emailOf = (from: string, given: Partial<Draft> = {}) =>
 const fileOf = (bytes: Buffer) => ({
   size: bytes.length,
   open: () => Readable.from([bytes]),
-  hold: () => async () => undefined,
   close: async () => undefined,
   hold: () => async () => undefined,
 });

@@ -1,6 +1,7 @@
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../../../../test/support/redis-server.ts';
+import { Mailboxes } from '../../../src/providers/imap/connection.ts';
 import type { ImapCredentials, MailServer } from '../../../src/providers/imap/credentials.ts';
 import { referencesIn } from '../../../src/providers/imap/mailbox.ts';
 import { linkAccount } from '../../support/accounts.ts';
@@ -51,6 +52,31 @@ const sendWith = (accountId: string, fields: object, key?: string) =>
     key === undefined ? {} : { 'idempotency-key': key },
   );
 
+/** The flags of the copy of an email. */
+async function flagsOf(accountId: string, messageId: string): Promise<readonly string[]> {
+  const account = await service.rooms.accounts.find(application.id, accountId);
+  if (account === undefined) throw new Error('There is no account.');
+  const mailboxes = new Mailboxes();
+  try {
+    return await mailboxes.withMailbox(
+      service.rooms.mailAccounts.of(account),
+      AbortSignal.timeout(10_000),
+      async (client) => {
+        const lock = await client.getMailboxLock('Sent', { readOnly: true });
+        try {
+          const uids = (await client.search({ header: { 'message-id': messageId } }, { uid: true })) || [];
+          const message = await client.fetchOne(String(uids[0]), { flags: true }, { uid: true });
+          return message ? [...(message.flags ?? [])].filter((flag) => flag !== '\\Recent') : [];
+        } finally {
+          lock.release();
+        }
+      },
+    );
+  } finally {
+    mailboxes.close();
+  }
+}
+
 const withId = (emails: readonly string[], messageId: string): readonly string[] =>
   emails.filter((text) => text.toLowerCase().includes(`message-id: ${messageId.toLowerCase()}`));
 const sentCopies = (address: string, messageId: string) => withId(dovecot.emails(address, 'Sent'), messageId);
@@ -90,6 +116,7 @@ describe('with Postfix and Dovecot', () => {
         [],
       ]);
       await expect.poll(jobs).toBe(0);
+      expect(await flagsOf(sender, id)).toEqual(['\\Seen']);
     },
   );
 

@@ -20,7 +20,6 @@ const contextOf = (given: Partial<LinkContext> = {}): LinkContext => ({
   callbackUrl: CALLBACK,
   callbackState: `state-${++states}`,
   settings: {},
-  offered: [],
   now: Date.now(),
   signal: AbortSignal.timeout(20_000),
   ...given,
