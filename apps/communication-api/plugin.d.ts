@@ -66,6 +66,27 @@ declare class ServiceError extends Error {
     constructor(...[status, type, detail, extras]: Arguments);
 }
 
+/** A file that was received. */
+interface SpooledFile {
+    readonly size: number;
+    /** The bytes. Each call reads them from their start. */
+    open(): Readable;
+    /** Frees memory and disk, unless it is held. */
+    close(): Promise<void>;
+    /**
+     * Keeps the bytes after `close`.
+     * @returns ends the hold
+     */
+    hold(): () => Promise<void>;
+}
+
+/** A file of an email. */
+interface Attachment {
+    readonly filename: string;
+    readonly contentType: string;
+    readonly file: SpooledFile;
+}
+
 /** Who sends or receives an email. */
 interface Mailbox {
     readonly address: string;
@@ -79,15 +100,18 @@ interface ComposedMail {
     readonly recipients: readonly string[];
     /** What the provider calls the conversation of the email that this one answers. */
     readonly thread?: string | undefined;
+    /** The files of the message, for a provider that takes them one by one. */
+    readonly attachments: readonly Attachment[];
     /**
      * The message as bytes. Each call reads it from its start.
      * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and
      * removes the field itself: no recipient may see it. `untracked`: without tracked links and
-     * pixel. Default of both: false
+     * pixel. `withoutAttachments`: without its files. Default of all: false
      */
     open(options?: {
         readonly keepBcc?: boolean;
         readonly untracked?: boolean;
+        readonly withoutAttachments?: boolean;
     }): Readable;
     /**
      * Keeps the files that the message is read from beyond the request.
@@ -408,4 +432,4 @@ interface PluginKit {
 /** Makes the provider, once per process. */
 type CreateProvider = (kit: PluginKit) => Provider | Promise<Provider>;
 
-export { type AwayStep, type CodeStep, type ComposedMail, type CreateProvider, type CustomProxy, EgressError, type EgressFailure, type ErrorStatus, type ErrorTypesByStatus, type Family, type Field, type FormStep, type IdentifiedAccount, type Language, type LinkAnswer, type LinkContext, type LinkFlow, type LinkStep, type MailAccount, type MailProvider, type Mailbox, type Net, type NetTarget, type OwnerFault, type Parent, type PluginKit, type Provider, type ProviderName, type SendTrace, type Sent, type SentIds, type StepValues, type WaitStep, type Words };
+export { type AwayStep, type CodeStep, type ComposedMail, type CopyResult, type CreateProvider, type CustomProxy, EgressError, type EgressFailure, type ErrorStatus, type ErrorTypesByStatus, type Family, type Field, type FormStep, type IdentifiedAccount, type Language, type LinkAnswer, type LinkContext, type LinkFlow, type LinkStep, type MailAccount, type MailProvider, type Mailbox, type Net, type NetTarget, type OwnerFault, type Parent, type PluginKit, type Provider, type ProviderName, type SendTrace, type Sent, type SentCopy, type SentIds, type StepValues, type WaitStep, type Words };

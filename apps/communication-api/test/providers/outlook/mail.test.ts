@@ -32,7 +32,12 @@ const mailFrom = (address: string, fields: Partial<Draft> = {}): ComposedMail =>
 
 const fileOf = (filename: string, size: number): Attachment & { readonly bytes: Buffer } => {
   const bytes = randomBytes(size);
-  const file = { size, open: () => Readable.from(chunksOf(bytes)), close: async () => undefined, hold: () => async () => undefined };
+  const file = {
+    size,
+    open: () => Readable.from(chunksOf(bytes)),
+    close: async () => undefined,
+    hold: () => async () => undefined,
+  };
   return { filename, contentType: 'application/pdf', file, bytes };
 };
 
