@@ -4,6 +4,7 @@ import { newId } from '../../src/domain/ids.ts';
 import type { MailProvider, Provider, SentIds } from '../../src/providers/provider.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { startGoogle } from '../support/google.ts';
+import { startMicrosoft } from '../support/microsoft.ts';
 import { startService } from '../support/service.ts';
 
 const ids: SentIds = { providerId: '1', immutableId: null, thread: null, rejected: [] };
@@ -20,7 +21,8 @@ const careless: MailProvider = {
 const plugIn: Provider = { name: 'telegram', title: 'Careless', supports: new Set(['emails']), mail: careless };
 
 const google = await startGoogle();
-const service = await startService(google.environment, { providers: [plugIn] });
+const microsoft = await startMicrosoft();
+const service = await startService({ ...google.environment, ...microsoft.environment }, { providers: [plugIn] });
 const application = await service.application();
 
 const check = async (id: string, to?: string) => {
@@ -51,6 +53,18 @@ test.each(['no', 'silently'] as const)(
     expect(google.drafts(email)).toBe(0);
   },
 );
+
+test.each(['Mail.ReadWrite Mail.Send', 'Mail.Send'])('an Outlook account does what it must (%s)', async (scope) => {
+  const user = microsoft.user();
+  user.scope = scope;
+  const secret = { credentials: microsoft.credentialsOf(user) };
+  const account = await linkAccount(service.rooms, application.id, { provider: 'outlook', name: user.email, secret });
+  const { code, text } = await check(account.id, 'bob@example.com');
+  const drafts = scope !== 'Mail.Send';
+  expect({ code, ...sorted(text) }).toEqual({ code: 0, ok: drafts ? 6 : 1, fail: 0 });
+  expect(user.mailbox.delivered).toHaveLength(drafts ? 2 : 1);
+  expect(user.mailbox.drafts).toEqual([]);
+});
 
 test('an account that has to be linked again is a failure, which is explained', async () => {
   const email = 'ended@gmail.example';

@@ -1,7 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../src/config.ts';
-import { createGoogle } from '../../src/providers/google/google.ts';
 import { createImap } from '../../src/providers/imap/imap.ts';
 import type { AwayStep, LinkStep, StepValues } from '../../src/providers/link-flow.ts';
 import { createOutlook } from '../../src/providers/outlook/outlook.ts';
@@ -9,10 +8,9 @@ import { loadPlugins } from '../../src/providers/plugins.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { startDovecot } from '../support/dovecot.ts';
-import { startGoogle } from '../support/google.ts';
 import { startMessenger } from '../support/messenger.ts';
-import { startMicrosoft } from '../support/microsoft.ts';
-import { providerSuite, SUITE_CALLBACK } from '../support/provider-suite.ts';
+import { signIn, startMicrosoft } from '../support/microsoft.ts';
+import { providerSuite } from '../support/provider-suite.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 import { startSmtpServer } from '../support/smtp-server.ts';
@@ -56,39 +54,25 @@ providerSuite('imap', 'directly', async () => {
   };
 });
 
-providerSuite('google', 'drafts', async () => {
-  const google = await startGoogle();
-  google.allowRedirect(SUITE_CALLBACK);
-  google.addUser('ann@gmail.example');
-  const { clientId, clientSecret, url } = google;
-  return {
-    provider: createGoogle({
-      ...{ clientId, clientSecret, issuer: url, apiUrl: url },
-      ...{ permissions: 'drafts', clock: Date.now },
-    }),
-    act: async (step) => queryOf(await google.consent((step as AwayStep).url, 'ann@gmail.example')),
-    delivered: async (messageId) =>
-      google.sent('ann@gmail.example').filter((message) => message.message_id === messageId).length,
-  };
-});
-
-providerSuite('outlook', 'drafts', async () => {
-  const microsoft = await startMicrosoft();
-  const user = microsoft.user();
-  const [provider] = createOutlook(readConfig(microsoft.environment));
-  return {
-    provider: provider as Provider,
-    act: async (step) => {
-      microsoft.signsIn(user);
-      const { headers } = await fetch((step as AwayStep).url, { redirect: 'manual' });
-      return queryOf(new URL(headers.get('location') ?? ''));
-    },
-    delivered: async (messageId) => user.mailbox.delivered.filter(({ mime }) => mime.includes(messageId)).length,
-  };
-});
-
-/** With what a provider's own site has sent the user back. */
-const queryOf = ({ search }: URL): StepValues => ({ query: search.slice(1) });
+const microsoft = await startMicrosoft();
+for (const [sending, scopes] of [
+  ['drafts', 'drafts'],
+  ['directly', 'send'],
+] as const)
+  providerSuite(`outlook, ${sending}`, sending, async () => {
+    const [provider] = createOutlook(readConfig({ ...microsoft.environment, OUTLOOK_SCOPES: scopes }));
+    const user = microsoft.user();
+    if (sending === 'directly') user.scope = 'openid profile email Mail.Send';
+    return {
+      provider: provider as Provider,
+      act: async (step: LinkStep): Promise<StepValues> => {
+        const { search } = await signIn(microsoft, user, (step as AwayStep).url);
+        return { query: search.slice(1) };
+      },
+      delivered: async (messageId) =>
+        user.mailbox.delivered.filter(({ headers }) => headers.get('message-id') === messageId).length,
+    };
+  });
 
 providerSuite('the example of a plug-in', 'not', async () => {
   const messenger = await startMessenger();

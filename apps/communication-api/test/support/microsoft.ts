@@ -45,6 +45,13 @@ export interface Microsoft {
 
 const ALL = scopesOf('drafts').filter((scope) => scope !== 'offline_access');
 
+/** Goes to Microsoft's page, where the user signs in at once. @returns the address that Microsoft sends the user to */
+export async function signIn(microsoft: Microsoft, user: MicrosoftUser, url: string): Promise<URL> {
+  microsoft.signsIn(user);
+  const { headers } = await fetch(url, { redirect: 'manual' });
+  return new URL(headers.get('location') ?? '');
+}
+
 /** The way out of tests: to addresses of this machine only. */
 export const directNet: Net = {
   connect: () => Promise.reject(new Error('Graph needs no connection of its own.')),

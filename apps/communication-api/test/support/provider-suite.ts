@@ -27,7 +27,7 @@ export type Sending = 'drafts' | 'directly' | 'not';
 
 const MOST_PAGES = 10;
 /** Where a provider's own site sends the user back to. */
-export const SUITE_CALLBACK = 'http://127.0.0.1/auth/callback';
+const SUITE_CALLBACK = 'http://127.0.0.1/auth/callback';
 
 /** What every provider does, those that come with the service and those of plug-ins. */
 export function providerSuite(name: string, sending: Sending, open: () => Promise<ProviderCase>): void {

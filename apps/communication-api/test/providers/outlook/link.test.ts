@@ -3,7 +3,7 @@ import { readConfig } from '../../../src/config.ts';
 import type { AwayStep, LinkContext, LinkFlow } from '../../../src/providers/link-flow.ts';
 import type { OAuthCredentials } from '../../../src/providers/oauth/tokens.ts';
 import { createOutlook } from '../../../src/providers/outlook/outlook.ts';
-import { directNet, type MicrosoftUser, startMicrosoft } from '../../support/microsoft.ts';
+import { directNet, type MicrosoftUser, signIn, startMicrosoft } from '../../support/microsoft.ts';
 
 const microsoft = await startMicrosoft();
 const flowOf = (environment: Readonly<Record<string, string>> = {}): LinkFlow => {
@@ -24,18 +24,11 @@ const contextOf = (given: Partial<LinkContext> = {}): LinkContext => ({
 });
 
 /** Goes to Microsoft and back. */
-async function signIn(user: MicrosoftUser, flow = flowOf(), context = contextOf()) {
+async function link(user: MicrosoftUser, flow = flowOf(), context = contextOf()) {
   const state = await flow.begin(context);
   const { url } = flow.stepOf(state, context) as AwayStep;
-  microsoft.signsIn(user);
-  const { headers } = await fetch(url, { redirect: 'manual' });
-  const back = new URL(headers.get('location') ?? '');
-  return {
-    state,
-    url: new URL(url),
-    query: back.searchParams,
-    answer: await flow.submit(state, { query: back.search.slice(1) }, context),
-  };
+  const { search } = await signIn(microsoft, user, url);
+  return { url: new URL(url), answer: await flow.submit(state, { query: search.slice(1) }, context) };
 }
 
 test('without a client at Microsoft, there is no provider', () => {
@@ -43,19 +36,19 @@ test('without a client at Microsoft, there is no provider', () => {
 });
 
 test('the issuer is that of the tenant, and permissions are those of OUTLOOK_SCOPES', async () => {
-  const { url } = await signIn(microsoft.user());
+  const { url } = await link(microsoft.user());
   expect(Object.fromEntries(url.searchParams)).toMatchObject({
     ...{ client_id: 'client', response_type: 'code', code_challenge_method: 'S256', prompt: 'select_account' },
     scope: 'openid profile email offline_access Mail.ReadWrite Mail.Send',
   });
-  const less = await signIn(microsoft.user(), flowOf({ OUTLOOK_SCOPES: 'send' }));
+  const less = await link(microsoft.user(), flowOf({ OUTLOOK_SCOPES: 'send' }));
   expect(less.url.searchParams.get('scope')).toBe('openid profile email offline_access Mail.Send');
   expect(less.answer).toMatchObject({ kind: 'identified' });
 });
 
 test('the account is the user’s id at Microsoft, and its name is the address', async () => {
   const user = microsoft.user('ann@contoso.example');
-  const { answer } = await signIn(user);
+  const { answer } = await link(user);
   expect(answer).toMatchObject({
     kind: 'identified',
     account: { providerUserId: user.oid, name: 'ann@contoso.example', credentials: { scope: user.scope } },
@@ -67,13 +60,13 @@ test('the account is the user’s id at Microsoft, and its name is the address',
 test('Microsoft may name the permissions with the address of Graph', async () => {
   const user = microsoft.user();
   user.scope = 'openid profile email https://graph.microsoft.com/mail.readwrite https://graph.microsoft.com/Mail.Send';
-  expect((await signIn(user)).answer).toMatchObject({ kind: 'identified' });
+  expect((await link(user)).answer).toMatchObject({ kind: 'identified' });
 });
 
 test('a permission that was not given can be given by the next attempt', async () => {
   const user = microsoft.user();
   user.scope = 'openid profile email Mail.Send';
-  const { answer } = await signIn(user);
+  const { answer } = await link(user);
   expect(answer).toMatchObject({
     kind: 'invalid',
     faults: [{ message: { en: expect.stringContaining('permissions') } }],
@@ -84,7 +77,7 @@ test.each(['MailboxNotEnabledForRESTAPI', 'ErrorNonExistentMailbox'])(
   'a user without a mailbox is told so (%s)',
   async (code) => {
     microsoft.graph.trouble('me.GetMailFolders', { status: 404, code });
-    const { answer } = await signIn(microsoft.user());
+    const { answer } = await link(microsoft.user());
     expect(answer).toMatchObject({
       kind: 'invalid',
       faults: [{ message: { en: expect.stringContaining('no mailbox') } }],

@@ -331,7 +331,7 @@ test.each<[string, Trouble, object]>([
 
 test('an access token that Graph refuses is renewed, and the request is made again', async () => {
   const { account, mailbox, draft } = newAccount();
-  mailbox.expired.add((account.credentials as { accessToken: string }).accessToken);
+  mailbox.expireTokens();
   const before = microsoft.renewals();
   const made = await draft();
   expect(microsoft.renewals()).toBe(before + 1);
@@ -340,8 +340,8 @@ test('an access token that Graph refuses is renewed, and the request is made aga
 });
 
 test('an authorization that has ended: the account is disconnected', async () => {
-  const { account, user, mailbox, draft } = newAccount();
-  mailbox.expired.add((account.credentials as { accessToken: string }).accessToken);
+  const { user, mailbox, draft } = newAccount();
+  mailbox.expireTokens();
   microsoft.revoke(user);
   expect(await errorOf(draft())).toEqual({ sent: 'no', status: 401, type: 'errors/disconnected_account' });
 });

@@ -29,6 +29,8 @@ export class Item {
   isDraft = true;
   readonly attached: AttachedFile[] = [];
   readonly headers: ReadonlyMap<string, string>;
+  /** How often Graph has said that it is a draft, without a request to send it afterwards. */
+  shownAsDraft = 0;
   /** How often it is asked for before it can be seen. */
   hiddenFor = 0;
   #version = 1;
@@ -111,8 +113,8 @@ export class Item {
 export class Mailbox {
   /** What its owner has allowed. */
   readonly permissions = new Set(['Mail.ReadWrite', 'Mail.Send']);
-  /** Access tokens that do not work any more. */
-  readonly expired = new Set<string>();
+  /** Access tokens that work. */
+  readonly tokens = new Set<string>();
   /** Other addresses that it may send as. */
   readonly sendAs = new Set<string>();
   readonly delivered: Delivery[] = [];
@@ -127,6 +129,11 @@ export class Mailbox {
 
   get drafts(): readonly Item[] {
     return this.#items.filter(({ isDraft }) => isDraft);
+  }
+
+  /** No access token works any more. */
+  expireTokens(): void {
+    this.tokens.clear();
   }
 
   /** The id of a folder. The well-known names are lower case. */
