@@ -23,7 +23,17 @@ export type {
   StepValues,
   WaitStep,
 } from './providers/link-flow.ts';
-export type { MailAccount, MailProvider, Parent, Provider, SendTrace, Sent, SentIds } from './providers/provider.ts';
+export type {
+  CopyResult,
+  MailAccount,
+  MailProvider,
+  Parent,
+  Provider,
+  SendTrace,
+  Sent,
+  SentCopy,
+  SentIds,
+} from './providers/provider.ts';
 export type { EgressError, EgressFailure, Net, NetTarget } from './security/net.ts';
 
 /** What the service gives to a plug-in. */

@@ -1,14 +1,19 @@
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../src/config.ts';
+import { createImap } from '../../src/providers/imap/imap.ts';
 import type { AwayStep, LinkStep, StepValues } from '../../src/providers/link-flow.ts';
 import { createOutlook } from '../../src/providers/outlook/outlook.ts';
 import { loadPlugins } from '../../src/providers/plugins.ts';
 import type { Provider } from '../../src/providers/provider.ts';
+import { cleanUpLater } from '../support/clean-up.ts';
+import { startDovecot } from '../support/dovecot.ts';
 import { startMessenger } from '../support/messenger.ts';
 import { signIn, startMicrosoft } from '../support/microsoft.ts';
 import { providerSuite } from '../support/provider-suite.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
+import { startSmtpServer } from '../support/smtp-server.ts';
 
 for (const sending of ['drafts', 'directly'] as const)
   providerSuite(`the mock, ${sending}`, sending, async () => {
@@ -29,6 +34,25 @@ for (const sending of ['drafts', 'directly'] as const)
         (await db.selectFrom('mock_messages').select('id').where('message_id', '=', messageId).execute()).length,
     };
   });
+
+providerSuite('imap', 'directly', async () => {
+  const dovecot = await startDovecot();
+  const received: string[] = [];
+  const smtp = await startSmtpServer({
+    onData: (stream, _, done) => void text(stream).then((message) => done(null, String(received.push(message)))),
+  });
+  const { address, password } = dovecot.user('ann@example.test');
+  smtp.user(address, password);
+  const server = { host: 'localhost', encryption: 'tls', user: address } as const;
+  const settings = { imap: { ...server, port: dovecot.imapsPort }, smtp: { ...server, port: smtp.tlsPort } };
+  const provider = createImap(async () => ({ kind: 'servers', settings }));
+  cleanUpLater(() => provider.close());
+  return {
+    provider,
+    act: () => ({ address, password }),
+    delivered: async (messageId) => received.filter((message) => message.includes(messageId)).length,
+  };
+});
 
 const microsoft = await startMicrosoft();
 for (const [sending, scopes] of [

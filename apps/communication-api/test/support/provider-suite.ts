@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { text } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { compose } from '../../src/mail/compose.ts';
+import type { ComposedMail } from '../../src/mail/mail.ts';
 import { dryRun } from '../../src/providers/dry-run.ts';
 import type { IdentifiedAccount, LinkContext, LinkStep, StepValues } from '../../src/providers/link-flow.ts';
-import type { MailAccount, MailProvider, Provider, SentIds } from '../../src/providers/provider.ts';
+import type { MailAccount, MailProvider, Provider } from '../../src/providers/provider.ts';
 import { stepFaultsOf } from '../../src/providers/provider-faults.ts';
 import { Egress } from '../../src/security/egress.ts';
 
@@ -25,6 +26,8 @@ export interface ProviderCase {
 export type Sending = 'drafts' | 'directly' | 'not';
 
 const MOST_PAGES = 10;
+/** Where a provider's own site sends the user back to. */
+const SUITE_CALLBACK = 'http://127.0.0.1/auth/callback';
 
 /** What every provider does, those that come with the service and those of plug-ins. */
 export function providerSuite(name: string, sending: Sending, open: () => Promise<ProviderCase>): void {
@@ -69,8 +72,9 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
         ? mail.send(email, account, signal())
         : mail.sendDraft(draft, account, signal()));
       expect(sent).toMatchObject({ rejected: [] });
-      const messageId = messageIdOf(sent) ?? email.messageId;
+      const messageId = sent?.messageId ?? email.messageId;
       await expect.poll(() => delivered(given, messageId), { timeout: 10_000 }).toBe(1);
+      await fileTwice(mail, email, account);
       const { providerId } = sent ?? {};
       await expect
         .poll(() => mail.find({ messageId: email.messageId, draft }, account, signal()), { timeout: 10_000 })
@@ -102,7 +106,7 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
       const sent = await Promise.all([1, 2].map(() => mail.sendDraft(draft, account, signal())));
       expect(sent.filter((each) => each !== undefined)).toHaveLength(1);
       expect(await mail.sendDraft(draft, account, signal())).toBeUndefined();
-      const messageId = messageIdOf(sent.find((each) => each !== undefined)) ?? email.messageId;
+      const messageId = sent.find((each) => each !== undefined)?.messageId ?? email.messageId;
       await expect.poll(() => delivered(given, messageId), { timeout: 10_000 }).toBe(1);
     });
 
@@ -133,10 +137,6 @@ async function link({ provider, act }: ProviderCase, more: Partial<LinkContext> 
   return expect.fail('The way to an account has no end.');
 }
 
-/** A provider may replace the `Message-ID`. */
-const messageIdOf = (sent: (SentIds & { readonly messageId?: string | undefined }) | undefined): string | undefined =>
-  sent?.messageId;
-
 const stored = (state: unknown): unknown => JSON.parse(JSON.stringify(state));
 const signal = (): AbortSignal => AbortSignal.timeout(20_000);
 
@@ -146,7 +146,7 @@ const contextOf = (more: Partial<LinkContext> = {}): LinkContext => ({
   offered: [],
   proxy: undefined,
   net: new Egress({ policy: 'off' }).through(undefined),
-  callbackUrl: 'http://127.0.0.1/auth/callback',
+  callbackUrl: SUITE_CALLBACK,
   callbackState: randomBytes(32).toString('base64url'),
   settings: {},
   now: Date.now(),
@@ -170,6 +170,15 @@ function senderOf(
     },
   };
   return { mail: provider.mail ?? expect.fail('It sends no emails.'), account };
+}
+
+/** What the service does if the provider keeps no copy of what it sends. */
+async function fileTwice(mail: MailProvider, email: ComposedMail, account: MailAccount): Promise<void> {
+  const read = () => buffer(email.open({ keepBcc: true }));
+  const copy = { messageId: email.messageId, sentAt: new Date(), read };
+  if (mail.fileCopy === undefined) return;
+  expect(await mail.fileCopy(copy, account, signal())).toBe('filed');
+  expect(await mail.fileCopy(copy, account, signal())).toBe('found');
 }
 
 const delivered = async ({ delivered: count }: ProviderCase, messageId: string): Promise<number> =>
