@@ -42,6 +42,8 @@ async function makeApplication(mark: string) {
     { token: await key('scoped', a), scope: a },
     { token: await key('scoped', b), scope: b },
   ];
+  const host = `${mark}.example`;
+  const domain = (await service('POST', '/v2/domains', { host, purpose: 'auth' })).body.id as string;
   const { body } = await service('GET', '/v2/api-keys');
   return {
     id,
@@ -49,6 +51,7 @@ async function makeApplication(mark: string) {
     scopes,
     accounts,
     emails,
+    domain,
     tokens,
     keys: body.data.map((each: { id: string }) => each.id) as string[],
   };
@@ -60,7 +63,7 @@ const request = fc.record({
   key: fc.nat({ max: 3 }),
   owner: fc.nat({ max: 1 }),
   pick: fc.nat({ max: 5 }),
-  operation: fc.nat({ max: 31 }),
+  operation: fc.nat({ max: 36 }),
 });
 
 type Call = readonly [method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>];
@@ -105,6 +108,11 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
     ['GET', `/v2/emails/${email}`],
     ['GET', `/v2/emails?idempotency_key=key-${pick}`],
     ['POST', '/v2/auth/link', { account_id: account, expires_on: expires_at, redirect_uri: 'https://app.example/' }],
+    ['POST', '/v2/domains', { host: `n${pick}.${mark}.example`, purpose: 'auth' }],
+    ['GET', '/v2/domains?limit=100'],
+    ['GET', `/v2/domains/${owner.domain}`],
+    ['POST', `/v2/domains/${owner.domain}/verify`],
+    ['DELETE', `/v2/domains/${owner.domain}`],
   ];
   const call = calls[operation % calls.length];
   if (call === undefined) throw new Error('The operation does not exist.');
@@ -114,7 +122,7 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
 /** Everything that names an application or something in it. */
 async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
   const ids = await Promise.all(
-    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links'] as const).map((table) =>
+    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'domains'] as const).map((table) =>
       db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
     ),
   );
@@ -128,6 +136,7 @@ const contentOf = async ({ id }: Application): Promise<unknown> => [
   await db.selectFrom('api_keys').select(['id', 'revoked_at']).where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('sends').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('auth_links').selectAll().where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('domains').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).orderBy('account_id').execute(),
 ];
 
