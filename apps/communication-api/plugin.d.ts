@@ -104,12 +104,12 @@ interface ComposedMail {
     readonly attachments: readonly Attachment[];
     /**
      * The message as bytes. Each call reads it from its start.
-     * @param options `keepBcc`: with the field `Bcc`, for a provider that takes the recipients from the message and
-     * removes the field itself: no recipient may see it. `untracked`: without tracked links and
-     * pixel. `withoutAttachments`: without its files. Default of all: false
+     * @param options their defaults are false
      */
     open(options?: {
+        /** With the field `Bcc`, for a provider that takes the recipients from the message and removes the field itself. */
         readonly keepBcc?: boolean;
+        /** Without tracked links and pixel. */
         readonly untracked?: boolean;
         readonly withoutAttachments?: boolean;
     }): Readable;

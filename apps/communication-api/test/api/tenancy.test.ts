@@ -47,6 +47,8 @@ async function makeApplication(mark: string) {
     { token: await key('scoped', a), scope: a },
     { token: await key('scoped', b), scope: b },
   ];
+  const host = `${mark}.example`;
+  const domain = (await service('POST', '/v2/domains', { host, purpose: 'auth' })).body.id as string;
   const { body } = await service('GET', '/v2/api-keys');
   return {
     id,
@@ -56,8 +58,9 @@ async function makeApplication(mark: string) {
     emails,
     endpoints,
     events: events.map((event) => event.id),
+    domain,
     tokens,
-    keys: body.data.map((each: { id: string }) => each.id) as string[],
+    keys: body.data.map((each: id: string ) => each.id) as string[],
   };
 }
 
@@ -125,6 +128,11 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
     ['POST', `/v2/webhooks/events/${event}/redeliver`],
     ['POST', `/v2/webhooks/events/${event}/redeliver?endpoint_id=${endpoint}`],
     ['POST', '/v2/auth/link', { account_id: account, expires_on: expires_at, redirect_uri: 'https://app.example/' }],
+    ['POST', '/v2/domains', { host: `n${pick}.${mark}.example`, purpose: 'auth' }],
+    ['GET', '/v2/domains?limit=100'],
+    ['GET', `/v2/domains/${owner.domain}`],
+    ['POST', `/v2/domains/${owner.domain}/verify`],
+    ['DELETE', `/v2/domains/${owner.domain}`],
   ];
   const call = calls[operation % calls.length];
   if (call === undefined) throw new Error('The operation does not exist.');
@@ -134,7 +142,9 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
 /** Everything that names an application or something in it. */
 async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
   const ids = await Promise.all(
-    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events'] as const).map((table) =>
+    (
+      ['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events', 'domains'] as const
+    ).map((table) =>
       db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
     ),
   );
@@ -149,6 +159,7 @@ const contentOf = async ({ id }: Application): Promise<unknown> => [
   await db.selectFrom('sends').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('auth_links').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('webhook_endpoints').selectAll().where('application_id', '=', id).orderBy('id').execute(),
+  await db.selectFrom('domains').selectAll().where('application_id', '=', id).orderBy('id').execute(),
   await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).orderBy('account_id').execute(),
 ];
 

@@ -20,6 +20,9 @@ import { SecretWatch } from './secret-watch.ts';
 
 const YEAR_MS = 31_536_000_000;
 
+/** Tests ask no name server outside. */
+const NO_RECORDS = { resolveCname: async () => [], resolveTxt: async () => [] };
+
 /** A running service for a test file, with a database of its own. */
 export interface TestService extends Service {
   readonly db: Database;
@@ -72,6 +75,7 @@ export async function startService(
     masterKeys,
     // Without the filter for tokens that the log of a process has: no token should reach it.
     log: pino({ level: 'debug' }, { write: (line) => void lines.push(line) }),
+    resolver: NO_RECORDS,
     ...parts,
   });
   await service.app.listen({ port: config.PORT, host: '127.0.0.1' });
