@@ -60,7 +60,7 @@ async function makeApplication(mark: string) {
     events: events.map((event) => event.id),
     domain,
     tokens,
-    keys: body.data.map((each: id: string ) => each.id) as string[],
+    keys: body.data.map((each: { id: string }) => each.id) as string[],
   };
 }
 
@@ -142,10 +142,8 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
 /** Everything that names an application or something in it. */
 async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
   const ids = await Promise.all(
-    (
-      ['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events', 'domains'] as const
-    ).map((table) =>
-      db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
+    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events', 'domains'] as const).map(
+      (table) => db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
     ),
   );
   return [id, mark, ...ids.flat().map((row) => row.id)];
