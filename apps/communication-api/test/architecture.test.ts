@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   keys: ['domain', 'db', 'scopes'],
   scopes: ['domain', 'db'],
   jobs: ['domain', 'db'],
-  domains: ['domain', 'db', 'security'],
+  domains: ['domain', 'db', 'security', 'jobs'],
   webhooks: ['domain', 'db', 'security', 'jobs'],
   accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],

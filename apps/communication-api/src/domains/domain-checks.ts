@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { type DomainPurpose, type DomainRecord, recordsOf } from '../domain/custom-domain.ts';
+import { Periodic } from '../jobs/periodic.ts';
 import type { HostResolver } from '../security/host-records.ts';
 import type { Domain, Domains } from './domains.ts';
 
@@ -22,9 +23,7 @@ export interface DomainChecksParts {
 
 /** Checks the DNS records of custom domains: when their application asks for it, and each day. */
 export class DomainChecks {
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | undefined;
-  #isClosing = false;
+  readonly #periodic = new Periodic({ firstMs: FIRST_MS, everyMs: EVERY_MS }, () => this.run());
 
   constructor(private readonly parts: DomainChecksParts) {}
 
@@ -42,29 +41,18 @@ export class DomainChecks {
   }
 
   start(): void {
-    this.#runIn(FIRST_MS);
+    this.#periodic.start();
   }
 
-  #runIn(ms: number): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.run().then(() => {
-        if (!this.#isClosing) this.#runIn(EVERY_MS);
-      });
-    }, ms);
-    this.#timer.unref();
-  }
-
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    clearTimeout(this.#timer);
-    await this.#running;
+  close(): Promise<void> {
+    return this.#periodic.close();
   }
 
   /** Checks every domain that was not checked for a day. It never fails: the next run tries again. */
   async run(): Promise<void> {
     const { domains, clock, log } = this.parts;
     try {
-      for (let count = AT_ONCE; count === AT_ONCE && !this.#isClosing; ) {
+      for (let count = AT_ONCE; count === AT_ONCE && !this.#periodic.signal.aborted; ) {
         const taken = await domains.takeUnchecked(new Date(clock() - DAY_MS), AT_ONCE);
         count = taken.length;
         await Promise.all(taken.map((domain) => this.#checkAgain(domain)));

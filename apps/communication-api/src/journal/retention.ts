@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { Periodic } from '../jobs/periodic.ts';
 
 const EVERY_MS = 3_600_000;
 /** A process that never runs for an hour erases, too. */
@@ -16,9 +17,7 @@ export interface Retained {
 
 /** Erases what is older than it needs to be, every hour. Each process does so, since one may be all there is. */
 export class Retention {
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | undefined;
-  #isClosing = false;
+  readonly #periodic = new Periodic({ firstMs: FIRST_MS, everyMs: EVERY_MS }, () => this.run());
 
   constructor(
     private readonly all: readonly Retained[],
@@ -27,22 +26,11 @@ export class Retention {
   ) {}
 
   start(): void {
-    this.#runIn(FIRST_MS);
+    this.#periodic.start();
   }
 
-  #runIn(ms: number): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.run().then(() => {
-        if (!this.#isClosing) this.#runIn(EVERY_MS);
-      });
-    }, ms);
-    this.#timer.unref();
-  }
-
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    clearTimeout(this.#timer);
-    await this.#running;
+  close(): Promise<void> {
+    return this.#periodic.close();
   }
 
   /** Erases everything whose time is over. It never fails: the next run tries again. */
@@ -59,7 +47,7 @@ export class Retention {
 
   async #eraseAll(erase: Retained['erase']): Promise<number> {
     let rows = 0;
-    while (!this.#isClosing) {
+    while (!this.#periodic.signal.aborted) {
       const erased = await erase(this.atOnce);
       rows += erased;
       if (erased < this.atOnce) break;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Accounts } from '../accounts/accounts.ts';
+import { Periodic } from '../jobs/periodic.ts';
 import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
 import type { MailAccounts } from './mail-accounts.ts';
@@ -29,27 +30,18 @@ interface SweeperParts {
 
 /** Finds out what became of emails whose process died. It never sends anything: only a retry of the client does. */
 export class Sweeper {
-  #timer: NodeJS.Timeout | undefined;
-  #sweeping: Promise<void> | undefined;
-  readonly #closing = new AbortController();
+  readonly #periodic = new Periodic({ firstMs: EVERY_MS, everyMs: EVERY_MS }, () =>
+    this.sweep().catch((error: unknown) => this.parts.log.error({ err: error }, 'the sweep of the journal failed')),
+  );
 
   constructor(private readonly parts: SweeperParts) {}
 
   start(): void {
-    this.#timer = setInterval(() => {
-      this.#sweeping ??= this.sweep()
-        .catch((error: unknown) => this.parts.log.error({ err: error }, 'the sweep of the journal failed'))
-        .finally(() => {
-          this.#sweeping = undefined;
-        });
-    }, EVERY_MS);
-    this.#timer.unref();
+    this.#periodic.start();
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#closing.abort();
-    await this.#sweeping;
+  close(): Promise<void> {
+    return this.#periodic.close();
   }
 
   /** One sweep over the rows of all applications. */
@@ -61,7 +53,7 @@ export class Sweeper {
     await sends.cancelAbandoned(attemptMs, CANCELED, AT_ONCE);
     for (const row of await sends.unsettled(attemptMs, AT_ONCE)) {
       // Another process, or the next start, looks up the rest.
-      if (this.#closing.signal.aborted) return;
+      if (this.#periodic.signal.aborted) return;
       const owner = randomUUID();
       try {
         await this.#settle(row, owner);
@@ -79,7 +71,7 @@ export class Sweeper {
   async #addIds(): Promise<void> {
     const { sends, accounts, mailAccounts, providers, log } = this.parts;
     for (const row of await sends.takeWithoutIds(AT_ONCE)) {
-      if (this.#closing.signal.aborted) return;
+      if (this.#periodic.signal.aborted) return;
       const account = await accounts.find(row.application_id, row.account_id);
       const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
       if (account === undefined || mail === undefined) continue;
@@ -97,7 +89,7 @@ export class Sweeper {
   async #giveBack(row: Send, owner: string): Promise<void> {
     const { sends } = this.parts;
     const { application_id: applicationId, id, dispatched_at: since } = row;
-    const waits = (row.draft_ref !== null && row.idempotency_key !== null) || this.#closing.signal.aborted;
+    const waits = (row.draft_ref !== null && row.idempotency_key !== null) || this.#periodic.signal.aborted;
     if (waits || since === null || !sends.isOlder(since, LOOK_FOR_MS)) await sends.leave(applicationId, id, owner);
     else await sends.unknown(applicationId, id, owner);
   }
@@ -128,7 +120,7 @@ export class Sweeper {
 
   /** Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short. */
   async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.parts.timeoutMs)]);
+    const signal = AbortSignal.any([this.#periodic.signal, AbortSignal.timeout(this.parts.timeoutMs)]);
     signal.throwIfAborted();
     const deadline = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
