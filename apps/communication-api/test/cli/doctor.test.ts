@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { runDoctor } from '../../src/cli/doctor.ts';
-import { openStore } from '../../src/cli/open-store.ts';
 import { readConfig } from '../../src/config.ts';
 import { connectRedis } from '../../src/limits/redis.ts';
 import { createService } from '../../src/service.ts';
@@ -57,11 +56,10 @@ test('the doctor makes the first page of every provider, also of plug-ins, and s
         link: { begin: async () => { ${begin} }, stepOf: () => (${step}), submit: async () => ({ kind: 'invalid', faults: [] }) } });`,
     );
   const port = await freePort();
-  const DATA_DIR = temporaryFolder();
-  const store = await openStore(readConfig({ DATA_DIR, PORT: '0' }), log);
-  await store.close();
+  const { url, close } = await openTestDatabase('PostgreSQL');
+  cleanUpLater(close);
   const config = readConfig({
-    ...{ DATA_DIR, PORT: '0', EGRESS_POLICY: 'off' },
+    ...{ DATABASE_URL: url, SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`, PORT: '0', EGRESS_POLICY: 'off' },
     PROVIDERS: [
       provider('telegram', 'return {}'),
       provider('whatsapp', "throw new Error('no answer from the messenger')"),
@@ -74,7 +72,9 @@ test('the doctor makes the first page of every provider, also of plug-ins, and s
   expect(await runDoctor(config, terminal, log)).toBe(1);
   expect(printed.filter((line) => line.includes('providers:'))).toEqual([
     'ok     providers: mock, imap, telegram can be linked; not configured: linkedin, outlook\n',
-    expect.stringMatching(/^wrong {2}providers: google: link: the first page cannot be made: .+/),
+    expect.stringMatching(
+      /^wrong {2}providers: google: link: the first page cannot be made: .+: The connection was refused: /,
+    ),
     'wrong  providers: whatsapp: link: the first page cannot be made: no answer from the messenger\n',
     'wrong  providers: instagram: page "start": title: must be a text in each language: en, de\n',
   ]);
