@@ -4,6 +4,7 @@ import { restoreBackup, writeBackup } from '../db/backups.ts';
 import { openDataDirectory } from '../db/embedded.ts';
 import { UserError } from '../domain/user-error.ts';
 import { createLog } from '../observability/log.ts';
+import { loadPlugins } from '../providers/plugins.ts';
 import { createService } from '../service.ts';
 import { checkAccount } from './check-account.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
@@ -72,9 +73,10 @@ async function check(
   terminal: Terminal,
   log: Logger,
 ): Promise<number> {
+  const providers = await loadPlugins(config.PROVIDERS);
   const { db, masterKeys, close } = await openStore(config, log);
   try {
-    const service = await createService({ config, db, masterKeys, log });
+    const service = await createService({ config, db, masterKeys, log, providers });
     try {
       return await checkAccount(service.rooms, account, to, terminal);
     } finally {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -9,6 +10,10 @@ import { SealedValues } from '../db/sealed-values.ts';
 import { PROVIDER_NAMES } from '../domain/providers.ts';
 import { UserError } from '../domain/user-error.ts';
 import { connectRedis } from '../limits/redis.ts';
+import { dryRun } from '../providers/dry-run.ts';
+import { loadPlugins } from '../providers/plugins.ts';
+import type { LinkableProvider } from '../providers/registry.ts';
+import type { Rooms } from '../rooms.ts';
 import { Envelope } from '../security/envelope.ts';
 import { createService } from '../service.ts';
 import type { Terminal } from './command-line.ts';
@@ -54,6 +59,8 @@ const CHECKS: readonly Check[] = [
 /** How long a check may take. */
 const TIMEOUT_MS = 20_000;
 const PING_MS = 5_000;
+/** How long a provider may take for the first page of its way to an account. */
+const FIRST_PAGE_MS = 10_000;
 
 /**
  * Looks at an installation, and prints what it finds. It sends nothing.
@@ -138,18 +145,42 @@ async function checkRedis({ config, log }: Patient): Promise<readonly Finding[]>
   }
 }
 
-/** Builds the service without listening: what fails there would fail at the start, too. */
+/**
+ * Builds the service without listening: what fails there would fail at the start, too. Then makes the first page of
+ * every way to an account, for which the servers of Google and Microsoft are asked.
+ */
 async function checkProviders({ db, masterKeys }: Store, { config, log }: Patient): Promise<readonly Finding[]> {
-  const service = await createService({ config, db, masterKeys, log, worksInBackground: false });
+  const plugins = await loadPlugins(config.PROVIDERS);
+  const service = await createService({ config, db, masterKeys, log, providers: plugins, worksInBackground: false });
   try {
-    const { names } = service.rooms.providers;
-    const others = PROVIDER_NAMES.filter((name) => !names.includes(name));
-    return [
-      ok(`${names.join(', ')} can be linked${others.length === 0 ? '' : `; not configured: ${others.join(', ')}`}`),
-    ];
+    const { providers } = service.rooms;
+    const linkable = providers.linkable('development');
+    const faults = await Promise.all(linkable.map((provider) => faultsOf(provider, service.rooms)));
+    const names = linkable.filter((_, index) => faults[index]?.length === 0).map(({ name }) => name);
+    const others = PROVIDER_NAMES.filter((name) => !providers.names.includes(name));
+    const rest = others.length === 0 ? '' : `; not configured: ${others.join(', ')}`;
+    return [ok(`${names.join(', ')} can be linked${rest}`), ...faults.flat().map(wrong)];
   } finally {
     await service.close();
   }
+}
+
+async function faultsOf(provider: LinkableProvider, { config, egress, clock }: Rooms): Promise<readonly string[]> {
+  const run = dryRun(provider, {
+    loginHint: undefined,
+    reconnect: undefined,
+    offered: [provider.name],
+    proxy: undefined,
+    net: egress.through(undefined),
+    callbackUrl: `${config.AUTH_URL}/auth/callback`,
+    callbackState: randomBytes(32).toString('base64url'),
+    settings: {},
+    now: clock(),
+    signal: AbortSignal.timeout(FIRST_PAGE_MS),
+  });
+  // A plug-in may ignore the signal.
+  const late = pause(FIRST_PAGE_MS, [`link: no first page within ${FIRST_PAGE_MS / 1_000} s`], { ref: false });
+  return (await Promise.race([run, late])).map((fault) => `${provider.name}: ${fault}`);
 }
 
 async function inTime(run: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {

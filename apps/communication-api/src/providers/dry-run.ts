@@ -15,6 +15,13 @@ export async function dryRun(provider: Provider, context: LinkContext): Promise<
     const stored: unknown = JSON.parse(JSON.stringify(state));
     return stepFaultsOf(provider.link.stepOf(stored, context));
   } catch (error) {
-    return [`link: the first page cannot be made: ${error instanceof Error ? error.message : String(error)}`];
+    return [`link: the first page cannot be made: ${textOf(error)}`];
   }
+}
+
+/** Libraries put what went wrong into the cause of an error that says little. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const text = error.message.replace(/\.$/, '');
+  return error.cause instanceof Error ? `${text}: ${textOf(error.cause)}` : text;
 }

@@ -60,7 +60,11 @@ export class Egress {
     const options = { ...init, redirect: 'manual' as const, dispatcher: this.#agentOf(proxy) };
     // Node's `fetch` accepts the dispatchers of newer versions of undici, but its types do not.
     return fetch(url, options as unknown as RequestInit).catch((error: unknown) => {
-      throw error instanceof Error && error.cause instanceof EgressError ? error.cause : error;
+      const cause = error instanceof Error ? error.cause : undefined;
+      // The ports that browsers block (https://fetch.spec.whatwg.org/#port-blocking), before anything of ours is asked.
+      if (cause instanceof Error && cause.message === 'bad port')
+        throw new EgressError('forbidden', 'HTTP does not use this port.', { cause });
+      throw cause instanceof EgressError ? cause : error;
     });
   }
 

@@ -337,6 +337,8 @@ describe('fetch', () => {
 
   test.each([
     ...['data:text/plain,secret', 'blob:nodedata:1', 'file:///etc/passwd', 'ftp://127.0.0.1/', 'about:blank'],
+    // `fetch` itself blocks these ports.
+    ...['http://127.0.0.1:25/', 'http://127.0.0.1:6000/'],
   ])('refuses %s', async (url) => expect(await failureOf(egress().fetch(url))).toBe('forbidden'));
 
   test('uses its own way out, whatever dispatcher the caller passes', async () => {

@@ -1,4 +1,5 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer, connect as tlsConnect } from 'node:tls';
 import { cleanUpLater } from './clean-up.ts';
 import type { Fault } from './fault.ts';
 
@@ -7,7 +8,7 @@ export const SMTP_STEPS = ['connect', 'ehlo', 'auth', 'mail', 'rcpt', 'data', 'b
 
 export type SmtpStep = (typeof SMTP_STEPS)[number];
 
-/** A proxy in front of an SMTP server without TLS that lets one connection fail at a step. */
+/** A proxy in front of an SMTP server that lets one connection fail at a step. */
 export interface SmtpFaultProxy {
   readonly port: number;
   /** The next connection that reaches the step fails there, once. */
@@ -15,8 +16,14 @@ export interface SmtpFaultProxy {
   readonly hasFailed: boolean;
 }
 
-/** @param upstreamPort of the server, on 127.0.0.1 */
-export async function startSmtpFaultProxy(upstreamPort: number): Promise<SmtpFaultProxy> {
+/**
+ * @param upstreamPort of the server, on 127.0.0.1
+ * @param certificate of the proxy, if both it and the server speak TLS from the beginning. Default: neither does
+ */
+export async function startSmtpFaultProxy(
+  upstreamPort: number,
+  certificate?: { readonly cert: string; readonly key: string },
+): Promise<SmtpFaultProxy> {
   let next: { step: SmtpStep; fault: Fault } | undefined;
   let hasFailed = false;
   const sockets = new Set<Socket>();
@@ -28,14 +35,19 @@ export async function startSmtpFaultProxy(upstreamPort: number): Promise<SmtpFau
     hasFailed = true;
     return fault;
   };
-  const server = createServer((client) => {
-    const upstream = connect(upstreamPort, '127.0.0.1');
+  const relay = (client: Socket): void => {
+    const upstream =
+      certificate === undefined ? connect(upstreamPort, '127.0.0.1') : tlsConnect(upstreamPort, '127.0.0.1');
     for (const socket of [client, upstream]) {
       sockets.add(socket);
       socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
     }
     new Relay(client, upstream, take).start();
-  });
+  };
+  const server =
+    certificate === undefined
+      ? createServer(relay)
+      : createTlsServer({ cert: certificate.cert, key: certificate.key }, relay);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanUpLater(async () => {
     for (const socket of sockets) socket.destroy();
@@ -130,7 +142,8 @@ class Relay {
       this.#fail(spoils, false);
       return;
     }
-    if (/^354/.test(chunk.toString('latin1'))) this.#isBody = true;
+    // With PIPELINING, the answers to MAIL and RCPT may come in the same piece.
+    if (/^354/m.test(chunk.toString('latin1'))) this.#isBody = true;
     this.client.write(chunk);
   }
 
