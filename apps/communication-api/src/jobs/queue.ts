@@ -96,8 +96,9 @@ export class Queue {
   /**
    * Adds jobs, in the transaction of what they are about. A job that waits already is due now, and its attempts are
    * counted anew; one that is being done stays as it is.
+   * @param db also a statement with parts that are to be executed with this one
    */
-  async add(applicationId: string, jobs: readonly NewJob[], db: Database): Promise<void> {
+  async add(applicationId: string, jobs: readonly NewJob[], db: Pick<Database, 'insertInto'>): Promise<void> {
     if (jobs.length === 0) return;
     const now = new Date(this.clock());
     await db

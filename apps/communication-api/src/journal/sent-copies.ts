@@ -82,17 +82,16 @@ export class SentCopies {
   /** Stores a small copy, and asks for it to be filed, in the transaction that settles the send. */
   async add({ applicationId, accountId, sendId }: CopyOf, message: Buffer, db: Database): Promise<void> {
     const { envelope, queue, clock } = this.parts;
-    await db
-      .insertInto('sent_copies')
-      .values({
+    const both = db.with('sent_copy', (copy) =>
+      copy.insertInto('sent_copies').values({
         send_id: sendId,
         application_id: applicationId,
         account_id: accountId,
         message: envelope.seal(place(sendId), message),
         created_at: new Date(clock()),
-      })
-      .execute();
-    await queue.add(applicationId, [{ kind: KIND, lane: accountId, subject: sendId }], db);
+      }),
+    );
+    await queue.add(applicationId, [{ kind: KIND, lane: accountId, subject: sendId }], both);
   }
 
   /** Files a large copy soon. Its files are held until then. */
