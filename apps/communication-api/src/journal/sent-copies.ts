@@ -144,12 +144,12 @@ export class SentCopies {
       }
       log.warn({ err: error, send: subject }, 'a sent email was not filed');
     }
-    await db
-      .deleteFrom('sent_copies')
-      .where('application_id', '=', applicationId)
-      .where('send_id', '=', subject)
-      .execute();
-    return 'done';
+    return {
+      doneWith: (whole) =>
+        whole.with('sent_copy', (copy) =>
+          copy.deleteFrom('sent_copies').where('application_id', '=', applicationId).where('send_id', '=', subject),
+        ),
+    };
   }
 
   /** Files large copies one after the other: the sends that follow need the disk and the processor more. */
