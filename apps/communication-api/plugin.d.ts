@@ -376,7 +376,12 @@ interface SentCopy {
     readonly messageId: string;
     readonly sentAt: Date;
     /** The message in MIME form. Undefined: it is too large to be filed. */
-    read(): Promise<Buffer | undefined>;
+    measure(): Promise<CopyMessage | undefined>;
+}
+/** A message of a known size in bytes. Each `open` reads it from its start. */
+interface CopyMessage {
+    readonly size: number;
+    open(): Readable;
 }
 /** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */
 type CopyResult = 'filed' | 'found' | 'no_folder' | 'too_large';
@@ -432,4 +437,4 @@ interface PluginKit {
 /** Makes the provider, once per process. */
 type CreateProvider = (kit: PluginKit) => Provider | Promise<Provider>;
 
-export { type AwayStep, type CodeStep, type ComposedMail, type CopyResult, type CreateProvider, type CustomProxy, EgressError, type EgressFailure, type ErrorStatus, type ErrorTypesByStatus, type Family, type Field, type FormStep, type IdentifiedAccount, type Language, type LinkAnswer, type LinkContext, type LinkFlow, type LinkStep, type MailAccount, type MailProvider, type Mailbox, type Net, type NetTarget, type OwnerFault, type Parent, type PluginKit, type Provider, type ProviderName, type SendTrace, type Sent, type SentCopy, type SentIds, type StepValues, type WaitStep, type Words };
+export { type AwayStep, type CodeStep, type ComposedMail, type CopyMessage, type CopyResult, type CreateProvider, type CustomProxy, EgressError, type EgressFailure, type ErrorStatus, type ErrorTypesByStatus, type Family, type Field, type FormStep, type IdentifiedAccount, type Language, type LinkAnswer, type LinkContext, type LinkFlow, type LinkStep, type MailAccount, type MailProvider, type Mailbox, type Net, type NetTarget, type OwnerFault, type Parent, type PluginKit, type Provider, type ProviderName, type SendTrace, type Sent, type SentCopy, type SentIds, type StepValues, type WaitStep, type Words };

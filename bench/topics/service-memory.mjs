@@ -92,7 +92,7 @@ ${AT_ONCE} emails with an idempotency key and a file arrive at once, each a form
 that the service accepts by default. Resident memory of the process in MiB: before (*idle*, after one small email and a
 garbage collection), and by how much its peak is above that until ${COPIES_MS / 1_000} seconds after the answers. Each
 email is sent by an account of its own: of the mock provider, or (*SMTP*) to a mail server that keeps nothing, while the
-copies are filed by IMAP, one at a time: IMAP needs the whole message in memory. Median (least–most) of ${rounds}
+copies are filed by IMAP, one at a time. Median (least–most) of ${rounds}
 ${rounds === 1 ? 'run' : 'runs'}, each in a fresh process. The floor is a Fastify route that reads the body and throws it
 away.
 

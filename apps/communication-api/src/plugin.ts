@@ -24,6 +24,7 @@ export type {
   WaitStep,
 } from './providers/link-flow.ts';
 export type {
+  CopyMessage,
   CopyResult,
   MailAccount,
   MailProvider,

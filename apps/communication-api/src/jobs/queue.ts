@@ -21,7 +21,11 @@ export interface Job extends NewJob {
 }
 
 /** What the queue does with a job after an attempt. */
-export type JobOutcome = 'done' | { readonly retryInMs: number };
+export type JobOutcome =
+  | 'done'
+  | { readonly retryInMs: number }
+  /** Done, with what is deleted by the statement that deletes the job. */
+  | { doneWith(db: Database): Pick<Database, 'deleteFrom'> };
 
 /** Does the jobs of one kind. */
 export interface JobHandler {
@@ -96,8 +100,9 @@ export class Queue {
   /**
    * Adds jobs, in the transaction of what they are about. A job that waits already is due now, and its attempts are
    * counted anew; one that is being done stays as it is.
+   * @param db also a statement with parts that are to be executed with this one
    */
-  async add(applicationId: string, jobs: readonly NewJob[], db: Database): Promise<void> {
+  async add(applicationId: string, jobs: readonly NewJob[], db: Pick<Database, 'insertInto'>): Promise<void> {
     if (jobs.length === 0) return;
     const now = new Date(this.clock());
     await db
@@ -324,8 +329,8 @@ export class Queue {
   /** Changes nothing if another process has taken the job since, because this one was too slow. */
   async #settle({ applicationId, kind, lane, subject, attempt }: Job, outcome: JobOutcome): Promise<void> {
     const isThisAttempt = { application_id: applicationId, kind, lane, subject, attempt };
-    if (outcome === 'done') {
-      await this.db
+    if (outcome === 'done' || 'doneWith' in outcome) {
+      await (outcome === 'done' ? this.db : outcome.doneWith(this.db))
         .deleteFrom('jobs')
         .where((row) => row.and(isThisAttempt))
         .execute();

@@ -44,6 +44,15 @@ export interface SendError {
   readonly detail: string;
 }
 
+/** The row that a settlement changes. */
+interface Expected {
+  readonly applicationId: string;
+  readonly id: string;
+  readonly states: readonly Send['state'][];
+  /** Default: any. */
+  readonly owner?: string | null;
+}
+
 /** An idempotency key is known for 24 hours. */
 export const KEY_RETENTION_MS = 86_400_000;
 /** How long an email whose outcome is unknown is looked for. */
@@ -206,31 +215,26 @@ export class Sends {
     more?: (transaction: Database) => Promise<unknown>,
   ): Promise<void> {
     await this.#settle(
-      applicationId,
-      id,
-      ({ state }) =>
-        state === 'dispatched' || state === 'unknown'
-          ? {
-              state: 'sent',
-              owner: null,
-              provider_id: ids.providerId,
-              provider_immutable_id: ids.immutableId,
-              thread_ref: ids.thread,
-              ...(ids.messageId === undefined ? {} : { message_id: ids.messageId }),
-              rejected: json([...ids.rejected]),
-              settled_at: new Date(this.clock()),
-            }
-          : undefined,
+      { applicationId, id, states: ['dispatched', 'unknown'] },
+      {
+        state: 'sent',
+        owner: null,
+        provider_id: ids.providerId,
+        provider_immutable_id: ids.immutableId,
+        thread_ref: ids.thread,
+        ...(ids.messageId === undefined ? {} : { message_id: ids.messageId }),
+        rejected: json([...ids.rejected]),
+        settled_at: new Date(this.clock()),
+      },
       more,
     );
   }
 
   /** The email was not sent, and this attempt was the last. */
   async failed(applicationId: string, id: string, owner: string, error: SendError): Promise<boolean> {
-    return this.#settle(applicationId, id, (row) =>
-      row.owner === owner && (UNSETTLED as readonly string[]).includes(row.state)
-        ? { state: 'failed', owner: null, error: json(error), settled_at: new Date(this.clock()) }
-        : undefined,
+    return this.#settle(
+      { applicationId, id, states: UNSETTLED, owner },
+      { state: 'failed', owner: null, error: json(error), settled_at: new Date(this.clock()) },
     );
   }
 
@@ -253,51 +257,54 @@ export class Sends {
 
   /** It is not known whether the email was sent. */
   async unknown(applicationId: string, id: string, owner: string | null): Promise<boolean> {
-    return this.#settle(applicationId, id, (row) =>
-      row.owner === owner && (row.state === 'dispatched' || row.state === 'unknown')
-        ? { state: 'unknown', owner: null }
-        : undefined,
+    return this.#settle(
+      { applicationId, id, states: ['dispatched', 'unknown'], owner },
+      { state: 'unknown', owner: null },
     );
   }
 
   /**
    * Ends an attempt, and tells the application what has changed.
-   * @param change what becomes of the row; undefined: it stays as it is
+   * @param expected which row; it stays as it is in another state, or with another owner
    * @param more what else is written if the row was changed
    * @returns whether the row was changed
    */
   async #settle(
-    applicationId: string,
-    id: string,
-    change: (row: Send) => Updateable<SendRow> | undefined,
+    { applicationId, id, states, owner }: Expected,
+    changes: Updateable<SendRow>,
     more?: (transaction: Database) => Promise<unknown>,
   ): Promise<boolean> {
     return this.db.transaction().execute(async (transaction) => {
-      const before = await transaction
-        .selectFrom('sends')
-        .selectAll()
-        .where('application_id', '=', applicationId)
-        .where('id', '=', id)
-        .forUpdate()
-        .executeTakeFirst();
-      const changes = before && change(before);
-      if (before === undefined || changes === undefined) return false;
-      const after = await transaction
+      const row = await transaction
         .updateTable('sends')
+        // Locked first, so that the state is the one that this statement changes.
+        .from((from) =>
+          from
+            .selectFrom('sends')
+            .select(['id as locked_id', 'state as state_before'])
+            .where('application_id', '=', applicationId)
+            .where('id', '=', id)
+            .where('state', 'in', states)
+            .$if(owner !== undefined, (query) => query.where('owner', 'is not distinct from', owner ?? null))
+            .forUpdate()
+            .as('locked'),
+        )
         .set(changes)
         .where('application_id', '=', applicationId)
-        .where('id', '=', id)
-        .returningAll()
-        .executeTakeFirstOrThrow();
-      await this.#tell(before, after, transaction);
+        .whereRef('sends.id', '=', 'locked.locked_id')
+        .returningAll('sends')
+        .returning('state_before')
+        .executeTakeFirst();
+      if (row === undefined) return false;
+      await this.#tell(row.state_before, row, transaction);
       await more?.(transaction);
       return true;
     });
   }
 
   /** Writes the events of a change of state. They never have an address, a subject or a text of the provider. */
-  async #tell(before: Pick<Send, 'state'>, send: Send, db: Database): Promise<void> {
-    if (send.state === before.state) return;
+  async #tell(before: Send['state'], send: Send, db: Database): Promise<void> {
+    if (send.state === before) return;
     const { application_id, account_id, id, provider_id, label, error, rejected } = send;
     const add = (type: EventType, more: Readonly<Record<string, unknown>> = {}): Promise<void> =>
       this.events.add(
@@ -309,7 +316,7 @@ export class Sends {
     if (send.state === 'sent') await add('email.sent');
     if (send.state === 'failed') await add('email.failed', why);
     if (send.state === 'unknown') await add('email.outcome_unknown');
-    else if (before.state === 'unknown') await add('email.outcome_resolved', { state: send.state });
+    else if (before === 'unknown') await add('email.outcome_resolved', { state: send.state });
     // Who they are is in the email: GET /v2/emails/{tracking_id}.
     if (send.state === 'sent' && rejected.length > 0)
       await add('email.recipient_rejected', { recipients: rejected.length });
@@ -405,10 +412,9 @@ export class Sends {
       .limit(limit)
       .execute();
     for (const { application_id, id } of abandoned)
-      await this.#settle(application_id, id, ({ state }) =>
-        state === 'prepared'
-          ? { state: 'failed', owner: null, error: json(error), settled_at: new Date(now) }
-          : undefined,
+      await this.#settle(
+        { applicationId: application_id, id, states: ['prepared'] },
+        { state: 'failed', owner: null, error: json(error), settled_at: new Date(now) },
       );
   }
 

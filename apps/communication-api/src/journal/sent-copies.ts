@@ -1,11 +1,11 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Job, JobOutcome, Queue } from '../jobs/queue.ts';
 import type { ComposedMail } from '../mail/mail.ts';
-import type { CopyResult, MailProvider } from '../providers/provider.ts';
+import type { CopyMessage, CopyResult, MailProvider, SentCopy } from '../providers/provider.ts';
 import type { Registry } from '../providers/registry.ts';
 import type { Envelope } from '../security/envelope.ts';
 import type { MailAccounts } from './mail-accounts.ts';
@@ -82,17 +82,16 @@ export class SentCopies {
   /** Stores a small copy, and asks for it to be filed, in the transaction that settles the send. */
   async add({ applicationId, accountId, sendId }: CopyOf, message: Buffer, db: Database): Promise<void> {
     const { envelope, queue, clock } = this.parts;
-    await db
-      .insertInto('sent_copies')
-      .values({
+    const both = db.with('sent_copy', (copy) =>
+      copy.insertInto('sent_copies').values({
         send_id: sendId,
         application_id: applicationId,
         account_id: accountId,
         message: envelope.seal(place(sendId), message),
         created_at: new Date(clock()),
-      })
-      .execute();
-    await queue.add(applicationId, [{ kind: KIND, lane: accountId, subject: sendId }], db);
+      }),
+    );
+    await queue.add(applicationId, [{ kind: KIND, lane: accountId, subject: sendId }], both);
   }
 
   /** Files a large copy soon. Its files are held until then. */
@@ -131,8 +130,11 @@ export class SentCopies {
     const account = await accounts.find(applicationId, row.account_id);
     try {
       if (account !== undefined) {
-        const read = async (): Promise<Buffer> => envelope.open(place(subject), row.message);
-        await this.#file(account, subject, { messageId: row.message_id, sentAt: row.created_at, read }, signal);
+        const measure = async (): Promise<CopyMessage> => {
+          const message = envelope.open(place(subject), row.message);
+          return { size: message.length, open: () => Readable.from(message) };
+        };
+        await this.#file(account, subject, { messageId: row.message_id, sentAt: row.created_at, measure }, signal);
       }
     } catch (error) {
       const retryInMs = RETRIES_MS[attempt - 1];
@@ -142,15 +144,15 @@ export class SentCopies {
       }
       log.warn({ err: error, send: subject }, 'a sent email was not filed');
     }
-    await db
-      .deleteFrom('sent_copies')
-      .where('application_id', '=', applicationId)
-      .where('send_id', '=', subject)
-      .execute();
-    return 'done';
+    return {
+      doneWith: (whole) =>
+        whole.with('sent_copy', (copy) =>
+          copy.deleteFrom('sent_copies').where('application_id', '=', applicationId).where('send_id', '=', subject),
+        ),
+    };
   }
 
-  /** Files large copies one after the other: IMAP needs the whole message in memory. */
+  /** Files large copies one after the other: the sends that follow need the disk and the processor more. */
   #fileHeld(of: CopyOf, mail: ComposedMail, sentAt: Date, retriesMs: readonly number[], end: () => void): void {
     const { accounts, log, maxBytes } = this.parts;
     const attempt = async (): Promise<void> => {
@@ -158,10 +160,10 @@ export class SentCopies {
       const [retryInMs, ...laterMs] = retriesMs;
       try {
         const account = await accounts.find(of.applicationId, of.accountId);
-        const read = (): Promise<Buffer | undefined> => readTwice(() => openCopy(mail), maxBytes);
+        const measure = () => measured(() => openCopy(mail), maxBytes);
         const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
         if (account !== undefined)
-          await this.#file(account, of.sendId, { messageId: of.messageId, sentAt, read }, signal);
+          await this.#file(account, of.sendId, { messageId: of.messageId, sentAt, measure }, signal);
         end();
       } catch (error) {
         if (this.#closing.signal.aborted || retryInMs === undefined) {
@@ -179,12 +181,7 @@ export class SentCopies {
     this.#lastHeld = this.#lastHeld.then(attempt);
   }
 
-  async #file(
-    account: Account,
-    sendId: string,
-    copy: { readonly messageId: string; readonly sentAt: Date; read(): Promise<Buffer | undefined> },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #file(account: Account, sendId: string, copy: SentCopy, signal: AbortSignal): Promise<void> {
     const { providers, mailAccounts, log } = this.parts;
     const provider = providers.find(account.provider)?.mail;
     const result: CopyResult | undefined = await provider?.fileCopy?.(copy, mailAccounts.of(account), signal);
@@ -196,25 +193,14 @@ export class SentCopies {
 /** The recipients of `bcc` are the sender's to know. A tracked copy would count the sender's own visits. */
 const openCopy = (mail: ComposedMail): Readable => mail.open({ keepBcc: true, untracked: true });
 
-/**
- * A large message; undefined if it is longer than this. The first time it is only measured: to put its pieces together
- * would need the memory for it twice.
- */
-async function readTwice(open: () => Readable, maxBytes: number): Promise<Buffer | undefined> {
+/** A message, whose size IMAP must know first; undefined if it is longer than this. */
+async function measured(open: () => Readable, maxBytes: number): Promise<CopyMessage | undefined> {
   let size = 0;
   for await (const chunk of open() as AsyncIterable<Uint8Array>) {
     size += chunk.length;
     if (size > maxBytes) return undefined;
   }
-  const whole = Buffer.allocUnsafe(size);
-  let at = 0;
-  for await (const chunk of open() as AsyncIterable<Uint8Array>) {
-    at += chunk.length;
-    if (at > size) break;
-    whole.set(chunk, at - chunk.length);
-  }
-  if (at !== size) throw new Error('The message has another size now.');
-  return whole;
+  return { size, open };
 }
 
 /** A whole stream; undefined if it is longer than this. */

@@ -72,6 +72,11 @@ const EMPTY = '\r\n';
 /** Makes the MIME message. Nothing is read yet: the attachments are read while the message is. */
 export function compose(draft: Draft): ComposedMail {
   const { messageId, from, to, cc, bcc, parent } = draft;
+  let text: string | undefined;
+  const textOf = (body: string): string => {
+    text ??= toText(body);
+    return text;
+  };
   return {
     messageId,
     from,
@@ -90,7 +95,7 @@ export function compose(draft: Draft): ComposedMail {
         ...(untracked ? { trackedBody: undefined } : {}),
         ...(withoutAttachments ? { attachments: [] } : {}),
       };
-      const message = new MailComposer(messageOf(shown, openFile)).compile();
+      const message = new MailComposer(messageOf(shown, openFile, textOf)).compile();
       message.keepBcc = keepBcc;
       const stream = message.createReadStream();
       // The composer would read the files to their end, also if its reader has left and the files are closed.
@@ -118,6 +123,7 @@ export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHead
 function messageOf(
   { body, customHeaders, parent, ...draft }: Draft,
   openFile: (attachment: Attachment) => Readable,
+  textOf: (body: string) => string,
 ): ConstructorParameters<typeof MailComposer>[0] {
   const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
@@ -132,7 +138,7 @@ function messageOf(
     ...(replyTo === undefined ? {} : { replyTo: (readAddressList(replyTo) ?? []).map(boxOf) }),
     ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
     ...(isHtml({ body, customHeaders })
-      ? { html: draft.trackedBody ?? (body || EMPTY), text: toText(body) }
+      ? { html: draft.trackedBody ?? (body || EMPTY), text: textOf(body) }
       : { text: body || EMPTY }),
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { ErrorStatus, ErrorTypesByStatus } from '../domain/error-types.ts';
 import type { Family, ProviderName } from '../domain/providers.ts';
 import { type ErrorExtras, ServiceError } from '../domain/service-error.ts';
@@ -60,7 +61,13 @@ export interface SentCopy {
   readonly messageId: string;
   readonly sentAt: Date;
   /** The message in MIME form. Undefined: it is too large to be filed. */
-  read(): Promise<Buffer | undefined>;
+  measure(): Promise<CopyMessage | undefined>;
+}
+
+/** A message of a known size in bytes. Each `open` reads it from its start. */
+export interface CopyMessage {
+  readonly size: number;
+  open(): Readable;
 }
 
 /** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */

@@ -111,7 +111,7 @@ export class Endpoints {
     applicationId: string,
     type: EventType,
     accountId: string | null,
-    db: Database,
+    db: Pick<Database, 'selectFrom'>,
   ): Promise<readonly string[]> {
     const rows = await db
       .selectFrom('webhook_endpoints')

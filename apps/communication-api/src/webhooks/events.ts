@@ -37,18 +37,20 @@ export class Events {
   async add(applicationId: string, { type, accountId, data }: NewEvent, db: Database): Promise<void> {
     const now = this.clock();
     const id = newId('evt', now);
-    await db
-      .insertInto('events')
-      .values({
-        id,
-        application_id: applicationId,
-        account_id: accountId,
-        type,
-        data: json(data),
-        created_at: new Date(now),
-      })
-      .execute();
-    await this.fanOut?.add(applicationId, { id, type, accountId }, db);
+    const row = {
+      id,
+      application_id: applicationId,
+      account_id: accountId,
+      type,
+      data: json(data),
+      created_at: new Date(now),
+    };
+    if (this.fanOut === undefined) {
+      await db.insertInto('events').values(row).execute();
+      return;
+    }
+    const stored = db.with('event', (event) => event.insertInto('events').values(row));
+    await this.fanOut.add(applicationId, { id, type, accountId }, stored, db);
   }
 
   /**

@@ -20,9 +20,17 @@ export class FanOut {
     private readonly queue: Queue,
   ) {}
 
-  /** In the transaction that adds the event. */
-  async add(applicationId: string, { id, type, accountId }: AddedEvent, db: Database): Promise<void> {
-    const endpointIds = await this.endpoints.takers(applicationId, type, accountId, db);
+  /**
+   * In the transaction that adds the event.
+   * @param stored the start of the statement that adds it: the endpoints are read by the same one
+   */
+  async add(
+    applicationId: string,
+    { id, type, accountId }: AddedEvent,
+    stored: Pick<Database, 'selectFrom'>,
+    db: Database,
+  ): Promise<void> {
+    const endpointIds = await this.endpoints.takers(applicationId, type, accountId, stored);
     await this.#deliver(applicationId, id, endpointIds, db);
   }
 

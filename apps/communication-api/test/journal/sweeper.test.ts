@@ -244,6 +244,43 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     await world.sweeper.sweep();
     expect(await world.read(row)).toMatchObject({ state: 'sent' });
   });
+
+  describe('of several settlements at the same time, the journal takes one, and tells of it once', () => {
+    const eventsOf = async ({ id }: Send): Promise<readonly string[]> => {
+      const rows = await opened.db.selectFrom('events').selectAll().execute();
+      return rows.flatMap(({ type, data }) => (data.tracking_id === id ? [type] : [])).sort();
+    };
+
+    test('a failure, and an unknown outcome', async () => {
+      for (let round = 0; round < 5; round++) {
+        const { row } = await world.died('dispatched', { drafts: false });
+        const { application_id, id, owner } = row;
+        if (owner === null) throw new Error('Nobody has the row.');
+        const failed = () =>
+          world.sends.failed(application_id, id, owner, { status: 422, type: 'errors/recipient_rejected', detail: '' });
+        const unknown = () => world.sends.unknown(application_id, id, owner);
+        const changed = await Promise.all([failed(), unknown(), failed(), unknown()]);
+        expect(changed.filter((isChanged) => isChanged)).toHaveLength(1);
+        const { state } = await world.read(row);
+        expect(await eventsOf(row)).toEqual([state === 'failed' ? 'email.failed' : 'email.outcome_unknown']);
+      }
+    });
+
+    test('an unknown outcome that two have found', async () => {
+      for (let round = 0; round < 5; round++) {
+        const { row } = await world.died('dispatched', { drafts: false });
+        const { application_id, id, owner } = row;
+        const found = () => world.sends.sent(application_id, id, IDS);
+        await Promise.all([world.sends.unknown(application_id, id, owner), found(), found()]);
+        expect(await world.read(row)).toMatchObject({ state: 'sent' });
+        const events = await eventsOf(row);
+        // If it was found first, its outcome was never unknown.
+        expect([['email.sent'], ['email.outcome_resolved', 'email.outcome_unknown', 'email.sent']]).toContainEqual(
+          events,
+        );
+      }
+    });
+  });
 });
 
 const IDS = { providerId: null, immutableId: null, thread: null, rejected: [] };

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { compose } from '../../src/mail/compose.ts';
@@ -174,8 +175,9 @@ function senderOf(
 
 /** What the service does if the provider keeps no copy of what it sends. */
 async function fileTwice(mail: MailProvider, email: ComposedMail, account: MailAccount): Promise<void> {
-  const read = () => buffer(email.open({ keepBcc: true }));
-  const copy = { messageId: email.messageId, sentAt: new Date(), read };
+  const message = await buffer(email.open({ keepBcc: true }));
+  const measure = async () => ({ size: message.length, open: () => Readable.from(message) });
+  const copy = { messageId: email.messageId, sentAt: new Date(), measure };
   if (mail.fileCopy === undefined) return;
   expect(await mail.fileCopy(copy, account, signal())).toBe('filed');
   expect(await mail.fileCopy(copy, account, signal())).toBe('found');

@@ -9,6 +9,7 @@ import {
   type SentCopy,
   type SentIds,
 } from '../provider.ts';
+import { append } from './append.ts';
 import type { Mailboxes } from './connection.ts';
 import { connectionParamsOf, type ImapCredentials } from './credentials.ts';
 import { findParent, hasMail, sentFolder } from './mailbox.ts';
@@ -76,7 +77,7 @@ export class ImapMailProvider implements MailProvider {
   }
 
   async fileCopy(
-    { messageId, sentAt, read }: SentCopy,
+    { messageId, sentAt, measure }: SentCopy,
     account: MailAccount,
     signal: AbortSignal,
   ): Promise<CopyResult> {
@@ -85,10 +86,10 @@ export class ImapMailProvider implements MailProvider {
       if (folder === undefined) return 'no_folder';
       // Some servers file what they send, and an earlier attempt may have come further than its answer.
       if (await hasMail(client, folder, messageId)) return 'found';
-      const message = await read();
+      const message = await measure();
       if (message === undefined) return 'too_large';
       signal.throwIfAborted();
-      await client.append(folder, message, ['\\Seen'], sentAt);
+      await append(client, folder, message, sentAt);
       return 'filed';
     });
   }

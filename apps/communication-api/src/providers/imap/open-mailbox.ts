@@ -80,6 +80,8 @@ async function optionsFor({ host, port, encryption, user, password }: MailServer
     clientInfo: { name: 'communication-api' },
     logger: false,
     disableAutoIdle: true,
+    // Compression would need memory for each connection, and the service reads little.
+    disableCompression: true,
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: ANSWER_TIMEOUT_MS,

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../../../../test/support/redis-server.ts';
@@ -194,6 +195,25 @@ describe('with Postfix and Dovecot', () => {
     await expect.poll(() => service.rooms.spool.usedBytes).toBe(0);
   });
 
+  test.each([
+    ['shorter', 100_000],
+    ['longer', 700_000],
+  ])('a copy that is %s than it was measured is not filed, and the next one is', async (_, length) => {
+    const account = await service.rooms.accounts.find(application.id, await link(EVE));
+    const provider = service.rooms.providers.find('imap')?.mail;
+    if (provider?.fileCopy === undefined || account === undefined) throw new Error('There is no account.');
+    const messageId = `<${length}@example.test>`;
+    const message = Buffer.from(`Message-ID: ${messageId}\r\n\r\n${'bytes of a text\r\n'.repeat(40_000)}`);
+    const file = (open: () => Readable) => {
+      const copy = { messageId, sentAt: new Date(), measure: async () => ({ size: 600_000, open }) };
+      return provider.fileCopy?.(copy, service.rooms.mailAccounts.of(account), AbortSignal.timeout(10_000));
+    };
+    await expect(file(() => Readable.from([message.subarray(0, length)]))).rejects.toThrow('another size');
+    expect(sentCopies(EVE, messageId)).toEqual([]);
+    expect(await file(() => Readable.from([message.subarray(0, 600_000)]))).toBe('filed');
+    expect(sentCopies(EVE, messageId)).toHaveLength(1);
+  });
+
   test('a message above APPEND_MAX_BYTES is sent, and not filed', async () => {
     const content = Buffer.alloc(APPEND_MAX_BYTES).toString('base64');
     const attachments = [{ filename: 'a.bin', content_type: 'application/octet-stream', content }];
@@ -223,11 +243,9 @@ describe('with a server for sending that fails', () => {
     const provider = service.rooms.providers.find('imap')?.mail;
     const account = await service.rooms.accounts.find(application.id, sender);
     if (provider?.fileCopy === undefined || account === undefined) throw new Error('There is no account.');
-    const copy = {
-      messageId: email.message_id,
-      sentAt: new Date(),
-      read: async () => Buffer.from(`Message-ID: ${email.message_id}\r\n\r\nHello\r\n`),
-    };
+    const message = Buffer.from(`Message-ID: ${email.message_id}\r\n\r\nHello\r\n`);
+    const measure = async () => ({ size: message.length, open: () => Readable.from(message) });
+    const copy = { messageId: email.message_id, sentAt: new Date(), measure };
     const file = () => provider.fileCopy?.(copy, service.rooms.mailAccounts.of(account), AbortSignal.timeout(10_000));
     expect(await file()).toBe('filed');
     const resolved = await sendWith(sender, {}, 'k1');
