@@ -105,8 +105,6 @@ describe('a server that sends without end is left long before the deadline', () 
   test.each([
     ['folders', 'LIST', '* LIST () "/" "a"\r\n', 'none'],
     ['folders over TLS', 'LIST', '* LIST () "/" "a"\r\n', 'tls'],
-    ['news', 'NOOP', '* 5 EXISTS\r\n', 'none'],
-    ['answers to nothing', 'LIST', 'x NO\r\n', 'none'],
   ] as const)('IMAP: %s', { timeout: 30_000 }, async (_, command, text, encryption) => {
     const port = await startServer(imapFlood(command, text), encryption);
     const mailboxes = new Mailboxes();
@@ -140,7 +138,12 @@ describe('a server that sends without end is left long before the deadline', () 
 describe('a text that is made to take long', () => {
   test('a refusal of one word does not block the process', { timeout: 60_000 }, () => {
     const response = `550 ${'a'.repeat(100_000)}`;
-    const error = Object.assign(new Error(response), { code: 'EMESSAGE', response, responseCode: 550, command: 'DATA' });
+    const error = Object.assign(new Error(response), {
+      code: 'EMESSAGE',
+      response,
+      responseCode: 550,
+      command: 'DATA',
+    });
     const credentials: ImapCredentials = { imap: serverAt(1), smtp: serverAt(1) };
     const since = performance.now();
     const { type } = smtpError(error, { handover: 'all', credentials, hasWorked: true });

@@ -6,7 +6,7 @@ import type { ComposedMail } from '../../mail/mail.ts';
 import type { Net } from '../../security/net.ts';
 import type { MailAccount, ProviderError } from '../provider.ts';
 import type { ImapCredentials } from './credentials.ts';
-import { endFloods } from './end-floods.ts';
+import { endFloods, MAX_SMTP_BYTES } from './end-floods.ts';
 import { type Handover, isConnectionLost, smtpError } from './smtp-error.ts';
 
 const MAX_POOLS = 200;
@@ -80,7 +80,7 @@ class SmtpPool {
     const getSocket: SMTPPoolOptions['getSocket'] = (_, done) => {
       this.net.connect({ host, port, tls: isSecure }, AbortSignal.timeout(CONNECT_MS)).then(
         (connection) => {
-          endFloods(connection);
+          endFloods(connection, MAX_SMTP_BYTES);
           done(null, { connection, secured: isSecure });
         },
         (error) => done(error),
