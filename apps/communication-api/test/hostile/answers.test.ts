@@ -66,6 +66,26 @@ describe('an answer without end is read to a bound', () => {
   });
 });
 
+test.each(['1e300', '0x10', '-1', '1.5', '9999999', ''])(
+  'Graph says to wait for %j: the client is told no time',
+  async (text) => {
+    const client = new OAuthClient({
+      title: 'Outlook',
+      issuer: 'https://id.example',
+      clientId: 'a',
+      clientSecret: 'b',
+      scopes: [],
+    });
+    const net = {
+      connect: () => Promise.reject(new Error('Not used.')),
+      fetch: async () => new Response('{}', { status: 429, headers: { 'retry-after': text } }),
+    };
+    const account = mailAccount('ann@example.com', credentials, { net });
+    const asked = new Graph(client, 'https://graph.example').ask(account, { method: 'GET', path: '/me' }, signal);
+    await expect(asked).rejects.toMatchObject({ status: 429, retryAfter: undefined });
+  },
+);
+
 describe('what a provider calls a sent email', () => {
   test.each<[unknown, Partial<SentIds>]>([
     [null, {}],

@@ -22,6 +22,5 @@ export function endFloods(socket: Socket, maxBytes: number): void {
     return socket.destroyed ? false : push(...values);
   };
   // TLS that begins later reads past the socket.
-  const timer = setInterval(look, LOOK_MS).unref();
-  socket.once('close', () => clearInterval(timer));
+  const timer = setInterval(() => (socket.destroyed ? clearInterval(timer) : look()), LOOK_MS).unref();
 }

@@ -110,8 +110,8 @@ async function readAnswer<Answer>(response: Response): Promise<Answer> {
   const text = await readText(response, MAX_ANSWER_BYTES);
   if (status >= 200 && status < 300) return (text === '' ? undefined : JSON.parse(text)) as Answer;
   if (status === 401) throw new AccessTokenRefused('Graph does not accept the access token.');
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
-  throw new GraphError(status, codeOf(text), Number.isInteger(seconds) && seconds >= 0 ? seconds : undefined);
+  const seconds = headers.get('retry-after') ?? '';
+  throw new GraphError(status, codeOf(text), /^\d{1,6}$/.test(seconds) ? Number(seconds) : undefined);
 }
 
 /** A proxy may answer with something else than Graph's JSON. */
