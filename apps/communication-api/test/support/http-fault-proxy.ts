@@ -8,7 +8,7 @@ import type { Fault } from './fault.ts';
 export type Matches = (call: {
   readonly method: string;
   readonly path: string;
-  readonly authorization: string;
+  readonly headers: IncomingMessage['headers'];
 }) => boolean;
 
 /** A proxy in front of an HTTP server that lets requests fail. */
@@ -23,7 +23,7 @@ export interface HttpFaultProxy {
 export async function startHttpFaultProxy(upstream: string): Promise<HttpFaultProxy> {
   const waiting = new Map<Matches, Fault>();
   const take = ({ method = '', url = '', headers }: IncomingMessage): Fault | undefined => {
-    const call = { method, path: new URL(url, upstream).pathname, authorization: headers.authorization ?? '' };
+    const call = { method, path: new URL(url, upstream).pathname, headers };
     const found = [...waiting].find(([matches]) => matches(call));
     if (found !== undefined) waiting.delete(found[0]);
     return found?.[1];
