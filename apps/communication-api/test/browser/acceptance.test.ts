@@ -9,9 +9,9 @@ import { launchBrowser } from '../support/chromium.ts';
 import { clientOf } from '../support/client.ts';
 import { type Dovecot, type MailUser, startDovecot } from '../support/dovecot.ts';
 import { freePort } from '../support/free-port.ts';
+import { type MailFaultProxy, startSmtpFaultProxy } from '../support/mail-fault-proxy.ts';
 import { authSettings, type Postfix, startPostfix } from '../support/postfix.ts';
 import { runProcess } from '../support/service-process.ts';
-import { type SmtpFaultProxy, startSmtpFaultProxy } from '../support/smtp-fault-proxy.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startReceiver, verifyWebhook } from '../support/webhook-receiver.ts';
 
@@ -30,7 +30,7 @@ const browser = await launchBrowser();
 
 let dovecot: Dovecot;
 let postfix: Postfix;
-let proxy: SmtpFaultProxy;
+let proxy: MailFaultProxy;
 let ann: MailUser;
 let bob: MailUser;
 let client: ReturnType<typeof clientOf>;
@@ -167,7 +167,7 @@ test('a program replies in a thread with 25 MB attached: it arrives once, is fil
 test('the connection to Postfix is cut, and the program retries with the same key: there is no second email', async () => {
   const key = randomUUID();
   const fields = { subject: 'Cut after the end', body: '<p>Once</p>' };
-  proxy.failNext('terminator', { phase: 'after', kind: 'cut' });
+  proxy.failNext('end', { phase: 'after', kind: 'cut' });
   const first = await send(fields, key);
   expect([proxy.hasFailed, first]).toMatchObject([true, { status: 504, body: { type: 'errors/request_timeout' } }]);
   await expect.poll(() => withSubject(bob.address, fields.subject), { timeout: PATIENCE_MS }).toHaveLength(1);

@@ -1,7 +1,4 @@
-/**
- * When a fault happens: before the server has the request, while it receives the body, or after it has done what was
- * asked.
- */
+/** When a fault happens: before the server gets the request, while it gets it, or after it has done what was asked. */
 export const FAULT_PHASES = ['before', 'in', 'after'] as const;
 /** What the client sees: the connection ends, nothing happens any more, or an answer that makes no sense. */
 export const FAULT_KINDS = ['cut', 'stall', 'wrong'] as const;
@@ -11,5 +8,10 @@ export interface Fault {
   readonly kind: (typeof FAULT_KINDS)[number];
 }
 
-/** Every fault. */
-export const FAULTS: readonly Fault[] = FAULT_PHASES.flatMap((phase) => FAULT_KINDS.map((kind) => ({ phase, kind })));
+/** Every fault at every step, with a name for its test. */
+export const faultsAt = <Step extends string>(steps: readonly Step[]) =>
+  steps.flatMap((step) =>
+    FAULT_PHASES.flatMap((phase) =>
+      FAULT_KINDS.map((kind) => ({ step, fault: { phase, kind } satisfies Fault, name: `${step}: ${phase}, ${kind}` })),
+    ),
+  );

@@ -101,7 +101,9 @@ export const isConnectionLost = (error: unknown): boolean =>
   (error as Partial<NodemailerError>).code === 'ECONNECTION' && replyOf(error as NodemailerError) === undefined;
 
 function replyOf({ response, responseCode, command = '' }: NodemailerError): Reply | undefined {
-  if (typeof response !== 'string' || responseCode === undefined) return undefined;
+  // Any other code answers something else: it does not say that the server refuses anything.
+  const isRefusal = responseCode !== undefined && responseCode >= 400 && responseCode < 600;
+  if (typeof response !== 'string' || !isRefusal) return undefined;
   const text = response.slice(0, MAX_REPLY).replace(/\s+/g, ' ');
   const shown = text
     .replace(/[^\s<>]+@[^\s<>]+/g, '…')

@@ -80,6 +80,8 @@ export async function startGraph(): Promise<GraphDouble> {
 
   const server = createServer((request, response) => {
     void handle(request, response).catch((error: unknown) => {
+      // The client left in the middle of its request.
+      if (!request.complete) return;
       faults.push(`the double has failed: ${String(error instanceof Error ? error.stack : error)}`);
       response.destroy();
     });
