@@ -296,7 +296,8 @@ describe('an email whose connection ends', () => {
     Object.assign(new Error('aborted'), { code: 'EABORT' }),
     Object.assign(new Error('closed'), { code: 'ECONNECTION' }),
     new Error('something else'),
-  ])('without a reply, no error after the message proves that it was not sent: %s', (error) => {
+    Object.assign(new Error('354 Go on'), { code: 'EMESSAGE', response: '354 Go on', responseCode: 354 }),
+  ])('without a refusal, no error after the message proves that it was not sent: %s', (error) => {
     const { credentials } = accountOf();
     const attempt = { credentials: credentials as ImapCredentials, hasWorked: true };
     expect(smtpError(error, { ...attempt, handover: 'all' })).toMatchObject({ sent: 'unknown', status: 504 });
