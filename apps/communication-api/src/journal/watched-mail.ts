@@ -1,6 +1,7 @@
 import type { Account } from '../accounts/accounts.ts';
 import type { AccountHealth } from '../accounts/health.ts';
-import { type MailProvider, ProviderError } from '../providers/provider.ts';
+import { type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
+import { storableIds } from './provider-answers.ts';
 
 /** The mail of a provider for one account. What its calls end in decides the status of the account. */
 export function watchedMail(mail: MailProvider, account: Account, health: AccountHealth): MailProvider {
@@ -23,11 +24,13 @@ export function watchedMail(mail: MailProvider, account: Account, health: Accoun
     draft: (...values) => noteErrors(() => mail.draft(...values)),
     // This only tidies up after a failure.
     discard: (...values) => mail.discard(...values),
-    sendDraft: (...values) => watch(() => mail.sendDraft(...values)),
-    send: (...values) => watch(() => mail.send(...values)),
-    find: (...values) => watch(() => mail.find(...values)),
+    sendDraft: async (...values) => foundIds(await watch(() => mail.sendDraft(...values))),
+    send: async (...values) => storableIds(await watch(() => mail.send(...values))),
+    find: async (...values) => foundIds(await watch(() => mail.find(...values))),
     parent: (...values) => watch(() => mail.parent(...values)),
     // A mailbox that cannot be filed into may still send.
     ...(mail.fileCopy && { fileCopy: mail.fileCopy.bind(mail) }),
   };
 }
+
+const foundIds = (ids: SentIds | undefined): SentIds | undefined => (ids === undefined ? undefined : storableIds(ids));

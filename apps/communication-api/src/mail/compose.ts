@@ -3,6 +3,7 @@ import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
 import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-headers.ts';
+import { isMessageId } from '../domain/message-id.ts';
 import type { ComposedMail, Mailbox } from './mail.ts';
 import type { SpooledFile } from './spool.ts';
 
@@ -40,6 +41,8 @@ export interface Draft {
 
 /** References beyond the last ones only make the header long. */
 const MAX_REFERENCES = 20;
+/** Longest subject of a parent that an answer repeats, in characters. */
+const MAX_SUBJECT = 1_000;
 /**
  * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its time
  * grows with the square of the depth of the elements.
@@ -56,15 +59,18 @@ const toText = (html: string): string => htmlToText(html.slice(0, MAX_TEXT_SOURC
  */
 const STRUCTURAL = /^(?:multipart|message)\//i;
 
-/** The subject of an answer: that of its parent, with one `Re:`. */
-export const answerSubject = (subject: string | undefined): string | undefined =>
-  subject === undefined || /^re:/i.test(subject) ? subject : `Re: ${subject}`;
+/** The subject of an answer: that of its parent, with one `Re:`. Anyone can have written the parent. */
+export function answerSubject(subject: string | undefined): string | undefined {
+  const line = subject
+    ?.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .slice(0, MAX_SUBJECT)
+    .replace(/\p{Surrogate}/gu, '\ufffd');
+  return line === undefined || /^re:/i.test(line) ? line : `Re: ${line}`;
+}
 
 /** `References` of an answer: those of its parent, then the parent. */
-export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] => [
-  ...parent.references.slice(-MAX_REFERENCES),
-  parent.messageId,
-];
+export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] =>
+  [...parent.references.slice(-MAX_REFERENCES), parent.messageId].filter(isMessageId);
 
 /** Without a text, the composer would make an attachment the whole message. */
 const EMPTY = '\r\n';
@@ -130,7 +136,12 @@ function messageOf(
     bcc: draft.bcc.map(boxOf),
     ...(subject === undefined ? {} : { subject }),
     ...(replyTo === undefined ? {} : { replyTo: (readAddressList(replyTo) ?? []).map(boxOf) }),
-    ...(parent === undefined ? {} : { inReplyTo: parent.messageId, references: referencesOf(parent) }),
+    ...(parent === undefined
+      ? {}
+      : {
+          references: referencesOf(parent),
+          ...(isMessageId(parent.messageId) ? { inReplyTo: parent.messageId } : {}),
+        }),
     ...(isHtml({ body, customHeaders })
       ? { html: draft.trackedBody ?? (body || EMPTY), text: toText(body) }
       : { text: body || EMPTY }),

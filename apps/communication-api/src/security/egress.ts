@@ -35,17 +35,23 @@ export class Egress {
   readonly #policy: EgressPolicy;
   /** What pools the HTTP connections through a proxy, or the direct ones. */
   readonly #agents = new LRUCache<string, Agent>({ max: MAX_PROXIES, dispose: (agent) => void agent.close() });
+  readonly #ways = new LRUCache<string, Net>({ max: MAX_PROXIES });
 
   constructor({ policy, ports = [], lookup = createLookup() }: EgressOptions) {
     this.#policy = new EgressPolicy(policy, ports, lookup);
   }
 
-  /** The way out through a proxy, or the direct one. */
+  /** The way out through a proxy, or the direct one. The same one for the same proxy, so that its user can compare it. */
   through(proxy: CustomProxy | undefined): Net {
-    return {
+    const key = keyOf(proxy);
+    const known = this.#ways.get(key);
+    if (known !== undefined) return known;
+    const way: Net = {
       connect: (target, signal) => this.#connect(target, 'mail', proxy, signal),
       fetch: (url, init) => this.#fetch(url, init, proxy),
     };
+    this.#ways.set(key, way);
+    return way;
   }
 
   /** Ends the HTTP connections. */
@@ -65,10 +71,7 @@ export class Egress {
   }
 
   #agentOf(proxy: CustomProxy | undefined): Agent {
-    // The password is part of the key, so that one tenant never gets a connection that another tenant's password opened.
-    const key = createHash('sha256')
-      .update(JSON.stringify(proxy ?? null))
-      .digest('base64');
+    const key = keyOf(proxy);
     const found = this.#agents.get(key);
     if (found !== undefined) return found;
     const connect: buildConnector.connector = ({ hostname, protocol, port }, callback) => {
@@ -129,6 +132,12 @@ export class Egress {
     });
   }
 }
+
+/** The password is part of it, so that one tenant never gets a connection that another tenant's password opened. */
+const keyOf = (proxy: CustomProxy | undefined): string =>
+  createHash('sha256')
+    .update(JSON.stringify(proxy ?? null))
+    .digest('base64');
 
 /** Connects to one of the judged addresses. The name is not looked up again. */
 function open({ name, addresses }: JudgedHost, port: number, signal: AbortSignal): Promise<Socket> {

@@ -48,6 +48,16 @@ export interface Net {
 }
 
 /**
+ * The text of a body.
+ * @throws Error if it is longer: what is cut cannot be read as JSON
+ */
+export async function readText(response: Response, maxBytes: number): Promise<string> {
+  const { bytes, isCut } = await readBounded(response, maxBytes);
+  if (isCut) throw new Error('The answer is too long.');
+  return new TextDecoder().decode(bytes);
+}
+
+/**
  * The first bytes of a body. The rest is not received: a server can send more than the memory can hold.
  * @returns `isCut`: there is more
  */

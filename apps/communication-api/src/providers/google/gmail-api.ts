@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { readText } from '../../security/net.ts';
 import { networkError } from '../network-error.ts';
 import type { OAuthClient } from '../oauth/client.ts';
 import { AccessTokenRefused, withAccessToken } from '../oauth/tokens.ts';
@@ -7,6 +8,9 @@ import { gmailError } from './gmail-error.ts';
 
 /** What users call the provider. */
 export const TITLE = 'Google';
+
+/** A conversation with a thousand emails, of which only some headers are asked for. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Access to Gmail with a token. */
 export interface Access {
@@ -55,7 +59,7 @@ export class GmailApi {
     let text: string;
     try {
       response = await this.#fetch(access, call);
-      text = await response.text();
+      text = await readText(response, MAX_ANSWER_BYTES);
     } catch (error) {
       throw networkError(TITLE, error, sentWithoutAnswer());
     }

@@ -1,4 +1,5 @@
 import type { ImapFlow } from 'imapflow';
+import type { Net } from '../../security/net.ts';
 import { type MailAccount, ProviderError } from '../provider.ts';
 import { connectionParamsOf, type ImapCredentials, type MailServer } from './credentials.ts';
 import { isLost, openMailbox } from './open-mailbox.ts';
@@ -16,6 +17,8 @@ interface IdleConnection {
   readonly accountId: string;
   readonly client: ImapFlow;
   readonly server: MailServer;
+  /** The way to the server. */
+  readonly net: Net;
   readonly timer: NodeJS.Timeout;
   readonly onClose: () => void;
 }
@@ -58,8 +61,8 @@ export class Mailboxes {
     const credentials = account.credentials as ImapCredentials;
     try {
       return await this.#withPermit(account.id, signal, async () => {
-        const client = (await this.#takeIdle(account.id, credentials.imap)) ?? (await this.#connect(account, signal));
-        return this.#use(account.id, credentials.imap, client, signal, use);
+        const client = (await this.#takeIdle(account)) ?? (await this.#connect(account, signal));
+        return this.#use(account, client, signal, use);
       });
     } catch (error) {
       if (error instanceof ServerError) throw providerErrorOf(error, credentials);
@@ -88,8 +91,7 @@ export class Mailboxes {
   }
 
   async #use<Result>(
-    accountId: string,
-    server: MailServer,
+    account: MailAccount,
     client: ImapFlow,
     signal: AbortSignal,
     use: (client: ImapFlow) => Promise<Result>,
@@ -102,7 +104,7 @@ export class Mailboxes {
       return await use(client);
     } finally {
       signal.removeEventListener('abort', close);
-      if (client.usable && !signal.aborted) this.#keep(accountId, server, client);
+      if (client.usable && !signal.aborted) this.#keep(account, client);
       else this.#discard(client);
     }
   }
@@ -120,11 +122,12 @@ export class Mailboxes {
   }
 
   /** A connection of the account that still works. */
-  async #takeIdle(accountId: string, server: MailServer): Promise<ImapFlow | undefined> {
+  async #takeIdle({ id, credentials, net }: MailAccount): Promise<ImapFlow | undefined> {
+    const { imap } = credentials as ImapCredentials;
     for (const idle of [...this.#idle].reverse()) {
-      if (idle.accountId !== accountId) continue;
-      // The account may have been reconnected with other servers or another password.
-      if (!isSame(idle.server, server)) this.#end(idle);
+      if (idle.accountId !== id) continue;
+      // The account may have been reconnected with other servers, another password or another proxy.
+      if (idle.net !== net || !isSame(idle.server, imap)) this.#end(idle);
       else {
         this.#forget(idle);
         if (await stillWorks(idle.client)) return idle.client;
@@ -134,16 +137,17 @@ export class Mailboxes {
     return undefined;
   }
 
-  #keep(accountId: string, server: MailServer, client: ImapFlow): void {
+  #keep({ id, credentials, net }: MailAccount, client: ImapFlow): void {
     // Another account may wait for the place.
     if (this.#isClosed || this.#open.areSomeAwaited) {
       this.#discard(client);
       return;
     }
     const idle: IdleConnection = {
-      accountId,
+      accountId: id,
       client,
-      server,
+      server: (credentials as ImapCredentials).imap,
+      net,
       timer: setTimeout(() => this.#end(idle), this.#idleMs).unref(),
       onClose: () => this.#end(idle),
     };

@@ -1,3 +1,4 @@
+import { isMessageId } from '../../domain/message-id.ts';
 import type { ComposedMail } from '../../mail/mail.ts';
 import {
   type CopyResult,
@@ -16,7 +17,6 @@ import type { SmtpPools } from './smtp-pools.ts';
 
 /** How long the check of the other half of a mailbox may take after the server for sending has refused the password. */
 const CHECK_MS = 10_000;
-const MESSAGE_ID = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/;
 
 /** Sends by SMTP. What was sent is looked for, and filed, in the mailbox behind IMAP. The id of an email is its Message-ID. */
 export class ImapMailProvider implements MailProvider {
@@ -65,7 +65,7 @@ export class ImapMailProvider implements MailProvider {
   }
 
   async parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined> {
-    if (!MESSAGE_ID.test(providerId))
+    if (!isMessageId(providerId) || !providerId.includes('@'))
       throw new ProviderError(
         'no',
         422,

@@ -1,4 +1,5 @@
 import type { ImapFlow, ListResponse } from 'imapflow';
+import { isMessageId } from '../../domain/message-id.ts';
 import type { Parent } from '../provider.ts';
 
 /** Folders that are searched for a parent: more would keep the client waiting. */
@@ -95,7 +96,7 @@ export function referencesIn(headers: string): readonly string[] {
   const idsOf = (name: string): readonly string[] => {
     const unfolded = headers.replace(/\r?\n[ \t]+/g, ' ');
     const [, value = ''] = new RegExp(`^${name}:(.*)$`, 'im').exec(unfolded) ?? [];
-    return value.match(MESSAGE_IDS) ?? [];
+    return (value.match(BRACKETED) ?? []).filter((id) => id.includes('@') && isMessageId(id));
   };
   const references = idsOf('references');
   if (references.length > 0) return references;
@@ -103,4 +104,5 @@ export function referencesIn(headers: string): readonly string[] {
   return answered.length === 1 ? answered : [];
 }
 
-const MESSAGE_IDS = /<[^<>\s]{1,250}@[^<>\s]{1,250}>/g;
+/** Anyone can have written the header: the time of this pattern grows with its length only. */
+const BRACKETED = /<[^<>\s]{3,500}>/g;

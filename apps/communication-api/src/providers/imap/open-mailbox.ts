@@ -3,6 +3,7 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { ImapFlow, type ImapFlowOptions } from 'imapflow';
 import { EgressError, type Net } from '../../security/net.ts';
 import type { MailServer } from './credentials.ts';
+import { endFloods, MAX_IMAP_BYTES } from './end-floods.ts';
 import { loopbackTo } from './loopback.ts';
 import { ServerError, type ServerFailure } from './server-error.ts';
 
@@ -40,6 +41,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
     });
   // An error before imapflow listens must not end the process.
   socket.on('error', () => {});
+  endFloods(socket, MAX_IMAP_BYTES);
   let client: ImapFlow | undefined;
   const end = (): void => {
     client?.close();

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import nodemailer, { type NodemailerError } from 'nodemailer';
 import { EgressError, type Net } from '../../security/net.ts';
 import type { ImapCredentials, MailServer } from './credentials.ts';
+import { endFloods, MAX_SMTP_BYTES } from './end-floods.ts';
 import { openMailbox } from './open-mailbox.ts';
 import { ServerError, type ServerFailure } from './server-error.ts';
 
@@ -52,6 +53,7 @@ async function testSmtp(server: MailServer, net: Net, signal: AbortSignal): Prom
       net.connect({ host, port, tls: isTls }, signal).then(
         (connection) => {
           socket = connection;
+          endFloods(connection, MAX_SMTP_BYTES);
           done(null, { connection, secured: isTls });
         },
         (error) => done(error),

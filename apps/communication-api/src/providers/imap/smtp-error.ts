@@ -32,6 +32,8 @@ interface Reply {
 }
 
 const MAX_SHOWN = 200;
+/** How much of a reply is read. Some patterns take time that grows with the square of a text. */
+const MAX_REPLY = 2_000;
 
 const RATE =
   /\b(?:rate|throttl\w*|too (?:many|fast|much)|slow down|(?:sending|daily|hourly|message) (?:limit|quota))\b/i;
@@ -100,7 +102,7 @@ export const isConnectionLost = (error: unknown): boolean =>
 
 function replyOf({ response, responseCode, command = '' }: NodemailerError): Reply | undefined {
   if (typeof response !== 'string' || responseCode === undefined) return undefined;
-  const text = response.replace(/\s+/g, ' ');
+  const text = response.slice(0, MAX_REPLY).replace(/\s+/g, ' ');
   const shown = text
     .replace(/[^\s<>]+@[^\s<>]+/g, '…')
     .replace(/[^\x20-\x7e…]/g, '')

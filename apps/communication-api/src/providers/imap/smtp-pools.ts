@@ -6,6 +6,7 @@ import type { ComposedMail } from '../../mail/mail.ts';
 import type { Net } from '../../security/net.ts';
 import type { MailAccount, ProviderError } from '../provider.ts';
 import type { ImapCredentials } from './credentials.ts';
+import { endFloods, MAX_SMTP_BYTES } from './end-floods.ts';
 import { type Handover, isConnectionLost, smtpError } from './smtp-error.ts';
 
 const MAX_POOLS = 200;
@@ -28,13 +29,10 @@ export class SmtpPools {
     return rejected;
   }
 
-  /** The connections of an account. They are new if its credentials have changed. */
+  /** The connections of an account. They are new if its credentials or its proxy have changed. */
   #of({ id, credentials, net }: MailAccount): SmtpPool {
     const known = this.#pools.get(id);
-    if (known !== undefined && isDeepStrictEqual(known.credentials, credentials)) {
-      known.net = net;
-      return known;
-    }
+    if (known?.net === net && isDeepStrictEqual(known.credentials, credentials)) return known;
     const pool = new SmtpPool(credentials as ImapCredentials, net, () => {
       // A password is not kept in memory longer than its connections.
       if (this.#pools.peek(id) === pool) this.#pools.delete(id);
@@ -69,19 +67,22 @@ class SmtpPool {
   #isRetired = false;
 
   /**
-   * @param net the way out of the next connections
+   * @param net their way out
    * @param onIdle called when the last connection has ended
    */
   constructor(
     readonly credentials: ImapCredentials,
-    public net: Net,
+    readonly net: Net,
     onIdle: () => void,
   ) {
     const { host, port, encryption, user, password } = credentials.smtp;
     const isSecure = encryption === 'tls';
     const getSocket: SMTPPoolOptions['getSocket'] = (_, done) => {
       this.net.connect({ host, port, tls: isSecure }, AbortSignal.timeout(CONNECT_MS)).then(
-        (connection) => done(null, { connection, secured: isSecure }),
+        (connection) => {
+          endFloods(connection, MAX_SMTP_BYTES);
+          done(null, { connection, secured: isSecure });
+        },
         (error) => done(error),
       );
     };

@@ -13,13 +13,15 @@ import {
 } from 'openid-client';
 import type { Clock } from '../../domain/clock.ts';
 import { isLoopback } from '../../domain/link-request.ts';
-import type { Net } from '../../security/net.ts';
+import { type Net, readText } from '../../security/net.ts';
 import type { OAuthCredentials } from './tokens.ts';
 
 /** How long a request to the authorization server may take, in seconds. */
 const TIMEOUT_S = 20;
 /** How long the server's description of itself is used. */
 const DESCRIPTION_MS = 3_600_000;
+/** Tokens, keys and descriptions have some thousand bytes. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
 /** How long a token lasts if the server does not say it. */
 const LIFETIME_S = 3_600;
 
@@ -174,8 +176,13 @@ export class OAuthClient {
     const { protocol, hostname, pathname } = new URL(url);
     if (protocol !== 'https:' && !isLoopback(hostname)) throw new Error(`${this.title} names an address without TLS.`);
     const signals = [options.signal, signal].filter((each) => each !== undefined);
-    const fetch = (): Promise<Response> =>
-      net.fetch(url, { ...options, body: options.body as BodyInit, signal: AbortSignal.any(signals) });
+    const init = { ...options, body: options.body as BodyInit, signal: AbortSignal.any(signals) };
+    const fetch = async (): Promise<Response> => {
+      const response = await net.fetch(url, init);
+      const text = await readText(response, MAX_ANSWER_BYTES);
+      // Some statuses have no body.
+      return new Response(text === '' ? null : text, { status: response.status, headers: response.headers });
+    };
     if (!pathname.endsWith('/.well-known/openid-configuration')) return fetch();
     if (this.#description === undefined || this.#description.until < this.#clock()) {
       const response = await fetch();

@@ -1,4 +1,5 @@
 import type { Message } from '@microsoft/microsoft-graph-types';
+import { readText } from '../../security/net.ts';
 import type { OAuthClient } from '../oauth/client.ts';
 import { AccessTokenRefused, withAccessToken } from '../oauth/tokens.ts';
 import type { MailAccount } from '../provider.ts';
@@ -34,6 +35,9 @@ export type GraphMessage = Pick<Message, 'id' | 'isDraft' | 'parentFolderId' | '
 
 /** Ids that stay the same when an email moves to another folder, as it does when it is sent. */
 const IMMUTABLE_IDS = 'IdType="ImmutableId"';
+
+/** The largest answer has all headers of one email. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Requests to Microsoft Graph with the access token of an account. */
 export class Graph {
@@ -103,11 +107,11 @@ export const messagePath = (id: string): string => `/me/messages/${encodeURIComp
 
 async function readAnswer<Answer>(response: Response): Promise<Answer> {
   const { status, headers } = response;
-  const text = await response.text();
+  const text = await readText(response, MAX_ANSWER_BYTES);
   if (status >= 200 && status < 300) return (text === '' ? undefined : JSON.parse(text)) as Answer;
   if (status === 401) throw new AccessTokenRefused('Graph does not accept the access token.');
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
-  throw new GraphError(status, codeOf(text), Number.isInteger(seconds) && seconds >= 0 ? seconds : undefined);
+  const seconds = headers.get('retry-after') ?? '';
+  throw new GraphError(status, codeOf(text), /^\d{1,6}$/.test(seconds) ? Number(seconds) : undefined);
 }
 
 /** A proxy may answer with something else than Graph's JSON. */

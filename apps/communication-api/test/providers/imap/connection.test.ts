@@ -16,6 +16,7 @@ beforeAll(async () => {
   user = dovecot.user('ann@example.test');
 });
 
+const directNet = new Egress({ policy: 'off' }).through(undefined);
 const mailboxes: Mailboxes[] = [];
 afterEach(() => {
   for (const each of mailboxes.splice(0)) each.close();
@@ -40,7 +41,7 @@ function accountAt(server: Partial<MailServer>, id = 'acc_1'): MailAccount {
   const renew = (): never => {
     throw new Error('imap renews nothing.');
   };
-  return { id, address: user.address, credentials, net: new Egress({ policy: 'off' }).through(undefined), renew };
+  return { id, address: user.address, credentials, net: directNet, renew };
 }
 
 const signal = (): AbortSignal => AbortSignal.timeout(20_000);
