@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
 import { Instances } from '../../src/journal/instances.ts';
@@ -140,7 +141,8 @@ describe('the copy in the Sent folder is filed once', () => {
     const { user, account, imap } = await linked();
     const messageId = `<${randomUUID()}@example.test>`;
     const message = Buffer.from(`Message-ID: ${messageId}\r\n\r\n${'Hello\r\n'.repeat(2_000)}`);
-    const copy = { messageId, sentAt: new Date(), read: async () => message };
+    const open = () => Readable.from([message]);
+    const copy = { messageId, sentAt: new Date(), measure: async () => ({ size: message.length, open }) };
     const provider = service.rooms.providers.find('imap')?.mail;
     const file = () =>
       provider?.fileCopy?.(copy, service.rooms.mailAccounts.of(account), AbortSignal.timeout(TIMEOUT_MS));
