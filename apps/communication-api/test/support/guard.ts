@@ -11,7 +11,7 @@ export interface Guard {
 
 /**
  * Reads the id of the process to end, or an empty line if that process has ended. The input ends when the process that
- * writes to it ends. A server that ignores SIGQUIT, such as Postfix, is killed at last.
+ * writes to it ends.
  */
 const GUARD = `
 while read -r line; do pid=$line; done
@@ -22,7 +22,6 @@ if [ -n "$pid" ]; then
   kill -CONT "$pid"
   tries=0
   while kill -0 "$pid" && [ $tries -lt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
-  kill -KILL "$pid"
 fi
 rm -rf "$1"
 `;
