@@ -60,7 +60,7 @@ export async function startPostfix(
   const server = spawn(binary, ['-c', folder, 'start-fg'], { cwd: folder, stdio: 'ignore', detached: true });
   guard.watch(server);
   server.unref();
-  cleanUpLater(() => end(server));
+  cleanUpLater(() => end(server, binary, folder));
   const log = (): string => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'utf8') : '');
   await until(async () => {
     if (server.exitCode !== null) throw new Error(`Postfix ended with ${server.exitCode}: ${log()}`);
@@ -135,12 +135,12 @@ function accepts(port: number): Promise<boolean> {
   });
 }
 
-async function end(server: ChildProcess): Promise<void> {
+async function end(server: ChildProcess, binary: string, folder: string): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const exit = new Promise((resolve) => server.once('exit', resolve));
   server.ref();
-  // The first process ends all others.
-  server.kill('SIGTERM');
+  // Our child is a script. The server is a child of it, and would survive it.
+  execFileSync(binary, ['-c', folder, 'stop'], { stdio: 'ignore' });
   await exit;
 }
 
