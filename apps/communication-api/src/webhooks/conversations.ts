@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import type { WebhookConversationRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { firstIdAt, newId } from '../domain/ids.ts';
+import { firstIdAt, isId, newId } from '../domain/ids.ts';
 import type { Page } from '../domain/page.ts';
 
 export type Conversation = Selectable<WebhookConversationRow>;
@@ -36,6 +36,9 @@ export class Conversations {
     { endpointId, eventId }: ConversationFilter,
     { limit, offset, before }: Page,
   ): Promise<readonly Conversation[]> {
+    // Another text cannot name anything.
+    if (endpointId !== undefined && !isId(endpointId, 'whe')) return [];
+    if (eventId !== undefined && !isId(eventId, 'evt')) return [];
     return this.db
       .selectFrom('webhook_conversations')
       .selectAll()

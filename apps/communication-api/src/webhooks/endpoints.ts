@@ -174,6 +174,7 @@ export class Endpoints {
     applicationId: string,
     id: string,
   ): Promise<{ readonly secret: string; readonly previousUntil: Date } | undefined> {
+    if (!isId(id, 'whe')) return undefined;
     const secret = newSecret();
     const until = this.clock() + ROTATION_MS;
     return this.db.transaction().execute(async (trx) => {

@@ -88,6 +88,24 @@ test('a production application receives webhooks by https only', async () => {
   });
 });
 
+test('a text that is not an id names nothing, whatever is in it', async () => {
+  const nul = '%00';
+  for (const [method, path] of [
+    ['GET', `/v2/webhooks/endpoints/${nul}`],
+    ['PATCH', `/v2/webhooks/endpoints/${nul}`],
+    ['DELETE', `/v2/webhooks/endpoints/${nul}`],
+    ['POST', `/v2/webhooks/endpoints/${nul}/secret`],
+    ['POST', `/v2/webhooks/events/${nul}/redeliver`],
+  ] as const)
+    expect([method, path, (await call(method, path, method === 'PATCH' ? {} : undefined)).status]).toEqual([
+      method,
+      path,
+      404,
+    ]);
+  for (const filter of [`endpoint_id=${nul}`, `event_id=${nul}`])
+    expect((await call('GET', `/v2/webhooks/conversations?${filter}`)).body).toMatchObject({ data: [] });
+});
+
 test('an endpoint that names an account of nobody, or of another application, is a 404', async () => {
   const other = await application();
   const mine = await linkAccount(rooms, applicationId);
