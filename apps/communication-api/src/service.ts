@@ -6,6 +6,7 @@ import { AccountHealth } from './accounts/health.ts';
 import { createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
+import { createBackground } from './background.ts';
 import type { Config } from './config.ts';
 import type { Database } from './db/database.ts';
 import { openEnvelope } from './db/root-secret.ts';
@@ -15,11 +16,9 @@ import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
-import { Retention } from './journal/retention.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
 import { SentCopies } from './journal/sent-copies.ts';
-import { Sweeper } from './journal/sweeper.ts';
 import { Keys } from './keys/keys.ts';
 import { LimitBook } from './limits/book.ts';
 import { createServiceLimiter } from './limits/limiter.ts';
@@ -95,7 +94,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const providers = new Registry([
     createMock(new MockMailbox(db, clock)),
     imap,
-    ...googleOf(config, clock),
+    ...createGoogle(config, clock),
     ...createOutlook(config, clock),
     ...(parts.providers ?? []),
   ]);
@@ -148,48 +147,16 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   };
   await book.start();
   const app = await createServer(rooms);
-  const sweeper = new Sweeper({
-    sends,
-    instances,
-    accounts,
-    mailAccounts,
-    providers,
-    log,
-    timeoutMs: config.SEND_TIMEOUT_MS,
-  });
-  const retention = new Retention(
-    [
-      { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
-      { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
-      { what: 'links', erase: (limit) => rooms.links.deleteOld(limit) },
-      { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
-      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
-    ],
-    log,
-  );
-  if (parts.worksInBackground !== false) {
-    await instances.start();
-    queue.start();
-    sweeper.start();
-    retention.start();
-    rooms.domainChecks.start();
-  }
+  const background = createBackground({ rooms, db, instances, copies });
+  if (parts.worksInBackground !== false) await background.start();
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([queue.close(), copies.close(), sweeper.close(), retention.close(), rooms.domainChecks.close()]);
+    await background.close();
     imap.close();
-    await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close(), instances.close()]);
+    await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close()]);
     await egress.close();
     redis?.disconnect();
   };
   return { app, rooms, close };
-}
-
-/** Google, if the operator has a client there. */
-function googleOf(config: Config, clock: Clock): readonly Provider[] {
-  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = config;
-  if (clientId === undefined || clientSecret === undefined) return [];
-  const { GOOGLE_ISSUER: issuer, GOOGLE_API_URL: apiUrl, GOOGLE_SCOPES: permissions } = config;
-  return [createGoogle({ clientId, clientSecret, issuer, apiUrl, permissions, clock })];
 }

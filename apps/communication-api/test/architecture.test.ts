@@ -44,7 +44,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** They put everything together, so they may import every room. */
-const EVERYTHING = ['service', 'cli', 'main', 'build-template'];
+const EVERYTHING = ['service', 'background', 'cli', 'main', 'build-template'];
 
 /** The rooms that work with headgate. */
 const HEADGATE = ['api', 'limits', 'wizard', 'service', 'rooms'];

@@ -7,22 +7,23 @@ import { type Access, GmailApi, TITLE } from './gmail-api.ts';
 import { GoogleMailProvider } from './mail.ts';
 import { PERMISSIONS } from './scopes.ts';
 
-export interface GoogleOptions {
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly issuer: string;
-  /** Origin of the Gmail API. */
-  readonly apiUrl: string;
-  readonly permissions: keyof typeof PERMISSIONS;
-  readonly clock: Clock;
+/** The variables of the environment that are about Google. */
+export interface GoogleConfig {
+  readonly GOOGLE_CLIENT_ID?: string | undefined;
+  readonly GOOGLE_CLIENT_SECRET?: string | undefined;
+  readonly GOOGLE_SCOPES: keyof typeof PERMISSIONS;
+  readonly GOOGLE_ISSUER: string;
+  readonly GOOGLE_API_URL: string;
 }
 
-/** Gmail and Google Workspace, by OAuth and the Gmail API. */
-export function createGoogle({ clientId, clientSecret, issuer, apiUrl, permissions, clock }: GoogleOptions): Provider {
+/** Gmail and Google Workspace, by OAuth and the Gmail API. None without the id of a client. */
+export function createGoogle(config: GoogleConfig, clock: Clock): readonly Provider[] {
+  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret, GOOGLE_SCOPES: permissions } = config;
+  if (clientId === undefined || clientSecret === undefined) return [];
   const scopes = ['openid', 'email', ...PERMISSIONS[permissions]];
-  const client = new OAuthClient({ title: TITLE, issuer, clientId, clientSecret, scopes, clock });
-  const api = new GmailApi(apiUrl, client, clock);
-  return {
+  const client = new OAuthClient({ title: TITLE, issuer: config.GOOGLE_ISSUER, clientId, clientSecret, scopes, clock });
+  const api = new GmailApi(config.GOOGLE_API_URL, client, clock);
+  const google: Provider = {
     name: 'google',
     title: TITLE,
     supports: new Set(['emails']),
@@ -43,6 +44,7 @@ export function createGoogle({ clientId, clientSecret, issuer, apiUrl, permissio
     }),
     revoke: ({ credentials, net }, signal) => client.revoke(credentials as OAuthCredentials, net, signal),
   };
+  return [google];
 }
 
 /** The address of the mailbox. Undefined: this Google account has none. */

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { simpleParser } from 'mailparser';
 import { afterEach, describe, expect, test } from 'vitest';
+import { readConfig } from '../../../src/config.ts';
 import { compose, type Draft } from '../../../src/mail/compose.ts';
 import { createGoogle } from '../../../src/providers/google/google.ts';
 import type { MailProvider } from '../../../src/providers/provider.ts';
@@ -9,14 +10,9 @@ import { mailAccount } from '../../support/mail-account.ts';
 
 const GMAIL = 'https://www.googleapis.com/auth/gmail.';
 const google = await startGoogle();
-const { clientId, clientSecret, url } = google;
 let now = Date.now();
-const provider = createGoogle({
-  ...{ clientId, clientSecret, issuer: url, apiUrl: url },
-  permissions: 'drafts',
-  clock: () => now,
-});
-const mail = provider.mail as MailProvider;
+const [provider] = createGoogle(readConfig(google.environment), () => now);
+const mail = provider?.mail as MailProvider;
 const signal = AbortSignal.timeout(60_000);
 let count = 0;
 
@@ -444,7 +440,7 @@ describe('errors', () => {
 
 test('the authorization of a removed account is revoked', async () => {
   const account = await linked();
-  await provider.revoke?.(account, signal);
+  await provider?.revoke?.(account, signal);
   google.forgetTokens(account.address, 'access');
   expect(await failureOf(mail.draft(emailOf(account.address), account, signal))).toMatchObject({
     type: 'errors/disconnected_account',

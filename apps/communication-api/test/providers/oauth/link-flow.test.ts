@@ -1,9 +1,11 @@
 import { OAuth2Server } from 'oauth2-mock-server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../../src/config.ts';
 import { createGoogle } from '../../../src/providers/google/google.ts';
 import type { AwayStep, LinkContext, LinkFlow } from '../../../src/providers/link-flow.ts';
 import { OAuthClient } from '../../../src/providers/oauth/client.ts';
 import { oauthLinkFlow } from '../../../src/providers/oauth/link-flow.ts';
+import type { Provider } from '../../../src/providers/provider.ts';
 import { Egress } from '../../../src/security/egress.ts';
 import { startGoogle } from '../../support/google.ts';
 import { secret } from '../../support/secret.ts';
@@ -33,9 +35,8 @@ describe('at Google', async () => {
   const email = 'ann@gmail.example';
   google.addUser(email);
   google.allowRedirect(CALLBACK);
-  const { clientId, clientSecret, url } = google;
   const create = (permissions: 'drafts' | 'send') =>
-    createGoogle({ clientId, clientSecret, issuer: url, apiUrl: url, permissions, clock: Date.now });
+    createGoogle(readConfig({ ...google.environment, GOOGLE_SCOPES: permissions }), Date.now)[0] as Provider;
   const flow = create('drafts').link as LinkFlow;
   /** The user's way through Google's page. */
   const callback = async (context: LinkContext, state: unknown, deny?: readonly string[]) => ({
@@ -46,9 +47,9 @@ describe('at Google', async () => {
     const context = contextOf({ loginHint: email });
     const step = away(flow, await flow.begin(context), context);
     const { origin, pathname, searchParams } = new URL(step.url);
-    expect([origin, pathname]).toEqual([url, '/o/oauth2/v2/auth']);
+    expect([origin, pathname]).toEqual([google.url, '/o/oauth2/v2/auth']);
     expect(Object.fromEntries(searchParams)).toEqual({
-      client_id: clientId,
+      client_id: google.clientId,
       redirect_uri: context.callbackUrl,
       response_type: 'code',
       scope: expect.stringMatching(/^openid email \S+gmail\.compose \S+gmail\.metadata$/),

@@ -1,0 +1,47 @@
+import type { Database } from './db/database.ts';
+import type { Instances } from './journal/instances.ts';
+import { Retention } from './journal/retention.ts';
+import type { SentCopies } from './journal/sent-copies.ts';
+import { Sweeper } from './journal/sweeper.ts';
+import type { Rooms } from './rooms.ts';
+
+/** What a process does beside answering requests: jobs, sweeps of the journal, retention and daily checks. */
+export interface Background {
+  start(): Promise<void>;
+  /** Waits for the end of what is being done. */
+  close(): Promise<void>;
+}
+
+export interface BackgroundParts {
+  readonly rooms: Rooms;
+  readonly db: Database;
+  readonly instances: Instances;
+  readonly copies: SentCopies;
+}
+
+export function createBackground({ rooms, db, instances, copies }: BackgroundParts): Background {
+  const { config, sends, links, events, conversations, queue, domainChecks, log } = rooms;
+  const { accounts, mailAccounts, providers } = rooms;
+  const timeoutMs = config.SEND_TIMEOUT_MS;
+  const sweeper = new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs });
+  const retention = new Retention(
+    [
+      { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
+      { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
+      { what: 'links', erase: (limit) => links.deleteOld(limit) },
+      { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
+      { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
+    ],
+    log,
+  );
+  return {
+    start: async () => {
+      await instances.start();
+      for (const each of [queue, sweeper, retention, domainChecks]) each.start();
+    },
+    close: async () => {
+      await Promise.all([queue, copies, sweeper, retention, domainChecks].map((each) => each.close()));
+      await instances.close();
+    },
+  };
+}
