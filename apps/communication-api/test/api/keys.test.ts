@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hashOf, newToken } from '../../src/domain/key-token.ts';
 import { clientOf, inDays } from '../support/client.ts';
 import { startService } from '../support/service.ts';
@@ -313,12 +312,21 @@ describe('authentication', () => {
     const lastUse = async (): Promise<Date | null> =>
       (await db.selectFrom('api_keys').select('last_used_at').where('id', '=', id).executeTakeFirstOrThrow())
         .last_used_at;
+    // Uses are collected until a timer ends, and no request waits for it.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
     await clientOf(url, used)('GET', '/v2/accounts');
     expect(await lastUse()).toBeNull();
+    vi.advanceTimersByTime(1_000);
+    vi.useRealTimers();
     await expect.poll(lastUse).not.toBeNull();
     const first = await lastUse();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     await clientOf(url, used)('GET', '/v2/accounts');
-    await sleep(600);
+    vi.advanceTimersByTime(1_000);
+    vi.useRealTimers();
+    // This is answered after whatever the timer has begun.
+    await rooms.keys.close();
     expect(await lastUse()).toEqual(first);
   });
 });
