@@ -1,6 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
+import { onPage } from '../db/page.ts';
 import type { AccountRow } from '../db/tables.ts';
 import type { AccountStatus } from '../domain/account-status.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -195,7 +196,7 @@ export class Accounts {
   async list(
     applicationId: string,
     { status, provider, scopeIds = [], search }: AccountFilter,
-    { limit, offset, before }: Page,
+    page: Page,
   ): Promise<readonly Account[]> {
     let query = this.db
       .selectFrom('accounts')
@@ -212,16 +213,11 @@ export class Accounts {
         account.or([account('name', 'ilike', pattern), account('provider_user_id', 'ilike', pattern)]),
       );
     }
-    if (before !== undefined) query = query.where('id', '<', before);
-    return query
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
-      .execute();
+    return query.$call(onPage(page)).execute();
   }
 
   /**
-   * Changes what is given. Undefined if there is no such account.
+   * Changes what is given. Undefined if the account does not exist.
    * @throws ServiceError 409 if the account is in another scope, 404 if the scope does not exist, 422 if it is disabled
    */
   async update(
@@ -278,7 +274,7 @@ export class Accounts {
   /**
    * Removes an account. Its credentials, and everything else that a client or a provider said about it, are erased: only
    * its id, provider and scope stay.
-   * @returns the account as it was before; undefined if there is no such account
+   * @returns the account as it was before; undefined if it does not exist
    */
   async remove(applicationId: string, id: string): Promise<Account | undefined> {
     if (!isId(id, 'acc')) return undefined;

@@ -37,7 +37,7 @@ export interface JobHandler {
   run(job: Job, signal: AbortSignal): Promise<JobOutcome>;
 }
 
-/** Where a job is: its row is taken, or its attempt has ended and the row says nothing of it yet. */
+/** A moment in the life of a job: its row was taken, or its attempt has ended and its row was not changed yet. */
 export type JobStep = 'job taken' | 'job attempted';
 
 /** For tests that end a process at a step. */
@@ -100,7 +100,7 @@ export class Queue {
   /**
    * Adds jobs, in the transaction of what they are about. A job that waits already is due now, and its attempts are
    * counted anew; one that is being done stays as it is.
-   * @param db also a statement with parts that are to be executed with this one
+   * @param db the transaction, or a statement that was begun with `with`: its parts are executed with this one
    */
   async add(applicationId: string, jobs: readonly NewJob[], db: Pick<Database, 'insertInto'>): Promise<void> {
     if (jobs.length === 0) return;
@@ -123,7 +123,7 @@ export class Queue {
     this.#lookIn(WAKE_MS);
   }
 
-  /** Deletes the jobs of a lane that nobody does at this moment. */
+  /** Deletes the jobs of a lane that are not being done at this moment. */
   async clear(applicationId: string, kind: string, lane: string, db: Database): Promise<void> {
     await db
       .deleteFrom('jobs')
