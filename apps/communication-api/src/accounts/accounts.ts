@@ -108,8 +108,8 @@ export class Accounts {
         .returningAll()
         .executeTakeFirst();
       if (account === undefined) return undefined;
-      await this.#tell(account, 'account.connected', transaction);
-      await this.#tellSync(account, sync, transaction);
+      await this.#addEvent(account, 'account.connected', transaction);
+      await this.#addSyncEvent(account, sync, transaction);
       return account;
     });
   }
@@ -163,8 +163,8 @@ export class Accounts {
         .returningAll()
         .executeTakeFirst();
       if (account === undefined) return false;
-      await this.#tell(account, 'account.reconnected', transaction);
-      await this.#tellSync(account, sync, transaction);
+      await this.#addEvent(account, 'account.reconnected', transaction);
+      await this.#addSyncEvent(account, sync, transaction);
       return true;
     });
   }
@@ -260,7 +260,7 @@ export class Accounts {
         .returningAll()
         .executeTakeFirstOrThrow();
       if (changed.paused_at?.getTime() !== account.paused_at?.getTime())
-        await this.#tell(changed, changed.paused_at === null ? 'account.resumed' : 'account.paused', transaction);
+        await this.#addEvent(changed, changed.paused_at === null ? 'account.resumed' : 'account.paused', transaction);
       return changed;
     });
   }
@@ -308,7 +308,7 @@ export class Accounts {
           .where('application_id', '=', applicationId)
           .where('account_id', '=', id)
           .execute();
-      await this.#tell(account, 'account.removed', transaction);
+      await this.#addEvent(account, 'account.removed', transaction);
       return account;
     });
   }
@@ -344,17 +344,17 @@ export class Accounts {
           .where('application_id', '=', account.application_id)
           .where('id', '=', account.id)
           .execute();
-        await this.#tellSync(account, sync, transaction);
+        await this.#addSyncEvent(account, sync, transaction);
       }
     });
   }
 
-  async #tell({ id, application_id, provider, scope_id }: Account, type: EventType, db: Database): Promise<void> {
+  async #addEvent({ id, application_id, provider, scope_id }: Account, type: EventType, db: Database): Promise<void> {
     await this.events.add(application_id, { type, accountId: id, data: { provider, scope_id } }, db);
   }
 
-  async #tellSync(account: Account, { status }: InitialSync, db: Database): Promise<void> {
-    await this.#tell(account, status === 'running' ? 'account.sync.started' : 'account.sync.completed', db);
+  async #addSyncEvent(account: Account, { status }: InitialSync, db: Database): Promise<void> {
+    await this.#addEvent(account, status === 'running' ? 'account.sync.started' : 'account.sync.completed', db);
   }
 
   /**

@@ -136,20 +136,20 @@ export class Domains {
 
   /**
    * Stores which records were missing.
-   * @param counts whether this is a daily check: the third one in a row makes a verified domain fail
+   * @param isDaily whether this is the daily check: its third failure in a row makes a verified domain fail
    */
   async setMissing(
     applicationId: string,
     id: string,
     missing: readonly DomainRecord['type'][],
-    counts: boolean,
+    isDaily: boolean,
   ): Promise<Domain | undefined> {
     return this.db
       .updateTable('domains')
       .set(({ eb, ref, case: when }) => ({
         missing: [...missing],
         checked_at: new Date(this.clock()),
-        ...(counts
+        ...(isDaily
           ? {
               failures: eb('failures', '+', 1),
               status: when()

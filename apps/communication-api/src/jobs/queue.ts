@@ -53,16 +53,17 @@ interface Lane {
 const MAX_RUNNING = 200;
 /** Due lanes per look. The rest comes with the next look. */
 const LANES_AT_ONCE = 500;
-/** By then, the transaction that adds a job has usually ended. If it has not, the next look finds the job. */
+/** How long after `add` to look: by then its transaction has usually ended. If it has not, the next look finds the job. */
 const WAKE_MS = 20;
 /** The only process of a database knows when its next job is due. This bound is for clocks that jump. */
 const MAX_SLEEP_MS = 60_000;
+/** How long to wait after an attempt that threw. */
 const RETRY_MS = 60_000;
-/** When to look again after the database was away. */
+/** How long to wait before the next look after the database was away. */
 const AWAY_MS = 1_000;
 /** How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks. */
 const GRACE_MS = 10_000;
-/** How long running jobs may take after the service was told to end. */
+/** How long running jobs may take after `close`. */
 const CLOSE_MS = 5_000;
 
 /**
@@ -82,7 +83,10 @@ export class Queue {
   #timerEndsAt = 0;
   #looking: Promise<unknown> = Promise.resolve();
 
-  /** @param pollMs how often to look for jobs that other processes have added. Default: there are no other processes */
+  /**
+   * @param pollMs how often to look for jobs that other processes have added, in milliseconds. Default: 60,000, since this
+   * is the only process
+   */
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
