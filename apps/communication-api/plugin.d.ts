@@ -257,7 +257,7 @@ interface LinkContext {
     readonly proxy: CustomProxy | undefined;
     /** The only way out: through the proxy, if there is one. */
     readonly net: Net;
-    /** Where a provider's own site sends the user back to. */
+    /** The address to which a provider's own site sends the user back: the `redirect_uri` of OAuth. */
     readonly callbackUrl: string;
     /**
      * What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. If
@@ -335,7 +335,7 @@ interface Provider {
     readonly mail?: MailProvider;
     /** How users link an account, if the wizard can ask them. The state is the flow's own. */
     readonly link?: LinkFlow;
-    /** Tells the provider that the credentials of a removed account will not be used any more. */
+    /** Withdraws the credentials of a removed account at the provider. They are erased here already. */
     revoke?(account: MailAccount, signal: AbortSignal): Promise<void>;
 }
 /** The account that a provider is used with. */
@@ -348,8 +348,8 @@ interface MailAccount {
     /** The only way out: through the account's proxy, if it has one. */
     readonly net: Net;
     /**
-     * Replaces credentials that have expired. Of all callers in all processes, one at a time refreshes; a caller that
-     * waited gets what the other one has stored.
+     * Replaces credentials that have expired. Only one caller refreshes at a time, in all processes together. A caller
+     * that waits gets the credentials that the other one has stored.
      * @param stale the credentials that do not work any more
      * @param refresh makes new ones from those that are stored. What it throws is thrown, and nothing is stored
      */
@@ -358,7 +358,7 @@ interface MailAccount {
 /** What the journal knows of an email that may have been sent. */
 interface SendTrace {
     readonly messageId: string;
-    /** The draft that was to be sent; null: the account is not fenced. */
+    /** What `draft` returned for the email. Null: the account is not fenced. */
     readonly draft: string | null;
 }
 /** What a provider calls a sent email. */

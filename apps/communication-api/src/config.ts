@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isLoopback } from './domain/link-request.ts';
+import { isLoopback } from './domain/application-url.ts';
 import { EGRESS_POLICIES, type PolicyName } from './security/egress-policy.ts';
 import type { MasterKey } from './security/envelope.ts';
 
@@ -41,18 +41,18 @@ const redisUrl = z
   .regex(/^rediss?:\/\//, 'must begin with redis:// or rediss://')
   .optional();
 
-const secretKeys = z.string().transform((text, context): MasterKey[] =>
-  text.split(',').map((entry) => {
+const secretKeys = z.string().transform((text, context): MasterKey[] => {
+  const keys = text.split(',').map((entry) => {
     const [id = '', encoded = ''] = entry.trim().split(':');
-    const key = Buffer.from(encoded, 'base64');
-    if (!/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32)
-      context.addIssue({
-        code: 'custom',
-        message: 'must be a list such as k2:<base64 of 32 bytes>,k1:<base64 of 32 bytes>',
-      });
-    return { id, key };
-  }),
-);
+    return { id, key: Buffer.from(encoded, 'base64') };
+  });
+  const fault = (message: string): void => context.addIssue({ code: 'custom', message });
+  if (!keys.every(({ id, key }) => /^[A-Za-z0-9]{1,16}$/.test(id) && key.length === 32))
+    fault('must be a list such as k2:<base64 of 32 bytes>,k1:<base64 of 32 bytes>');
+  // A secret names the key that it is under by this id.
+  else if (new Set(keys.map(({ id }) => id)).size < keys.length) fault('must give each key an id of its own');
+  return keys;
+});
 
 const list = z
   .string()
@@ -191,12 +191,11 @@ export class ConfigError extends Error {
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const { success, data, error } = VARIABLES.safeParse(given);
-  if (!success) throw new ConfigError(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`));
-  if (data.DATABASE_URL !== undefined && data.SECRET_KEYS === undefined)
-    throw new ConfigError(['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']);
-  for (const name of ['GOOGLE', 'MICROSOFT'] as const)
-    if ((data[`${name}_CLIENT_ID`] === undefined) !== (data[`${name}_CLIENT_SECRET`] === undefined))
-      throw new ConfigError([`${name}_CLIENT_ID, ${name}_CLIENT_SECRET: give both, or neither`]);
+  const faults = [
+    ...(error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`),
+    ...missingPartners(given),
+  ];
+  if (!success || faults.length > 0) throw new ConfigError(faults);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
   const BASE_URL = data.BASE_URL ?? `http://${host}:${data.PORT}`;
   return {
@@ -208,6 +207,16 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     EGRESS_POLICY: data.EGRESS_POLICY ?? (data.DATABASE_URL === undefined ? 'link-local' : 'public'),
   };
 }
+
+/** Variables that are needed because others are given. */
+const missingPartners = (given: Readonly<Record<string, unknown>>): readonly string[] => [
+  ...(given.DATABASE_URL !== undefined && given.SECRET_KEYS === undefined
+    ? ['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']
+    : []),
+  ...['GOOGLE', 'MICROSOFT']
+    .filter((name) => (given[`${name}_CLIENT_ID`] === undefined) !== (given[`${name}_CLIENT_SECRET`] === undefined))
+    .map((name) => `${name}_CLIENT_ID, ${name}_CLIENT_SECRET: give both, or neither`),
+];
 
 /** One variable, for people. */
 export interface VariableInfo {

@@ -47,6 +47,21 @@ test('every fault is listed with the name of its variable, and no value is shown
   expect(faults.join()).not.toContain('hunter2');
 });
 
+test('a variable that others need is listed with the other faults', () => {
+  const names = faultsOf({
+    PORT: 'x',
+    DATABASE_URL: 'postgres://h/d',
+    GOOGLE_CLIENT_ID: 'a',
+    MICROSOFT_CLIENT_SECRET: 'b',
+  });
+  expect(names.map((fault) => fault.split(':')[0])).toEqual([
+    'PORT',
+    'SECRET_KEYS',
+    'GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET',
+    'MICROSOFT_CLIENT_ID, MICROSOFT_CLIENT_SECRET',
+  ]);
+});
+
 test('the egress policy is the strict one with DATABASE_URL, unless it is set', () => {
   const policyOf = (environment: Record<string, string>) => readConfig(environment).EGRESS_POLICY;
   const server = { DATABASE_URL: 'postgres://host/db', SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}` };
@@ -85,6 +100,10 @@ test('SECRET_KEYS is a list of keys, the current one first', () => {
   expect(SECRET_KEYS).toEqual([
     { id: 'k2', key: first },
     { id: 'k1', key: second },
+  ]);
+  // What was sealed with the first one would be opened with the second.
+  expect(faultsOf({ SECRET_KEYS: `k1:${first.toString('base64')},k1:${second.toString('base64')}` })).toEqual([
+    'SECRET_KEYS: must give each key an id of its own',
   ]);
 });
 

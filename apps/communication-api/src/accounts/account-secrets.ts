@@ -8,7 +8,7 @@ export interface AccountSecret {
   /** As the provider made it when the account was linked, or when it was renewed. */
   readonly credentials: unknown;
   readonly proxy?: CustomProxy | undefined;
-  /** Where the service chooses a proxy, if it has no other. */
+  /** The place that `auto_proxy_config` or the user chose. It is only stored: the service has no proxies of its own. */
   readonly autoProxy?: AutoProxy | undefined;
 }
 

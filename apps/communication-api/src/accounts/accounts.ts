@@ -1,6 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
+import { onPage } from '../db/page.ts';
 import type { AccountRow } from '../db/tables.ts';
 import type { AccountStatus } from '../domain/account-status.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -107,8 +108,8 @@ export class Accounts {
         .returningAll()
         .executeTakeFirst();
       if (account === undefined) return undefined;
-      await this.#tell(account, 'account.connected', transaction);
-      await this.#tellSync(account, sync, transaction);
+      await this.#addEvent(account, 'account.connected', transaction);
+      await this.#addSyncEvent(account, sync, transaction);
       return account;
     });
   }
@@ -162,8 +163,8 @@ export class Accounts {
         .returningAll()
         .executeTakeFirst();
       if (account === undefined) return false;
-      await this.#tell(account, 'account.reconnected', transaction);
-      await this.#tellSync(account, sync, transaction);
+      await this.#addEvent(account, 'account.reconnected', transaction);
+      await this.#addSyncEvent(account, sync, transaction);
       return true;
     });
   }
@@ -195,7 +196,7 @@ export class Accounts {
   async list(
     applicationId: string,
     { status, provider, scopeIds = [], search }: AccountFilter,
-    { limit, offset, before }: Page,
+    page: Page,
   ): Promise<readonly Account[]> {
     let query = this.db
       .selectFrom('accounts')
@@ -212,16 +213,11 @@ export class Accounts {
         account.or([account('name', 'ilike', pattern), account('provider_user_id', 'ilike', pattern)]),
       );
     }
-    if (before !== undefined) query = query.where('id', '<', before);
-    return query
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
-      .execute();
+    return query.$call(onPage(page)).execute();
   }
 
   /**
-   * Changes what is given. Undefined if there is no such account.
+   * Changes what is given. Undefined if the account does not exist.
    * @throws ServiceError 409 if the account is in another scope, 404 if the scope does not exist, 422 if it is disabled
    */
   async update(
@@ -264,7 +260,7 @@ export class Accounts {
         .returningAll()
         .executeTakeFirstOrThrow();
       if (changed.paused_at?.getTime() !== account.paused_at?.getTime())
-        await this.#tell(changed, changed.paused_at === null ? 'account.resumed' : 'account.paused', transaction);
+        await this.#addEvent(changed, changed.paused_at === null ? 'account.resumed' : 'account.paused', transaction);
       return changed;
     });
   }
@@ -278,7 +274,7 @@ export class Accounts {
   /**
    * Removes an account. Its credentials, and everything else that a client or a provider said about it, are erased: only
    * its id, provider and scope stay.
-   * @returns the account as it was before; undefined if there is no such account
+   * @returns the account as it was before; undefined if it does not exist
    */
   async remove(applicationId: string, id: string): Promise<Account | undefined> {
     if (!isId(id, 'acc')) return undefined;
@@ -312,7 +308,7 @@ export class Accounts {
           .where('application_id', '=', applicationId)
           .where('account_id', '=', id)
           .execute();
-      await this.#tell(account, 'account.removed', transaction);
+      await this.#addEvent(account, 'account.removed', transaction);
       return account;
     });
   }
@@ -348,17 +344,17 @@ export class Accounts {
           .where('application_id', '=', account.application_id)
           .where('id', '=', account.id)
           .execute();
-        await this.#tellSync(account, sync, transaction);
+        await this.#addSyncEvent(account, sync, transaction);
       }
     });
   }
 
-  async #tell({ id, application_id, provider, scope_id }: Account, type: EventType, db: Database): Promise<void> {
+  async #addEvent({ id, application_id, provider, scope_id }: Account, type: EventType, db: Database): Promise<void> {
     await this.events.add(application_id, { type, accountId: id, data: { provider, scope_id } }, db);
   }
 
-  async #tellSync(account: Account, { status }: InitialSync, db: Database): Promise<void> {
-    await this.#tell(account, status === 'running' ? 'account.sync.started' : 'account.sync.completed', db);
+  async #addSyncEvent(account: Account, { status }: InitialSync, db: Database): Promise<void> {
+    await this.#addEvent(account, status === 'running' ? 'account.sync.started' : 'account.sync.completed', db);
   }
 
   /**

@@ -20,7 +20,7 @@ const EVENTS: Readonly<Record<Health['status'], EventType>> = {
   disconnected: 'account.disconnected',
 };
 
-/** Keeps the status of each account, from what the calls of its provider end in. */
+/** Changes the status of an account by the results of the calls to its provider. */
 export class AccountHealth {
   constructor(
     private readonly db: Database,
@@ -29,7 +29,7 @@ export class AccountHealth {
     private readonly log: Pick<Logger, 'warn'>,
   ) {}
 
-  /** A call has succeeded. Costs nothing while the account is well. */
+  /** A call has succeeded. Asks the database only if the account was not well before. */
   async succeeded(account: Called): Promise<void> {
     if (account.status === 'error' || account.auth_failed_at !== null) await this.#note(account, afterSuccess);
   }

@@ -13,6 +13,7 @@ export type Refresh = (stored: unknown) => Promise<unknown>;
 const REFRESH_MS = 20_000;
 /** A lease is longer than a refresh, so it expires during one only if its process is dead or frozen. */
 const LEASE_MARGIN_MS = 10_000;
+/** How often a caller looks whether the lease has ended, or new credentials are stored. */
 const POLL_MS = 100;
 const STORE_ATTEMPTS = 3;
 /** When a client should try again, in seconds. */

@@ -15,7 +15,7 @@ Repeat a request after 429 and 503, after the seconds in \`retry-after\` if it i
 
 ## Idempotency
 
-Send an \`Idempotency-Key\` (1 to 255 characters, for example a random UUID) with \`POST /api/v1/emails\`. A retry with the same key and the same request gets the first result again, with the header \`idempotency-replayed: true\`, and sends nothing. The same request may be encoded with another multipart boundary. The same key with another request is 409 \`errors/already_used\`. Keys are known for 24 hours.
+Send an \`Idempotency-Key\` (1 to 255 characters, for example a random UUID) with \`POST /api/v1/emails\`. A retry with the same key and the same request gets the first result again, and sends nothing. If the first answer is still stored, the header \`idempotency-replayed: true\` comes with it. The same request may be encoded with another multipart boundary. The same key with another request is 409 \`errors/already_used\`. Keys are known for 24 hours.
 
 409 \`errors/conflict\` with \`retry-after\` means that the first request is still sending. Without \`retry-after\`, it is not known whether the provider has sent the email; it is not sent again. \`GET /v2/emails\` shows what became of it.
 

@@ -16,7 +16,7 @@ const LOOK_EVERY_MS = 2_000;
 
 /** The emails of a check, and what was seen. */
 class Check {
-  /** Tells the emails of one check from those of another. */
+  /** In the subject of each email, so that the emails of two checks cannot be confused. */
   readonly id = randomBytes(4).toString('hex');
   failures = 0;
   sent = 0;

@@ -25,8 +25,8 @@ export interface Finding {
   readonly text: string;
 }
 
-/** What checks look at. */
-interface Patient {
+/** What is checked. */
+interface Installation {
   readonly config: Config;
   readonly log: Logger;
   /** Undefined if the database cannot be opened, or if there is none yet. */
@@ -36,7 +36,7 @@ interface Patient {
 /** One thing that `doctor` looks at. An error that it throws is a finding that something is wrong. */
 interface Check {
   readonly name: string;
-  run(patient: Patient): Promise<readonly Finding[]>;
+  run(installation: Installation): Promise<readonly Finding[]>;
 }
 
 const ok = (text: string): Finding => ({ level: 'ok', text });
@@ -45,9 +45,9 @@ const wrong = (text: string): Finding => ({ level: 'wrong', text });
 
 /** A check that needs the database, and is left out without one. */
 const withStore =
-  (run: (store: Store, patient: Patient) => Promise<readonly Finding[]>): Check['run'] =>
-  async (patient) =>
-    patient.store === undefined ? [] : run(patient.store, patient);
+  (run: (store: Store, installation: Installation) => Promise<readonly Finding[]>): Check['run'] =>
+  async (installation) =>
+    installation.store === undefined ? [] : run(installation.store, installation);
 
 /** In this order. A new check is a new entry. */
 const CHECKS: readonly Check[] = [
@@ -101,7 +101,7 @@ async function examineDatabase(
 }
 
 /** Which master keys are in use, which are missing, and which are not needed any more. */
-async function checkSecrets({ db, masterKeys }: Store, { config }: Patient): Promise<readonly Finding[]> {
+async function checkSecrets({ db, masterKeys }: Store, { config }: Installation): Promise<readonly Finding[]> {
   const source = config.SECRET_KEYS === undefined ? 'master.key' : 'SECRET_KEYS';
   const envelope = new Envelope(masterKeys);
   const values = new SealedValues(db, envelope);
@@ -125,11 +125,10 @@ async function checkSecrets({ db, masterKeys }: Store, { config }: Patient): Pro
 function aboutKey(keyId: string, count: number, isCurrent: boolean, source: string): Finding {
   if (isCurrent) return ok(`${keyId} is the current master key; ${count} are under it`);
   if (count > 0) return note(`${count} are still under ${keyId}. Run rotate-keys`);
-  const backups = source === 'master.key' ? ', unless you need a backup from its time' : '';
-  return note(`none is under ${keyId}. It can be removed from ${source}${backups}`);
+  return note(`none is under ${keyId}. It can be removed from ${source}, unless you need a backup from its time`);
 }
 
-async function checkRedis({ config, log }: Patient): Promise<readonly Finding[]> {
+async function checkRedis({ config, log }: Installation): Promise<readonly Finding[]> {
   if (config.REDIS_URL === undefined) {
     const text = 'REDIS_URL is not set: each process has limits and idempotency keys of its own';
     return [config.DATABASE_URL === undefined ? ok(text) : note(`${text}. Set it for several processes`)];
@@ -149,7 +148,7 @@ async function checkRedis({ config, log }: Patient): Promise<readonly Finding[]>
  * Builds the service without listening: what fails there would fail at the start, too. Then makes the first page of
  * every way to an account, for which the servers of Google and Microsoft are asked.
  */
-async function checkProviders({ db, masterKeys }: Store, { config, log }: Patient): Promise<readonly Finding[]> {
+async function checkProviders({ db, masterKeys }: Store, { config, log }: Installation): Promise<readonly Finding[]> {
   const plugins = await loadPlugins(config.PROVIDERS);
   const service = await createService({ config, db, masterKeys, log, providers: plugins, worksInBackground: false });
   try {

@@ -1,7 +1,6 @@
 import { domainToASCII } from 'node:url';
 
 export type DomainPurpose = 'auth' | 'tracking';
-export type DomainStatus = 'pending' | 'verified' | 'failing';
 
 /** A record of DNS that the owner of a custom domain creates. */
 export interface DomainRecord {

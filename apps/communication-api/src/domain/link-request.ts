@@ -1,3 +1,4 @@
+import { checkApplicationUrl } from './application-url.ts';
 import type { Environment } from './key-token.ts';
 import {
   type Family,
@@ -134,27 +135,9 @@ export interface RedirectRules {
 
 /** @throws ServiceError 422 that says what is wrong with the address */
 export function checkRedirectUri(text: string, { environment, allowed }: RedirectRules): void {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid('redirect_uri: must be an https address.');
-  if (url.protocol === 'http:' && !(environment === 'development' && isLoopback(url.hostname)))
-    throw invalid(
-      environment === 'development'
-        ? 'redirect_uri: must be https, or http to a loopback address such as http://localhost.'
-        : 'redirect_uri: must be https. Only development applications may use http to a loopback address.',
-    );
-  // An empty fragment has no hash, but the address would still end in "#".
-  if (text.includes('#')) throw invalid('redirect_uri: must not have a fragment.');
-  if (url.username !== '' || url.password !== '') throw invalid('redirect_uri: must not have a user name or password.');
-  const place = url.origin + url.pathname;
+  const place = placeOf(checkApplicationUrl('redirect_uri', text, environment));
   if (allowed.length > 0 && !allowed.some((each) => URL.canParse(each) && placeOf(new URL(each)) === place))
     throw invalid('redirect_uri: not in the list of redirect addresses of your application.');
 }
 
 const placeOf = ({ origin, pathname }: URL): string => origin + pathname;
-
-/** Whether a host, as `URL.hostname` writes it, is this machine. */
-export const isLoopback = (hostname: string): boolean =>
-  hostname === 'localhost' ||
-  hostname.endsWith('.localhost') ||
-  hostname === '[::1]' ||
-  /^127(\.\d{1,3}){3}$/.test(hostname);

@@ -1,4 +1,2 @@
 /** The routes of the Methods API: operations that reach a provider, and so have limits. */
 export const METHODS = ['POST /api/v1/emails'] as const;
-
-export type Method = (typeof METHODS)[number];

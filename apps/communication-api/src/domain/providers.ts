@@ -27,7 +27,7 @@ export const WILDCARDS: Readonly<Record<string, Family | 'any'>> = {
   '*:SOCIAL': 'social',
 };
 
-/** The providers for which the service can choose a proxy near the user. */
+/** The providers whose links may have `auto_proxy_config`. */
 export const AUTO_PROXY_PROVIDERS = ['linkedin', 'whatsapp', 'instagram'] as const satisfies readonly ProviderName[];
 
 export const isProviderName = (text: string): text is ProviderName =>

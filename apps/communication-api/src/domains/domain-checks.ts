@@ -8,6 +8,7 @@ import type { Domain, Domains } from './domains.ts';
 const DAY_MS = 86_400_000;
 /** How often each process looks for domains whose day is over. */
 const EVERY_MS = 3_600_000;
+/** From the start to the first look. */
 const FIRST_MS = 60_000;
 /** Domains that are looked up at the same time. */
 const AT_ONCE = 10;
@@ -71,13 +72,13 @@ export class DomainChecks {
     else this.parts.log.info({ domain: id, host }, 'a custom domain works again');
   }
 
-  async #check(domain: Domain, counts: boolean): Promise<Domain | 'taken' | undefined> {
+  async #check(domain: Domain, isDaily: boolean): Promise<Domain | 'taken' | undefined> {
     const { application_id: applicationId, id } = domain;
     const found = await Promise.all(
       this.recordsOf(domain).map(async (record) => ((await this.#has(record)) ? [] : [record.type])),
     );
     const missing = found.flat();
-    if (missing.length > 0) return this.parts.domains.setMissing(applicationId, id, missing, counts);
+    if (missing.length > 0) return this.parts.domains.setMissing(applicationId, id, missing, isDaily);
     return this.parts.domains.setVerified(applicationId, id);
   }
 

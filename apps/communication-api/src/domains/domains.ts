@@ -1,5 +1,7 @@
 import type { Selectable } from 'kysely';
+import { countInTurn } from '../db/count.ts';
 import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
 import type { DomainRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { DomainPurpose, DomainRecord } from '../domain/custom-domain.ts';
@@ -29,38 +31,32 @@ export class Domains {
   /** Adds a host that is not verified yet. */
   async create(applicationId: string, host: string, purpose: DomainPurpose): Promise<Creation> {
     const now = this.clock();
-    const { count } = await this.db
-      .selectFrom('domains')
-      .select(({ fn }) => fn.countAll<string>().as('count'))
-      .where('application_id', '=', applicationId)
-      .executeTakeFirstOrThrow();
-    if (Number(count) >= MAX_DOMAINS) return { kind: 'too many' };
-    const domain = await this.db
-      .insertInto('domains')
-      .values({
-        id: newId('dom', now),
-        application_id: applicationId,
-        host,
-        purpose,
-        status: 'pending',
-        created_at: new Date(now),
-      })
-      .onConflict((conflict) => conflict.columns(['application_id', 'host']).doNothing())
-      .returningAll()
-      .executeTakeFirst();
-    return domain === undefined ? { kind: 'exists' } : { kind: 'created', domain };
+    return this.db.transaction().execute(async (trx): Promise<Creation> => {
+      if ((await countInTurn(applicationId, 'domains', trx)) >= MAX_DOMAINS) return { kind: 'too many' };
+      const domain = await trx
+        .insertInto('domains')
+        .values({
+          id: newId('dom', now),
+          application_id: applicationId,
+          host,
+          purpose,
+          status: 'pending',
+          created_at: new Date(now),
+        })
+        .onConflict((conflict) => conflict.columns(['application_id', 'host']).doNothing())
+        .returningAll()
+        .executeTakeFirst();
+      return domain === undefined ? { kind: 'exists' } : { kind: 'created', domain };
+    });
   }
 
   /** One page, and the first entry of the next page if there is one. */
-  async list(applicationId: string, { limit, offset, before }: Page): Promise<readonly Domain[]> {
+  async list(applicationId: string, page: Page): Promise<readonly Domain[]> {
     return this.db
       .selectFrom('domains')
       .selectAll()
       .where('application_id', '=', applicationId)
-      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
+      .$call(onPage(page))
       .execute();
   }
 
@@ -85,7 +81,7 @@ export class Domains {
       .executeTakeFirst();
   }
 
-  /** False if there is no such domain. */
+  /** False if the domain does not exist. */
   async remove(applicationId: string, id: string): Promise<boolean> {
     if (!isId(id, 'dom')) return false;
     const { numDeletedRows } = await this.db
@@ -140,20 +136,20 @@ export class Domains {
 
   /**
    * Stores which records were missing.
-   * @param counts whether the third time in a row makes a verified domain fail
+   * @param isDaily whether this is the daily check: its third failure in a row makes a verified domain fail
    */
   async setMissing(
     applicationId: string,
     id: string,
     missing: readonly DomainRecord['type'][],
-    counts: boolean,
+    isDaily: boolean,
   ): Promise<Domain | undefined> {
     return this.db
       .updateTable('domains')
       .set(({ eb, ref, case: when }) => ({
         missing: [...missing],
         checked_at: new Date(this.clock()),
-        ...(counts
+        ...(isDaily
           ? {
               failures: eb('failures', '+', 1),
               status: when()

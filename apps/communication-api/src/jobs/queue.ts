@@ -37,7 +37,7 @@ export interface JobHandler {
   run(job: Job, signal: AbortSignal): Promise<JobOutcome>;
 }
 
-/** Where a job is: its row is taken, or its attempt has ended and the row says nothing of it yet. */
+/** A moment in the life of a job: its row was taken, or its attempt has ended and its row was not changed yet. */
 export type JobStep = 'job taken' | 'job attempted';
 
 /** For tests that end a process at a step. */
@@ -53,16 +53,17 @@ interface Lane {
 const MAX_RUNNING = 200;
 /** Due lanes per look. The rest comes with the next look. */
 const LANES_AT_ONCE = 500;
-/** By then, the transaction that adds a job has usually ended. If it has not, the next look finds the job. */
+/** How long after `add` to look: by then its transaction has usually ended. If it has not, the next look finds the job. */
 const WAKE_MS = 20;
 /** The only process of a database knows when its next job is due. This bound is for clocks that jump. */
 const MAX_SLEEP_MS = 60_000;
+/** How long to wait after an attempt that threw. */
 const RETRY_MS = 60_000;
-/** When to look again after the database was away. */
+/** How long to wait before the next look after the database was away. */
 const AWAY_MS = 1_000;
 /** How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks. */
 const GRACE_MS = 10_000;
-/** How long running jobs may take after the service was told to end. */
+/** How long running jobs may take after `close`. */
 const CLOSE_MS = 5_000;
 
 /**
@@ -82,7 +83,10 @@ export class Queue {
   #timerEndsAt = 0;
   #looking: Promise<unknown> = Promise.resolve();
 
-  /** @param pollMs how often to look for jobs that other processes have added. Default: there are no other processes */
+  /**
+   * @param pollMs how often to look for jobs that other processes have added, in milliseconds. Default: 60,000, since this
+   * is the only process
+   */
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
@@ -100,7 +104,7 @@ export class Queue {
   /**
    * Adds jobs, in the transaction of what they are about. A job that waits already is due now, and its attempts are
    * counted anew; one that is being done stays as it is.
-   * @param db also a statement with parts that are to be executed with this one
+   * @param db the transaction, or a statement that was begun with `with`: its parts are executed with this one
    */
   async add(applicationId: string, jobs: readonly NewJob[], db: Pick<Database, 'insertInto'>): Promise<void> {
     if (jobs.length === 0) return;
@@ -123,7 +127,7 @@ export class Queue {
     this.#lookIn(WAKE_MS);
   }
 
-  /** Deletes the jobs of a lane that nobody does at this moment. */
+  /** Deletes the jobs of a lane that are not being done at this moment. */
   async clear(applicationId: string, kind: string, lane: string, db: Database): Promise<void> {
     await db
       .deleteFrom('jobs')

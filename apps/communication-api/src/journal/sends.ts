@@ -49,18 +49,18 @@ interface Expected {
   readonly applicationId: string;
   readonly id: string;
   readonly states: readonly Send['state'][];
-  /** Default: any. */
+  /** The attempt that must have the row; null: no attempt may have it. Default: every attempt counts. */
   readonly owner?: string | null;
 }
 
 /** An idempotency key is known for 24 hours. */
-export const KEY_RETENTION_MS = 86_400_000;
+const KEY_RETENTION_MS = 86_400_000;
 /** How long an email whose outcome is unknown is looked for. */
 export const LOOK_FOR_MS = 3_600_000;
 /** How long the addresses and the subject of an email are remembered, for the emails that answer it. */
 const ENVELOPE_RETENTION_MS = 7 * 86_400_000;
 const SEND_RETENTION_MS = 30 * 86_400_000;
-/** The states of a row that no attempt works on any more. Of `unknown`, the outcome stays unknown after an hour. */
+/** The states of a row that no attempt works on any more. An outcome that is `unknown` is looked for during an hour. */
 const SETTLED = ['sent', 'failed', 'unknown'] as const;
 const UNSETTLED = ['prepared', 'dispatched', 'unknown'] as const;
 

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
 import type { ApiKeyRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
@@ -116,11 +117,7 @@ export class Keys {
   }
 
   /** One page of the account keys that are not revoked, and the first one of the next page. Never a service key. */
-  async list(
-    applicationId: string,
-    { role, scopeId }: KeyFilter,
-    { limit, offset, before }: Page,
-  ): Promise<readonly ListedKey[]> {
+  async list(applicationId: string, { role, scopeId }: KeyFilter, page: Page): Promise<readonly ListedKey[]> {
     return this.db
       .selectFrom('api_keys')
       .select(SHOWN)
@@ -128,10 +125,7 @@ export class Keys {
       .where('role', 'in', role === undefined ? ACCOUNT_ROLES : [role])
       .where('revoked_at', 'is', null)
       .$if(scopeId !== undefined, (query) => query.where('scope_id', '=', scopeId ?? ''))
-      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
+      .$call(onPage(page))
       .execute();
   }
 

@@ -79,7 +79,7 @@ export interface LinkContext {
   readonly proxy: CustomProxy | undefined;
   /** The only way out: through the proxy, if there is one. */
   readonly net: Net;
-  /** Where a provider's own site sends the user back to. */
+  /** The address to which a provider's own site sends the user back: the `redirect_uri` of OAuth. */
   readonly callbackUrl: string;
   /**
    * What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. If

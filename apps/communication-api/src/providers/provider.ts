@@ -16,7 +16,7 @@ export interface Provider {
   readonly mail?: MailProvider;
   /** How users link an account, if the wizard can ask them. The state is the flow's own. */
   readonly link?: LinkFlow;
-  /** Tells the provider that the credentials of a removed account will not be used any more. */
+  /** Withdraws the credentials of a removed account at the provider. They are erased here already. */
   revoke?(account: MailAccount, signal: AbortSignal): Promise<void>;
 }
 
@@ -30,8 +30,8 @@ export interface MailAccount {
   /** The only way out: through the account's proxy, if it has one. */
   readonly net: Net;
   /**
-   * Replaces credentials that have expired. Of all callers in all processes, one at a time refreshes; a caller that
-   * waited gets what the other one has stored.
+   * Replaces credentials that have expired. Only one caller refreshes at a time, in all processes together. A caller
+   * that waits gets the credentials that the other one has stored.
    * @param stale the credentials that do not work any more
    * @param refresh makes new ones from those that are stored. What it throws is thrown, and nothing is stored
    */
@@ -41,7 +41,7 @@ export interface MailAccount {
 /** What the journal knows of an email that may have been sent. */
 export interface SendTrace {
   readonly messageId: string;
-  /** The draft that was to be sent; null: the account is not fenced. */
+  /** What `draft` returned for the email. Null: the account is not fenced. */
   readonly draft: string | null;
 }
 

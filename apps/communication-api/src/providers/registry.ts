@@ -1,5 +1,5 @@
 import type { Environment } from '../domain/key-token.ts';
-import type { Family, ProviderName } from '../domain/providers.ts';
+import type { ProviderName } from '../domain/providers.ts';
 import type { LinkFlow } from './link-flow.ts';
 import type { Provider } from './provider.ts';
 
@@ -28,10 +28,5 @@ export class Registry {
       (provider): provider is LinkableProvider =>
         provider.link !== undefined && (environment === 'development' || provider.name !== 'mock'),
     );
-  }
-
-  /** The installed providers of a family, or all of them. */
-  supporting(family: Family | 'any'): readonly Provider[] {
-    return [...this.#providers.values()].filter(({ supports }) => family === 'any' || supports.has(family));
   }
 }

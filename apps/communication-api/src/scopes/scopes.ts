@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
 import type { ScopeRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
@@ -40,16 +41,13 @@ export class Scopes {
   }
 
   /** One page, and the first entry of the next page if there is one. */
-  async list(applicationId: string, { limit, offset, before }: Page): Promise<readonly Scope[]> {
+  async list(applicationId: string, page: Page): Promise<readonly Scope[]> {
     return this.db
       .selectFrom('scopes')
       .selectAll()
       .where('application_id', '=', applicationId)
       .where('removed_at', 'is', null)
-      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
+      .$call(onPage(page))
       .execute();
   }
 

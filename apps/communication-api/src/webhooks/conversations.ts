@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
 import type { WebhookConversationRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { firstIdAt, isId, newId } from '../domain/ids.ts';
@@ -34,7 +35,7 @@ export class Conversations {
   async list(
     applicationId: string,
     { endpointId, eventId }: ConversationFilter,
-    { limit, offset, before }: Page,
+    page: Page,
   ): Promise<readonly Conversation[]> {
     // Another text cannot name anything.
     if (endpointId !== undefined && !isId(endpointId, 'whe')) return [];
@@ -45,10 +46,7 @@ export class Conversations {
       .where('application_id', '=', applicationId)
       .$if(endpointId !== undefined, (query) => query.where('endpoint_id', '=', endpointId ?? ''))
       .$if(eventId !== undefined, (query) => query.where('event_id', '=', eventId ?? ''))
-      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
+      .$call(onPage(page))
       .execute();
   }
 

@@ -22,11 +22,11 @@ const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24]
 const JITTER = 0.1;
 /** How long an endpoint may take to answer. */
 const TIMEOUT_MS = 15 * SECOND;
-/** The statements of an attempt, beside the request. */
+/** How long the statements of an attempt may take, besides the request. */
 const STATEMENTS_MS = 15 * SECOND;
 /** An endpoint that has failed for so long is disabled. */
 const PATIENCE_MS = 5 * 24 * HOUR;
-/** How much of an answer is kept, in bytes. */
+/** How much of an answer is stored, in bytes. */
 const MAX_RESPONSE = 1_024;
 /** Requests to one endpoint that run at once, per process. */
 const PER_ENDPOINT = 5;
@@ -139,7 +139,7 @@ export class Delivery implements JobHandler {
   }
 }
 
-/** The same bytes at each attempt. */
+/** The body of the request: the same bytes at each attempt, so that receivers can compare them. */
 export const bodyOf = ({ id, type, account_id, data, created_at }: Event): string =>
   JSON.stringify({ object: 'Event', id, type, timestamp: created_at.toISOString(), account_id, data });
 

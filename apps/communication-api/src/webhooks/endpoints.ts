@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
+import { countInTurn } from '../db/count.ts';
 import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
 import type { WebhookEndpointRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type EventType, triggersOf } from '../domain/event-types.ts';
@@ -66,7 +68,12 @@ export class Endpoints {
     const id = newId('whe', now);
     const secret = newSecret();
     const endpoint = await this.db.transaction().execute(async (trx) => {
-      await this.#checkCount(applicationId, trx);
+      if ((await countInTurn(applicationId, 'webhook_endpoints', trx)) >= MAX_ENDPOINTS)
+        throw new ServiceError(
+          409,
+          'errors/conflict',
+          `Your application has ${MAX_ENDPOINTS} endpoints, which is the limit. Delete one first.`,
+        );
       await this.#checkAccounts(applicationId, fields.accountIds, trx);
       return trx
         .insertInto('webhook_endpoints')
@@ -84,15 +91,12 @@ export class Endpoints {
   }
 
   /** One page, and the first entry of the next page if there is one. */
-  async list(applicationId: string, { limit, offset, before }: Page): Promise<readonly Endpoint[]> {
+  async list(applicationId: string, page: Page): Promise<readonly Endpoint[]> {
     return this.db
       .selectFrom('webhook_endpoints')
       .selectAll()
       .where('application_id', '=', applicationId)
-      .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .offset(offset)
+      .$call(onPage(page))
       .execute();
   }
 
@@ -107,7 +111,7 @@ export class Endpoints {
   }
 
   /** The ids of the enabled endpoints that take an event of this type and account. */
-  async takers(
+  async subscribers(
     applicationId: string,
     type: EventType,
     accountId: string | null,
@@ -126,7 +130,7 @@ export class Endpoints {
 
   /**
    * Changes what is given. Events that wait for an endpoint that is disabled are dropped, and one that is enabled again
-   * has no failures. Undefined if there is no such endpoint.
+   * has no failures. Undefined if the endpoint does not exist.
    * @throws ServiceError 404 if an account is unknown
    */
   async update(
@@ -151,7 +155,7 @@ export class Endpoints {
     });
   }
 
-  /** Deletes an endpoint, with the events that wait for it. False if there is none. */
+  /** Deletes an endpoint, with the events that wait for it. False if it does not exist. */
   async remove(applicationId: string, id: string): Promise<boolean> {
     if (!isId(id, 'whe')) return false;
     return this.db.transaction().execute(async (trx) => {
@@ -168,7 +172,7 @@ export class Endpoints {
 
   /**
    * Makes a new secret, which is returned here and never again. For 24 hours, the secret of before signs as well.
-   * Undefined if there is no such endpoint.
+   * Undefined if the endpoint does not exist.
    */
   async rotateSecret(
     applicationId: string,
@@ -203,7 +207,7 @@ export class Endpoints {
     return previous !== undefined && previous.until > this.clock() ? [current, previous.secret] : [current];
   }
 
-  /** Notes that an endpoint has failed. @returns since when it fails */
+  /** Notes that an endpoint has failed. @returns the time of its first failure since its last success */
   async failed(applicationId: string, id: string): Promise<Date | undefined> {
     const row = await this.db
       .updateTable('webhook_endpoints')
@@ -245,22 +249,6 @@ export class Endpoints {
 
   #open(id: string, secrets: Uint8Array): Secrets {
     return this.envelope.openJson<Secrets>(place(id), secrets);
-  }
-
-  /** The lock makes other requests that create an endpoint wait, but none that only names the application. */
-  async #checkCount(applicationId: string, trx: Database): Promise<void> {
-    await trx.selectFrom('applications').select('id').where('id', '=', applicationId).forNoKeyUpdate().execute();
-    const { count } = await trx
-      .selectFrom('webhook_endpoints')
-      .select(({ fn }) => fn.countAll<string>().as('count'))
-      .where('application_id', '=', applicationId)
-      .executeTakeFirstOrThrow();
-    if (Number(count) >= MAX_ENDPOINTS)
-      throw new ServiceError(
-        409,
-        'errors/conflict',
-        `Your application has ${MAX_ENDPOINTS} endpoints, which is the limit. Delete one first.`,
-      );
   }
 
   async #checkAccounts(applicationId: string, accountIds: readonly string[] | null, trx: Database): Promise<void> {

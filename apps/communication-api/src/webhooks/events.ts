@@ -3,11 +3,11 @@ import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { EventRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { EVENT_TYPES, type EventType } from '../domain/event-types.ts';
+import type { EventType } from '../domain/event-types.ts';
 import { firstIdAt, isId, newId } from '../domain/ids.ts';
 import type { FanOut } from './fan-out.ts';
 
-export { EVENT_TYPES, type EventType };
+export type { EventType };
 
 /** Something that happened, for the application to know. */
 export interface NewEvent {

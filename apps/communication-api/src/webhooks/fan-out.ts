@@ -30,7 +30,7 @@ export class FanOut {
     stored: Pick<Database, 'selectFrom'>,
     db: Database,
   ): Promise<void> {
-    const endpointIds = await this.endpoints.takers(applicationId, type, accountId, stored);
+    const endpointIds = await this.endpoints.subscribers(applicationId, type, accountId, stored);
     await this.#deliver(applicationId, id, endpointIds, db);
   }
 
@@ -45,7 +45,7 @@ export class FanOut {
     if (event === undefined) throw unknown('event');
     const endpointIds =
       endpointId === undefined
-        ? await this.endpoints.takers(applicationId, event.type, event.account_id, this.db)
+        ? await this.endpoints.subscribers(applicationId, event.type, event.account_id, this.db)
         : [await this.#enabled(applicationId, endpointId)];
     if (endpointIds.length === 0)
       throw new ServiceError(409, 'errors/conflict', 'No enabled endpoint of your application takes this event.');

@@ -3,10 +3,11 @@ import type { JSX } from 'preact';
 import { pageHtml } from './pages/layout.tsx';
 
 /**
- * What every answer of the wizard says to browsers.
- * @param origins where a form may lead: where the user returns to, and the provider's own site. Browsers apply
- * `form-action` to every redirect behind a form, also to those of the application and of the provider, which may lead
- * anywhere. So all of https is allowed, and the origins themselves, which may be http in development.
+ * The header fields of every answer of the wizard.
+ * @param origins the origins, besides our own, that a form of the page leads to: the application's, and the provider's.
+ * Null: only our own. Browsers apply `form-action` to every redirect behind a form, also to redirects of the application
+ * and of the provider, which may lead anywhere. So all of https is allowed, and the origins themselves, which may be
+ * http in development.
  */
 export const headersOf = (origins: readonly string[] | null): Readonly<Record<string, string>> => ({
   'cache-control': 'no-store',
@@ -26,6 +27,7 @@ export const headersOf = (origins: readonly string[] | null): Readonly<Record<st
   vary: 'accept, accept-language, cookie',
 });
 
+/** Answers with a page of the wizard. Default of `status`: 200. */
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: JSX.Element, status = 200): FastifyReply {
   return reply
     .code(status)

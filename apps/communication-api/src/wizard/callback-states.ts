@@ -1,7 +1,7 @@
 import type { Envelope } from '../security/envelope.ts';
 import { SealedTokens } from '../security/sealed-tokens.ts';
 
-/** Where a browser continues that comes back from a provider's own site. */
+/** How a browser that comes back from a provider's own site gets to its session. */
 export interface WayBack {
   /** The token of the link. */
   readonly token: string;

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Application } from '../applications/applications.ts';
+import { isLoopback } from '../domain/application-url.ts';
 import { isLanguage, type Language, languageOf } from '../domain/language.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
-import { isLoopback } from '../domain/link-request.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Link } from '../links/links.ts';
 import type { WizardData, WizardSession } from '../links/wizard-sessions.ts';
@@ -39,7 +39,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What an error page needs to know. Set as soon as the link is known. */
     visitFrame: Frame | null;
-    /** Where the forms of the page may lead beside the wizard itself. */
+    /** The origins, besides the wizard's own, that forms of the page lead to: see `headersOf`. */
     formOrigins: readonly string[] | null;
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { isLoopback } from '../domain/application-url.ts';
 import { type CallbackResult, callbackUrl } from '../domain/callback-url.ts';
-import { isLoopback } from '../domain/link-request.ts';
 import { AUTO_PROXY_PROVIDERS } from '../domain/providers.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { EnteredFault, WizardData, WizardSession } from '../links/wizard-sessions.ts';
@@ -44,7 +44,7 @@ export type Submitted =
   /** The user returns to the application with an error. */
   | { readonly kind: 'critical'; readonly result: CallbackResult };
 
-/** What a provider's own site sent the user back with: as a submitted page, or of no use any more. */
+/** What a callback led to. `stale`: its state is not the newest one, so nothing has changed. */
 export type Arrived = Exclude<Submitted, { kind: 'away' }> | { readonly kind: 'stale' };
 
 /** What was entered before the provider's pages began, and stays if they begin again. */
@@ -145,7 +145,7 @@ export class WizardFlow {
     return this.#take(visit, provider, remembered, answer);
   }
 
-  /** Where a callback continues. Undefined if the service has not made its state. */
+  /** The link that a callback belongs to. Undefined if the service has not made its state. */
   wayBackOf(state: string): WayBack | undefined {
     return this.#states.read(state);
   }

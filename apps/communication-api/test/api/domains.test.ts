@@ -158,10 +158,13 @@ describe('a custom domain', () => {
   test('is one of 100 at most', async () => {
     const many = await application();
     const client = clientOf(url, many.token);
-    for (let i = 0; i < 100; i++) await rooms.domains.create(many.id, `n${i}.many.example`, 'auth');
-    expect((await client('POST', '/v2/domains', { host: 'one.more.example', purpose: 'auth' })).body).toMatchObject({
-      status: 422,
-      detail: 'Your application has 100 domains. Delete one first.',
+    for (let i = 0; i < 99; i++) await rooms.domains.create(many.id, `n${i}.many.example`, 'auth');
+    const hosts = ['a', 'b', 'c'].map((name) => `${name}.more.example`);
+    const creations = await Promise.all(hosts.map((host) => rooms.domains.create(many.id, host, 'auth')));
+    expect(creations.map(({ kind }) => kind).sort()).toEqual(['created', 'too many', 'too many']);
+    expect((await client('POST', '/v2/domains', { host: 'd.more.example', purpose: 'auth' })).body).toMatchObject({
+      status: 409,
+      detail: 'Your application has 100 domains, which is the limit. Delete one first.',
     });
   });
 

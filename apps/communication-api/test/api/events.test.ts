@@ -179,7 +179,7 @@ test.each([
   expect(revoked.at(-1)).toEqual({ id, credentials: { refreshToken: token } });
   expect(await eventsOf(id)).toEqual([{ type: 'account.removed', provider: 'google', scope_id: null }]);
   const log = service.logged().slice(before);
-  expect(log.includes('was not told that an account was removed')).toBe(logged === 'a warning');
+  expect(log.includes('were not withdrawn at its provider')).toBe(logged === 'a warning');
   expect(log).not.toContain('the token is in this text');
 });
 

@@ -10,8 +10,12 @@ const google = page.slice(page.indexOf('## Google'), page.indexOf('## Check a re
 const blocks = [...page.matchAll(/^```sh\n(.*?)```$/gms)].map(([, code = '']) => code.trim().split('\n'));
 
 test('the settings of the page are accepted as they stand there', () => {
-  const settings = blocks.find(([line]) => line?.startsWith('GOOGLE_')) ?? [];
-  const environment = Object.fromEntries(settings.map((line) => line.split('=', 2) as [string, string]));
+  const settings = (blocks.find(([line]) => line?.startsWith('export GOOGLE_')) ?? []).filter(
+    (line) => line !== 'npm start',
+  );
+  const environment = Object.fromEntries(
+    settings.map((line) => line.replace('export ', '').split('=', 2) as [string, string]),
+  );
   expect(Object.keys(environment)).toHaveLength(3);
   expect(readConfig(environment)).toMatchObject(environment);
 });

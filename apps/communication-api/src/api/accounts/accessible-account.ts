@@ -9,12 +9,7 @@ import type { Caller } from '../../keys/keys.ts';
  */
 export async function accessibleAccount(accounts: Accounts, caller: Caller, id: string): Promise<Account> {
   const account = await accounts.find(caller.applicationId, id);
-  if (account === undefined)
-    throw new ServiceError(
-      404,
-      'errors/invalid_resource_identifier',
-      'No account of your application has this account_id.',
-    );
+  if (account === undefined) throw unknownAccount();
   if (caller.role === 'scoped' && account.scope_id !== caller.scopeId)
     throw new ServiceError(
       403,
@@ -23,3 +18,6 @@ export async function accessibleAccount(accounts: Accounts, caller: Caller, id: 
     );
   return account;
 }
+
+export const unknownAccount = (): ServiceError =>
+  new ServiceError(404, 'errors/invalid_resource_identifier', 'No account of your application has this account_id.');

@@ -5,8 +5,8 @@ import type { Rooms } from '../../rooms.ts';
 const TIMEOUT_MS = 5_000;
 
 /**
- * Tells the provider that the credentials of a removed account are not used any more. The service has erased them
- * already, so a provider that cannot be told changes nothing for the client.
+ * Withdraws the credentials of a removed account at its provider, within 5 seconds. The service has erased them already,
+ * so a failure is logged, and changes nothing for the client.
  * @param account as it was before it was removed
  */
 export async function revoke({ providers, mailAccounts, log }: Rooms, account: Account): Promise<void> {
@@ -21,6 +21,9 @@ export async function revoke({ providers, mailAccounts, log }: Rooms, account: A
   } catch (error) {
     // The message may have what the provider was asked with.
     const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
-    log.warn({ account: account.id, error: name, code }, 'the provider was not told that an account was removed');
+    log.warn(
+      { account: account.id, error: name, code },
+      'the credentials of a removed account were not withdrawn at its provider',
+    );
   }
 }

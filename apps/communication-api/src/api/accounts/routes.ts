@@ -4,13 +4,12 @@ import type { Account } from '../../accounts/accounts.ts';
 import { ACCOUNT_STATUSES, shownStatus } from '../../domain/account-status.ts';
 import { syncAt } from '../../domain/initial-sync.ts';
 import { PROVIDER_NAMES } from '../../domain/providers.ts';
-import { ServiceError } from '../../domain/service-error.ts';
 import type { Rooms } from '../../rooms.ts';
 import { callerOf, serviceCallerOf } from '../authenticate.ts';
 import { listAnswer, listOf, pageOf, pageQuery } from '../page.ts';
 import { problems } from '../problem.ts';
 import { line } from '../text.ts';
-import { accessibleAccount } from './accessible-account.ts';
+import { accessibleAccount, unknownAccount } from './accessible-account.ts';
 import { revoke } from './revoke.ts';
 
 /** Largest metadata, in bytes of JSON. */
@@ -184,9 +183,6 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
     },
   );
 };
-
-const unknownAccount = (): ServiceError =>
-  new ServiceError(404, 'errors/invalid_resource_identifier', 'No account of your application has this account_id.');
 
 /** Whether PostgreSQL can store a value as JSON. `JSON.stringify` writes what it cannot store as these escapes. */
 function isStorable(value: unknown): boolean {

@@ -2,8 +2,12 @@ import { customHost, type DomainPurpose } from '../../domain/custom-domain.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Rooms } from '../../rooms.ts';
 
+/** The hosts of the service itself, which no application can have. */
+export const ownHosts = ({ BASE_URL, AUTH_URL, TRACKING_URL }: Rooms['config']): readonly string[] =>
+  [BASE_URL, AUTH_URL, TRACKING_URL].map((url) => new URL(url).hostname);
+
 /**
- * The custom domain that a field of a request names. Undefined if the domain fails, so the default host is to be used.
+ * The custom domain that a field of a request names. Undefined if the domain fails: the caller uses the default host.
  * @throws ServiceError 422 if the application has not verified it
  */
 export async function customDomain(

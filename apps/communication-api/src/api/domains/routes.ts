@@ -2,11 +2,12 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { customHost } from '../../domain/custom-domain.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import type { Domain } from '../../domains/domains.ts';
+import { type Domain, MAX_DOMAINS } from '../../domains/domains.ts';
 import type { Rooms } from '../../rooms.ts';
 import { callerOf, requireServiceKey } from '../authenticate.ts';
 import { listAnswer, listOf, pageOf, pageQuery } from '../page.ts';
 import { problems } from '../problem.ts';
+import { ownHosts } from './custom-domain.ts';
 
 const purpose = z
   .enum(['auth', 'tracking'])
@@ -41,7 +42,9 @@ const domainAnswer = z
     purpose,
     status: z
       .enum(['pending', 'verified', 'failing'])
-      .describe('failing: the records were missing on three days. New links use the default host until they are back.'),
+      .describe(
+        'failing: a record was missing on three days in a row. New links use the default host until they are back.',
+      ),
     records: z
       .array(
         z.object({
@@ -71,7 +74,7 @@ const params = z.strictObject({ domain_id: z.string() });
 export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
   const { domains, domainChecks, config } = rooms;
   const tags = ['Domains'];
-  const ownHosts = [config.BASE_URL, config.AUTH_URL, config.TRACKING_URL].map((url) => new URL(url).hostname);
+  const hosts = ownHosts(config);
   app.addHook('onRequest', requireServiceKey);
 
   const shown = (domain: Domain): z.output<typeof domainAnswer> => {
@@ -103,11 +106,16 @@ export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app,
     async (request) => {
       const host = customHost(request.body.host);
       if (host === undefined) throw invalid('host: give a host name such as connect.app.example.');
-      if (ownHosts.includes(host)) throw invalid('host: this is a host of the service itself.');
+      if (hosts.includes(host)) throw invalid('host: this is a host of the service itself.');
       const creation = await domains.create(callerOf(request).applicationId, host, request.body.purpose);
       if (creation.kind === 'exists')
         throw new ServiceError(409, 'errors/already_exists', 'Your application has a domain with this host.');
-      if (creation.kind === 'too many') throw invalid('Your application has 100 domains. Delete one first.');
+      if (creation.kind === 'too many')
+        throw new ServiceError(
+          409,
+          'errors/conflict',
+          `Your application has ${MAX_DOMAINS} domains, which is the limit. Delete one first.`,
+        );
       return shown(creation.domain);
     },
   );
@@ -192,7 +200,7 @@ const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/
 const unknownDomain = (): ServiceError =>
   new ServiceError(404, 'errors/invalid_resource_identifier', 'No domain of your application has this id.');
 
-/** @throws ServiceError 404 if there is no domain */
+/** @throws ServiceError 404 if the domain does not exist */
 function known(domain: Domain | undefined): Domain {
   if (domain === undefined) throw unknownDomain();
   return domain;

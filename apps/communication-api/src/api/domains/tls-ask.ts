@@ -1,17 +1,18 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { customHost } from '../../domain/custom-domain.ts';
 import type { Rooms } from '../../rooms.ts';
+import { ownHosts } from './custom-domain.ts';
 
 /**
  * Says whether a proxy in front, such as Caddy, may get a certificate for a host: 200 or 404. The address is not part of
  * the API, and the proxy does not forward it from outside.
  */
 export const tlsAsk: FastifyPluginAsync<{ rooms: Rooms }> = async (app, { rooms: { domains, config } }) => {
-  const ownHosts = [config.BASE_URL, config.AUTH_URL, config.TRACKING_URL].map((url) => new URL(url).hostname);
+  const hosts = ownHosts(config);
   app.get('/internal/tls-ask', { schema: { hide: true } }, async (request, reply) => {
     const { domain } = request.query as { readonly domain?: unknown };
     const host = typeof domain === 'string' ? customHost(domain) : undefined;
-    const isKnown = host !== undefined && (ownHosts.includes(host) || (await domains.isServed(host)));
+    const isKnown = host !== undefined && (hosts.includes(host) || (await domains.isServed(host)));
     return reply.code(isKnown ? 200 : 404).send();
   });
 };

@@ -23,7 +23,10 @@ const autoProxy = z
     ip: z.ipv4().optional().describe('IPv4 address near which the proxy is chosen.'),
   })
   .refine(({ country, ip }) => (country === undefined) !== (ip === undefined), 'give either country or ip')
-  .meta({ id: 'AutoProxy', description: 'Where the service chooses a proxy.' });
+  .meta({
+    id: 'AutoProxy',
+    description: 'The place of a proxy. It is only stored: this service has no proxies of its own.',
+  });
 
 const plain = z.strictObject({ custom_proxy: customProxy.optional() });
 const automatic = z
@@ -53,7 +56,9 @@ const linkConfig = z
         allow_user_country_override: z
           .boolean()
           .optional()
-          .describe('Shows a list of countries for providers with automatic proxies. Default: false.'),
+          .describe(
+            'Lets users of linkedin, whatsapp and instagram choose a country for `auto_proxy_config`. Default: false.',
+          ),
         wait_initial_sync: z
           .boolean()
           .optional()

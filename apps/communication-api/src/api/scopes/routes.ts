@@ -161,7 +161,7 @@ export const scopeRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
   );
 };
 
-/** @throws ServiceError 404 if there is no scope */
+/** @throws ServiceError 404 if the scope does not exist */
 function shownScope(scope: Scope | undefined): z.output<typeof scopeAnswer> {
   if (scope === undefined) throw unknownScope();
   const { id, application_id, name, reference, status, created_at } = scope;

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { checkApplicationUrl } from '../../domain/application-url.ts';
 import type { EventType } from '../../domain/event-types.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import { checkWebhookUrl } from '../../domain/webhook-url.ts';
 import type { Rooms } from '../../rooms.ts';
 import type { Conversation } from '../../webhooks/conversations.ts';
 import type { ConversationError } from '../../webhooks/delivery.ts';
@@ -49,7 +49,7 @@ export const webhookRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
     async (request) => {
       const { applicationId, environment } = callerOf(request);
       const { url, trigger_events, account_ids, description, enabled } = request.body;
-      checkWebhookUrl(url, environment);
+      checkApplicationUrl('url', url, environment);
       const { endpoint, secret } = await endpoints.create(applicationId, {
         ...{ url, description, enabled },
         ...{ triggerEvents: trigger_events, accountIds: account_ids },
@@ -106,7 +106,7 @@ export const webhookRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
     async (request) => {
       const { applicationId, environment } = callerOf(request);
       const { url, trigger_events, account_ids, description, enabled } = request.body;
-      if (url !== undefined) checkWebhookUrl(url, environment);
+      if (url !== undefined) checkApplicationUrl('url', url, environment);
       return shownEndpoint(
         await endpoints.update(applicationId, request.params.endpoint_id, {
           ...{ url, description, enabled },
@@ -207,7 +207,7 @@ export const webhookRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
   );
 };
 
-/** @throws ServiceError 404 if there is no endpoint */
+/** @throws ServiceError 404 if the endpoint does not exist */
 function shownEndpoint(endpoint: Endpoint | undefined): z.output<typeof endpointAnswer> {
   if (endpoint === undefined) throw unknownEndpoint();
   const { id, application_id, url, trigger_events, account_ids, description, enabled } = endpoint;

@@ -61,7 +61,7 @@ const endpointFields = {
   disabled_reason: z
     .enum(['gone', 'failing'])
     .nullable()
-    .describe('Why the service has disabled it. `gone`: it answered 410. `failing`: no success for five days.'),
+    .describe('Why the service has disabled it. `gone`: it answered 410. `failing`: it has only failed for five days.'),
   failing_since: z.iso.datetime().nullable().describe('The first failure since the last success.'),
   created_at: z.iso.datetime(),
 };

@@ -11,8 +11,8 @@ import {
   type TokenEndpointResponse,
   tokenRevocation,
 } from 'openid-client';
+import { isLoopback } from '../../domain/application-url.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { isLoopback } from '../../domain/link-request.ts';
 import { type Net, readText } from '../../security/net.ts';
 import type { OAuthCredentials } from './tokens.ts';
 

@@ -6,7 +6,7 @@ const seconds = (count: number): string => (count === 1 ? '1 Sekunde' : `${count
 export const de: Text = {
   languageName: 'Deutsch',
   direction: 'ltr',
-  development: 'Testumgebung. Geben Sie keine echten Passwörter ein.',
+  development: 'Testumgebung. Verbinden Sie nur Konten für Tests.',
   purpose: (application) => `${application} bittet Sie, ein Konto zu verbinden.`,
   skip: 'Zum Inhalt springen',
   languages: 'Sprache',

@@ -2,7 +2,7 @@
 export const en = {
   languageName: 'English',
   direction: 'ltr' as 'ltr' | 'rtl',
-  development: 'Test environment. Do not enter real passwords.',
+  development: 'Test environment. Link only accounts for tests.',
   purpose: (application: string) => `${application} asks you to link an account.`,
   skip: 'Skip to the content',
   languages: 'Language',

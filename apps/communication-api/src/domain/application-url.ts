@@ -1,0 +1,31 @@
+import type { Environment } from './key-token.ts';
+import { ServiceError } from './service-error.ts';
+
+const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
+
+/**
+ * Checks the form of an address of an application: https, or for development also http to the same machine.
+ * @param field the field of the request that has it
+ * @throws ServiceError 422 that says what is wrong with the address
+ */
+export function checkApplicationUrl(field: string, text: string, environment: Environment): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid(`${field}: must be an https address.`);
+  if (url.protocol === 'http:' && !(environment === 'development' && isLoopback(url.hostname)))
+    throw invalid(
+      environment === 'development'
+        ? `${field}: must be https, or http to a loopback address such as http://localhost:3000.`
+        : `${field}: must be https. Only development applications may use http to a loopback address.`,
+    );
+  // An empty fragment has no hash, but the address would still end in "#".
+  if (text.includes('#')) throw invalid(`${field}: must not have a fragment.`);
+  if (url.username !== '' || url.password !== '') throw invalid(`${field}: must not have a user name or password.`);
+  return url;
+}
+
+/** Whether a host, as `URL.hostname` writes it, is this machine. */
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' ||
+  hostname.endsWith('.localhost') ||
+  hostname === '[::1]' ||
+  /^127(\.\d{1,3}){3}$/.test(hostname);
