@@ -104,7 +104,9 @@ async function checkDrafts(mail: MailProvider, check: Check): Promise<SentIds | 
   const { mailAccount: account } = check;
   const unwanted = check.email('must not arrive');
   const discarded = await mail.draft(unwanted, account, check.signal);
-  await mail.discard(discarded, account, check.signal);
+  const wasThere = await mail.discard(discarded, account, check.signal);
+  const isThere = await mail.discard(discarded, account, check.signal);
+  check.expect(wasThere && !isThere, 'a draft is deleted once');
   const isGone = (await mail.sendDraft(discarded, account, check.signal)) === undefined;
   check.expect(isGone, 'a draft that was deleted is not sent');
   const nothing = await mail.find({ messageId: unwanted.messageId, draft: discarded }, account, check.signal);

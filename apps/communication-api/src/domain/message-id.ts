@@ -1,4 +1,9 @@
-const MESSAGE_ID = /^<[!-;=?-~]{1,500}>$/;
+/** Anyone can have written the text: the time of this pattern grows with its length only. */
+const MESSAGE_IDS = /<[!-;=?-~]{1,500}>/g;
+const MESSAGE_ID = new RegExp(`^${MESSAGE_IDS.source}$`);
 
 /** Whether a text, with its brackets, can be an entry of `References`. Anyone can have written the id of a parent. */
 export const isMessageId = (text: unknown): text is string => typeof text === 'string' && MESSAGE_ID.test(text);
+
+/** The ids in a header field such as `References`. */
+export const messageIdsIn = (text: string): readonly string[] => text.match(MESSAGE_IDS) ?? [];

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Accounts } from '../accounts/accounts.ts';
 import { Periodic } from '../jobs/periodic.ts';
+import type { MailAccount, MailProvider, SentIds } from '../providers/provider.ts';
 import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
 import type { MailAccounts } from './mail-accounts.ts';
@@ -26,6 +27,12 @@ interface SweeperParts {
   readonly log: Logger;
   /** How long a provider may take to send an email. */
   readonly timeoutMs: number;
+}
+
+/** An account, and how its provider is asked. */
+interface OpenMailbox {
+  readonly mail: MailProvider;
+  readonly account: MailAccount;
 }
 
 /** Finds out what became of emails whose process died. It never sends anything: only a retry of the client does. */
@@ -69,15 +76,13 @@ export class Sweeper {
 
   /** Providers may show an email moments after they have sent it. Each sweep asks once, for an hour. */
   async #addIds(): Promise<void> {
-    const { sends, accounts, mailAccounts, providers, log } = this.parts;
+    const { sends, log } = this.parts;
     for (const row of await sends.takeWithoutIds(AT_ONCE)) {
       if (this.#periodic.signal.aborted) return;
-      const account = await accounts.find(row.application_id, row.account_id);
-      const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
-      if (account === undefined || mail === undefined) continue;
+      const mailbox = await this.#mailboxOf(row);
+      if (mailbox === undefined) continue;
       try {
-        const trace = { messageId: row.message_id, draft: row.draft_ref };
-        const ids = await this.#timed((signal) => mail.find(trace, mailAccounts.of(account), signal));
+        const ids = await this.#find(row, mailbox);
         if (ids !== undefined) await sends.addIds(row.application_id, row.id, ids);
       } catch (error) {
         log.warn({ send: row.id, err: error }, 'the ids of an email could not be looked up');
@@ -95,27 +100,39 @@ export class Sweeper {
   }
 
   async #settle(row: Send, owner: string): Promise<void> {
-    const { sends, instances, accounts, mailAccounts, providers } = this.parts;
-    const { application_id: applicationId, id } = row;
+    const { sends, instances } = this.parts;
+    const { application_id: applicationId, id, draft_ref: draft, idempotency_key: key } = row;
     if (!(await sends.adopt(applicationId, row, { owner, instanceId: instances.id }))) return;
-    const account = await accounts.find(applicationId, row.account_id);
-    const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
-    if (account === undefined || mail === undefined) {
+    const mailbox = await this.#mailboxOf(row);
+    if (mailbox === undefined) {
       await sends.unknown(applicationId, id, owner);
       return;
     }
-    const mailAccount = mailAccounts.of(account);
+    const { mail, account } = mailbox;
     // Without a key, no retry will ask for this email: its draft must not be sent any more.
-    const isAbandoned = row.draft_ref !== null && row.idempotency_key === null;
-    const found = await this.#timed(async (signal) => {
-      if (isAbandoned) await mail.discard(row.draft_ref ?? '', mailAccount, signal);
-      return mail.find({ messageId: row.message_id, draft: row.draft_ref }, mailAccount, signal);
-    });
+    if (draft !== null && key === null && (await this.#timed((signal) => mail.discard(draft, account, signal)))) {
+      await sends.failed(applicationId, id, owner, CANCELED);
+      return;
+    }
+    const found = await this.#find(row, mailbox);
     if (found !== undefined) await sends.sent(applicationId, id, found);
-    else if (isAbandoned) await sends.failed(applicationId, id, owner, CANCELED);
     // The next request with this key sends the draft.
-    else if (row.draft_ref !== null) await sends.leave(applicationId, id, owner);
+    else if (draft !== null && key !== null) await sends.leave(applicationId, id, owner);
+    // A draft that was gone already may have been sent.
     else await sends.unknown(applicationId, id, owner);
+  }
+
+  /** The mailbox that an email was sent from. Undefined if it was removed, or if its provider is not installed. */
+  async #mailboxOf(row: Send): Promise<OpenMailbox | undefined> {
+    const { accounts, mailAccounts, providers } = this.parts;
+    const account = await accounts.find(row.application_id, row.account_id);
+    const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
+    return account && mail && { mail, account: mailAccounts.of(account) };
+  }
+
+  #find(row: Send, { mail, account }: OpenMailbox): Promise<SentIds | undefined> {
+    const trace = { messageId: row.message_id, draft: row.draft_ref };
+    return this.#timed((signal) => mail.find(trace, account, signal));
   }
 
   /** Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short. */

@@ -1,3 +1,4 @@
+import type { ErrorExtras } from '../domain/service-error.ts';
 import { EgressError } from '../security/net.ts';
 import { ProviderError, type Sent } from './provider.ts';
 
@@ -10,14 +11,7 @@ export function networkError(title: string, error: unknown, sent: Sent = 'no'): 
   const causes = causesOf(error);
   const egress = causes.find((cause) => cause instanceof EgressError);
   const extras = { cause: error };
-  if (egress?.failure === 'proxy_credentials')
-    return new ProviderError(
-      'no',
-      401,
-      'errors/invalid_proxy_credentials',
-      'The proxy of the account does not accept its user name or password.',
-      extras,
-    );
+  if (egress?.failure === 'proxy_credentials') return proxyRefused(extras);
   // No connection was made, so nothing reached the provider.
   if (egress !== undefined)
     return new ProviderError('no', 503, 'errors/network_down', `${title} cannot be reached.`, extras);
@@ -27,8 +21,18 @@ export function networkError(title: string, error: unknown, sent: Sent = 'no'): 
   return new ProviderError('no', 503, 'errors/network_down', `The connection to ${title} broke.`, extras);
 }
 
+/** The proxy of an account has not let the service in, so nothing reached the provider. */
+export const proxyRefused = (extras: ErrorExtras): ProviderError =>
+  new ProviderError(
+    'no',
+    401,
+    'errors/invalid_proxy_credentials',
+    'The proxy of the account does not accept its user name or password.',
+    extras,
+  );
+
 /** An error and its causes, the outermost first. */
-function causesOf(error: unknown): readonly Error[] {
+export function causesOf(error: unknown): readonly Error[] {
   const causes: Error[] = [];
   for (let next = error; next instanceof Error && !causes.includes(next); next = next.cause) causes.push(next);
   return causes;

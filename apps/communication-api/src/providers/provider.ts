@@ -88,8 +88,11 @@ export interface MailProvider {
   isFenced(account: MailAccount): boolean;
   /** Fenced accounts: stores a draft and returns its name. Has no effect that a recipient could see. */
   draft(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<string>;
-  /** Fenced accounts: deletes a draft that will not be sent. Does nothing if it is gone. */
-  discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<void>;
+  /**
+   * Fenced accounts: deletes a draft that will not be sent.
+   * @returns whether this call has deleted it, which proves that it was not sent. False if there is no such draft
+   */
+  discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<boolean>;
   /** Fenced accounts: sends a draft. Undefined if there is no such draft, because it was sent or deleted. */
   sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Other accounts: sends the email. */

@@ -27,7 +27,7 @@ class FaultyMail implements MailProvider {
     this.drafts.add(id);
     return id;
   };
-  discard = async (draft: string): Promise<void> => void this.drafts.delete(draft);
+  discard = async (draft: string): Promise<boolean> => this.drafts.delete(draft);
   sendDraft = async (draft: string): Promise<SentIds | undefined> => {
     if (this.fault === 'away') throw away();
     if (!this.drafts.delete(draft)) return undefined;

@@ -84,6 +84,15 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       expect(await world.mails(row)).toEqual({ drafts: 0, received: 0 });
     });
 
+    test('a draft without a key that is gone, and an email that is not found: the outcome is unknown', async () => {
+      const { row } = await world.died('dispatched', { drafts: true });
+      // Its provider does not show what it has sent yet, or the user has deleted the draft.
+      await opened.db.deleteFrom('mock_drafts').where('message_id', '=', row.message_id).execute();
+      world.advance(OVER_MS);
+      await world.sweeper.sweep();
+      expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null, error: null });
+    });
+
     test('a draft without a key that was sent is found', async () => {
       const { row } = await world.died('sent', { drafts: true });
       world.advance(OVER_MS);

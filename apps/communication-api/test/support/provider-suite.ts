@@ -111,13 +111,24 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
       await expect.poll(() => delivered(given, messageId), { timeout: 10_000 }).toBe(1);
     });
 
-    test('a draft that was discarded cannot be sent, and discarding it twice does no harm', async () => {
+    test('a draft that was discarded cannot be sent, and only the call that has deleted it says so', async () => {
       const { mail, account } = sender();
       const email = emailFrom(linked.name, given.recipient);
       const draft = await mail.draft(email, account, signal());
-      for (let i = 0; i < 2; i++) await mail.discard(draft, account, signal());
+      expect(await mail.discard(draft, account, signal())).toBe(true);
+      expect(await mail.discard(draft, account, signal())).toBe(false);
       expect(await mail.sendDraft(draft, account, signal())).toBeUndefined();
       expect(await delivered(given, email.messageId)).toBe(0);
+    });
+
+    test('a draft that was sent cannot be discarded', async () => {
+      const { mail, account } = sender();
+      const email = emailFrom(linked.name, given.recipient);
+      const draft = await mail.draft(email, account, signal());
+      const sent = await mail.sendDraft(draft, account, signal());
+      expect(await mail.discard(draft, account, signal())).toBe(false);
+      const messageId = sent?.messageId ?? email.messageId;
+      await expect.poll(() => delivered(given, messageId), { timeout: 10_000 }).toBe(1);
     });
   });
 }

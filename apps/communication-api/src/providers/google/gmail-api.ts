@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { readText } from '../../security/net.ts';
+import { parseAnswer } from '../answers.ts';
 import { networkError } from '../network-error.ts';
 import type { OAuthClient } from '../oauth/client.ts';
 import { AccessTokenRefused, withAccessToken } from '../oauth/tokens.ts';
@@ -68,7 +69,7 @@ export class GmailApi {
     if (!response.ok) throw gmailError(response, text, sentWithoutAnswer(), this.clock());
     if (text === '') return {} as Answer;
     try {
-      return JSON.parse(text) as Answer;
+      return parseAnswer<Answer>(text);
     } catch (cause) {
       throw new ProviderError(sentWithoutAnswer(), 500, 'errors/provider_error', 'Google’s answer cannot be read.', {
         cause,

@@ -1,4 +1,5 @@
 import type { ErrorExtras } from '../../domain/service-error.ts';
+import { errorNameOf, retryAfterOf, secondsUntil } from '../answers.ts';
 import { ProviderError, type Sent } from '../provider.ts';
 
 /** An error as Google's APIs describe it. */
@@ -38,7 +39,7 @@ export function gmailError(
   if (code === 429 || (code === 403 && has(RATE_LIMITS)))
     return new ProviderError('no', 429, 'provider/too_many_requests', 'Google allows no more requests now.', {
       cause,
-      retryAfter: retryAfterOf(headers, message, now),
+      retryAfter: waitOf(headers, message, now),
     });
   if (code === 403 && has(MISSING_PERMISSIONS))
     return new ProviderError(
@@ -94,19 +95,16 @@ function readError(text: string): GoogleError {
   >;
   const reasons = [errors, details]
     .flatMap((list) => (Array.isArray(list) ? list : []))
-    .map((entry: { readonly reason?: unknown } | null) => entry?.reason)
-    .filter((reason) => typeof reason === 'string');
+    .map((entry: { readonly reason?: unknown } | null) => errorNameOf(entry?.reason))
+    .filter((reason) => reason !== '');
   return {
     message: typeof message === 'string' ? message : '',
-    status: typeof status === 'string' ? status : '',
+    status: errorNameOf(status),
     reasons,
   };
 }
 
 /** Seconds until a retry makes sense. Gmail writes the time into its message: `Retry after 2026-01-31T10:00:00.000Z`. */
-function retryAfterOf(headers: Headers, message: string, now: number): number | undefined {
-  const seconds = headers.get('retry-after') ?? '';
-  if (/^\d{1,6}$/.test(seconds)) return Number(seconds);
-  const time = Date.parse(/retry after (\S+)/i.exec(message)?.[1] ?? '');
-  return Number.isNaN(time) ? undefined : Math.max(1, Math.ceil((time - now) / 1_000));
+function waitOf(headers: Headers, message: string, now: number): number | undefined {
+  return retryAfterOf(headers) ?? secondsUntil(/retry after (\S+)/i.exec(message)?.[1] ?? '', now);
 }

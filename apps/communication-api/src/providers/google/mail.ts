@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { messageIdsIn } from '../../domain/message-id.ts';
 import type { ComposedMail } from '../../mail/mail.ts';
 import type { OAuthCredentials } from '../oauth/tokens.ts';
 import {
@@ -79,8 +80,8 @@ export class GoogleMailProvider implements MailProvider {
     return JSON.stringify(name);
   }
 
-  async discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<void> {
-    await this.api.call(account, { method: 'DELETE', path: draftPath(draft), signal });
+  async discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<boolean> {
+    return (await this.api.call(account, { method: 'DELETE', path: draftPath(draft), signal })) !== undefined;
   }
 
   /**
@@ -162,7 +163,7 @@ export class GoogleMailProvider implements MailProvider {
     });
     const messageId = message && headerOf(message, 'Message-ID');
     if (message === undefined || messageId === undefined) return undefined;
-    const references = (headerOf(message, 'References') ?? '').match(/<[^<>\s]+>/g) ?? [];
+    const references = messageIdsIn(headerOf(message, 'References') ?? '');
     return { messageId, references, subject: headerOf(message, 'Subject'), thread: message.threadId };
   }
 

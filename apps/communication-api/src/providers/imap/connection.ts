@@ -1,10 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ImapFlow } from 'imapflow';
 import type { Net } from '../../security/net.ts';
+import { proxyRefused } from '../network-error.ts';
 import { type MailAccount, ProviderError } from '../provider.ts';
 import { connectionParamsOf, type ImapCredentials, type MailServer } from './credentials.ts';
 import { isLost, openMailbox } from './open-mailbox.ts';
 import { Permits } from './permits.ts';
 import { ServerError } from './server-error.ts';
+import { withoutServerWords } from './server-words.ts';
 
 /** Servers allow a user about ten connections, and its mail programs need some of them. */
 const MAX_PER_ACCOUNT = 2;
@@ -49,8 +52,8 @@ export class Mailboxes {
 
   /**
    * Calls a function with a connection of an account that is logged in, and that nothing else uses meanwhile. The
-   * function releases each lock of a mailbox that it takes. If it throws, its error is thrown, unless the connection was
-   * lost. It is never called twice.
+   * function releases each lock of a mailbox that it takes. If it throws, its error is thrown, without what the server
+   * said, unless the connection was lost. It is never called twice.
    * @throws ProviderError 401, 503 or 504, all with `sent: 'no'`: the caller knows whether the function has sent something
    */
   async withMailbox<Result>(
@@ -66,9 +69,9 @@ export class Mailboxes {
       });
     } catch (error) {
       if (error instanceof ServerError) throw providerErrorOf(error, credentials);
-      if (signal.aborted) throw providerErrorOf(new ServerError('timeout', { cause: error }), credentials);
-      if (isLost(error)) throw providerErrorOf(new ServerError('refused', { cause: error }), credentials);
-      throw error;
+      if (signal.aborted) throw providerErrorOf(new ServerError('timeout', error), credentials);
+      if (isLost(error)) throw providerErrorOf(new ServerError('refused', error), credentials);
+      throw withoutServerWords(error);
     }
   }
 
@@ -127,7 +130,7 @@ export class Mailboxes {
     for (const idle of [...this.#idle].reverse()) {
       if (idle.accountId !== id) continue;
       // The account may have been reconnected with other servers, another password or another proxy.
-      if (idle.net !== net || !isSame(idle.server, imap)) this.#end(idle);
+      if (idle.net !== net || !isDeepStrictEqual(idle.server, imap)) this.#end(idle);
       else {
         this.#forget(idle);
         if (await stillWorks(idle.client)) return idle.client;
@@ -180,13 +183,6 @@ export class Mailboxes {
   }
 }
 
-const isSame = (a: MailServer, b: MailServer): boolean =>
-  a.host === b.host &&
-  a.port === b.port &&
-  a.encryption === b.encryption &&
-  a.user === b.user &&
-  a.password === b.password;
-
 /** Whether the server answers on a connection that was idle. */
 async function stillWorks(client: ImapFlow): Promise<boolean> {
   const timer = setTimeout(() => client.close(), COURTESY_MS);
@@ -214,13 +210,7 @@ function providerErrorOf(error: ServerError, credentials: ImapCredentials): Prov
         shown,
       );
     case 'proxy_credentials':
-      return new ProviderError(
-        'no',
-        401,
-        'errors/invalid_proxy_credentials',
-        "The account's proxy refused its user or password.",
-        shown,
-      );
+      return proxyRefused(shown);
     case 'forbidden':
     case 'protocol':
       return new ProviderError(

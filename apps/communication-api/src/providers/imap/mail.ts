@@ -34,8 +34,8 @@ export class ImapMailProvider implements MailProvider {
     return Promise.reject(new Error('SMTP has no drafts.'));
   }
 
-  async discard(): Promise<void> {
-    // There are no drafts.
+  async discard(): Promise<boolean> {
+    return false;
   }
 
   async sendDraft(): Promise<undefined> {

@@ -1,5 +1,5 @@
 import type { ImapFlow, ListResponse } from 'imapflow';
-import { isMessageId } from '../../domain/message-id.ts';
+import { messageIdsIn } from '../../domain/message-id.ts';
 import type { Parent } from '../provider.ts';
 
 /** Folders that are searched for a parent: more would keep the client waiting. */
@@ -96,13 +96,10 @@ export function referencesIn(headers: string): readonly string[] {
   const idsOf = (name: string): readonly string[] => {
     const unfolded = headers.replace(/\r?\n[ \t]+/g, ' ');
     const [, value = ''] = new RegExp(`^${name}:(.*)$`, 'im').exec(unfolded) ?? [];
-    return (value.match(BRACKETED) ?? []).filter((id) => id.includes('@') && isMessageId(id));
+    return messageIdsIn(value).filter((id) => id.includes('@'));
   };
   const references = idsOf('references');
   if (references.length > 0) return references;
   const answered = idsOf('in-reply-to');
   return answered.length === 1 ? answered : [];
 }
-
-/** Anyone can have written the header: the time of this pattern grows with its length only. */
-const BRACKETED = /<[^<>\s]{3,500}>/g;

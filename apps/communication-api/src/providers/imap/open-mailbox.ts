@@ -37,7 +37,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
   const socket = await net
     .connect({ host: server.host, port: server.port, tls: false }, deadline)
     .catch((cause: unknown) => {
-      throw new ServerError(cause instanceof EgressError ? cause.failure : 'refused', { cause });
+      throw new ServerError(cause instanceof EgressError ? cause.failure : 'refused', cause);
     });
   // An error before imapflow listens must not end the process.
   socket.on('error', () => {});
@@ -56,7 +56,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
     return client;
   } catch (error) {
     end();
-    throw new ServerError(signal.aborted ? 'timeout' : failureOf(error as ImapError), { cause: error });
+    throw new ServerError(signal.aborted ? 'timeout' : failureOf(error as ImapError), error);
   } finally {
     signal.removeEventListener('abort', end);
   }

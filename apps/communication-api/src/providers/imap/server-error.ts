@@ -1,4 +1,5 @@
 import type { EgressFailure } from '../../security/net.ts';
+import { withoutServerWords } from './server-words.ts';
 
 /** Why a mail server could not be used. */
 export type ServerFailure =
@@ -11,14 +12,14 @@ export type ServerFailure =
   /** The server said that it cannot serve now. */
   | 'unavailable';
 
-/** A mail server could not be used. Nothing was changed on it. The message never has what the server said. */
+/** A mail server could not be used. Nothing was changed on it. Neither the message nor the cause has what the server said. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
 
   constructor(
     readonly failure: ServerFailure,
-    options?: ErrorOptions,
+    cause?: unknown,
   ) {
-    super(`The mail server could not be used: ${failure}.`, options);
+    super(`The mail server could not be used: ${failure}.`, { cause: withoutServerWords(cause) });
   }
 }

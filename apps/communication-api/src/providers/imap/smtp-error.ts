@@ -1,9 +1,11 @@
 import type { NodemailerError } from 'nodemailer';
 import type { ErrorTypesByStatus } from '../../domain/error-types.ts';
 import { EgressError, type EgressFailure } from '../../security/net.ts';
+import { proxyRefused } from '../network-error.ts';
 import { ProviderError } from '../provider.ts';
 import { connectionParamsOf, type ImapCredentials } from './credentials.ts';
 import { TLS_CODE } from './open-mailbox.ts';
+import { repeats, withoutServerWords } from './server-words.ts';
 
 /**
  * How much of the message the connection has taken. The server sends the email after the line that follows the end of
@@ -25,13 +27,14 @@ interface Reply {
   /** The enhanced code of RFC 3463, such as `5.7.1`. */
   readonly enhanced: string;
   readonly text: string;
-  /** For the client: the reply without addresses of people. */
+  /** For the client: the reply without addresses of people. Nothing of it if it repeats the password. */
   readonly shown: string;
   /** What the server has refused, as nodemailer names it: `MAIL FROM`, `RCPT TO`, `DATA`, `CONN`, `AUTH PLAIN`. */
   readonly command: string;
 }
 
 const MAX_SHOWN = 200;
+const NOT_SHOWN = '(not shown: the reply repeats the password)';
 /** How much of a reply is read. Some patterns take time that grows with the square of a text. */
 const MAX_REPLY = 2_000;
 
@@ -49,9 +52,10 @@ const BEFORE_LOGIN: ReadonlySet<string> = new Set(['CONN', 'EHLO', 'HELO']);
 const SIZE = /\b(?:size|too (?:big|large))\b/i;
 
 /** The error of a failed attempt, as the client sees it, and whether the email may have been sent. */
-export function smtpError(error: unknown, attempt: SmtpAttempt): ProviderError {
-  const { code, originalCode = '' } = error as NodemailerError;
-  const reply = replyOf(error as NodemailerError);
+export function smtpError(thrown: unknown, attempt: SmtpAttempt): ProviderError {
+  const { code, originalCode = '' } = thrown as NodemailerError;
+  const reply = replyOf(thrown as NodemailerError, attempt.credentials.smtp.password);
+  const error = withoutServerWords(thrown);
   // Before all others: only what the server has said proves that it does not send what it has.
   if (reply === undefined && attempt.handover === 'all')
     return new ProviderError(
@@ -98,17 +102,22 @@ export function smtpError(error: unknown, attempt: SmtpAttempt): ProviderError {
 
 /** Whether the connection ended before anything of the message was read, as a connection that was idle may do. */
 export const isConnectionLost = (error: unknown): boolean =>
-  (error as Partial<NodemailerError>).code === 'ECONNECTION' && replyOf(error as NodemailerError) === undefined;
+  (error as Partial<NodemailerError>).code === 'ECONNECTION' && !isRefusal(error as NodemailerError);
 
-function replyOf({ response, responseCode, command = '' }: NodemailerError): Reply | undefined {
-  // Any other code answers something else: it does not say that the server refuses anything.
-  const isRefusal = responseCode !== undefined && responseCode >= 400 && responseCode < 600;
-  if (typeof response !== 'string' || !isRefusal) return undefined;
+/** Any other code answers something else: it does not say that the server refuses anything. */
+const isRefusal = ({ response, responseCode }: NodemailerError): boolean =>
+  typeof response === 'string' && responseCode !== undefined && responseCode >= 400 && responseCode < 600;
+
+function replyOf(error: NodemailerError, password: string): Reply | undefined {
+  if (!isRefusal(error)) return undefined;
+  const { response = '', responseCode = 0, command = '' } = error;
   const text = response.slice(0, MAX_REPLY).replace(/\s+/g, ' ');
-  const shown = text
-    .replace(/[^\s<>]+@[^\s<>]+/g, '…')
-    .replace(/[^\x20-\x7e…]/g, '')
-    .slice(0, MAX_SHOWN);
+  const shown = repeats(response, password)
+    ? NOT_SHOWN
+    : text
+        .replace(/[^\s<>]+@[^\s<>]+/g, '…')
+        .replace(/[^\x20-\x7e…]/g, '')
+        .slice(0, MAX_SHOWN);
   const [, enhanced = ''] = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(text) ?? [];
   return { code: responseCode, enhanced, text, shown, command };
 }
@@ -138,13 +147,7 @@ const NOT_CONNECTED: Readonly<Record<Exclude<EgressFailure, 'proxy_credentials'>
 function egressError(error: EgressError, attempt: SmtpAttempt): ProviderError {
   const { failure } = error;
   if (failure === 'proxy_credentials')
-    return new ProviderError(
-      'no',
-      401,
-      'errors/invalid_proxy_credentials',
-      'The proxy of the account refuses its user or password.',
-      { connectionParams: connectionParamsOf(attempt.credentials), cause: error },
-    );
+    return proxyRefused({ connectionParams: connectionParamsOf(attempt.credentials), cause: error });
   const detail = NOT_CONNECTED[failure];
   if (failure === 'forbidden') return misconfigured(detail, attempt, error);
   if (failure === 'tls') return tlsError(error, attempt);

@@ -39,8 +39,8 @@ export class MockMailProvider implements MailProvider {
     return id;
   }
 
-  async discard(draft: string, account: MailAccount): Promise<void> {
-    await this.mailbox.deleteDraft(account.id, draft);
+  async discard(draft: string, account: MailAccount): Promise<boolean> {
+    return this.mailbox.deleteDraft(account.id, draft);
   }
 
   async sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined> {

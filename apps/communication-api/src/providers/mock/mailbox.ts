@@ -53,8 +53,14 @@ export class MockMailbox {
     return row && { messageId: row.message_id, ...row };
   }
 
-  async deleteDraft(accountId: string, id: string): Promise<void> {
-    await this.db.deleteFrom('mock_drafts').where('account_id', '=', accountId).where('id', '=', id).execute();
+  /** Whether there was such a draft. */
+  async deleteDraft(accountId: string, id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('mock_drafts')
+      .where('account_id', '=', accountId)
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    return numDeletedRows === 1n;
   }
 
   /** Moves a draft into the mailbox, in one statement, so that it is sent once. Undefined if there is no such draft. */

@@ -14,6 +14,7 @@ import {
 import { isLoopback } from '../../domain/application-url.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { type Net, readText } from '../../security/net.ts';
+import { causesOf } from '../network-error.ts';
 import type { OAuthCredentials } from './tokens.ts';
 
 /** How long a request to the authorization server may take, in seconds. */
@@ -112,12 +113,13 @@ export class OAuthClient {
     net: Net,
     signal: AbortSignal,
   ): Promise<Authorization> {
-    const tokens = await authorizationCodeGrant(await this.#configuration(net, signal), callback, {
+    const request = authorizationCodeGrant(await this.#configuration(net, signal), callback, {
       expectedState: state,
       expectedNonce: nonce,
       pkceCodeVerifier: verifier,
       idTokenExpected: true,
     });
+    const tokens = await this.#answerTo(request);
     const claims = tokens.claims();
     if (claims === undefined) throw new Error(`${this.title} does not say who the user is.`);
     // A server that leaves out the scope has granted what was asked for (RFC 6749, 5.1).
@@ -129,7 +131,8 @@ export class OAuthClient {
 
   /** @throws what openid-client throws. ResponseBodyError `invalid_grant`: the authorization has ended */
   async refresh(stored: OAuthCredentials, net: Net): Promise<OAuthCredentials> {
-    const tokens = await refreshTokenGrant(await this.#configuration(net), stored.refreshToken);
+    const configuration = await this.#configuration(net);
+    const tokens = await this.#answerTo(refreshTokenGrant(configuration, stored.refreshToken));
     return this.#credentialsOf(tokens, stored);
   }
 
@@ -137,7 +140,18 @@ export class OAuthClient {
   async revoke({ refreshToken }: OAuthCredentials, net: Net, signal: AbortSignal): Promise<void> {
     const configuration = await this.#configuration(net, signal);
     if (configuration.serverMetadata().revocation_endpoint === undefined) return;
-    await tokenRevocation(configuration, refreshToken, { token_type_hint: 'refresh_token' });
+    await this.#answerTo(tokenRevocation(configuration, refreshToken, { token_type_hint: 'refresh_token' }));
+  }
+
+  /** The error of an answer that cannot be read has a part of it, which may be a token. Another error is thrown instead. */
+  async #answerTo<Answer>(request: Promise<Answer>): Promise<Answer> {
+    try {
+      return await request;
+    } catch (error) {
+      if (causesOf(error).some((cause) => cause instanceof SyntaxError))
+        throw new Error(`The answer of ${this.title} cannot be read.`);
+      throw error;
+    }
   }
 
   /** Whether a token has expired, or will have before a request with it is answered. */

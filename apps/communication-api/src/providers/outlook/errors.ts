@@ -76,8 +76,5 @@ export function outlookError(error: unknown, atSend = false): Error {
 
 const pairOf = (status: number, code: string): Pair =>
   status >= 400 && status < 500
-    ? [422, 'errors/cant_send_message', `Outlook does not accept the email (${nameOf(status, code)}).`]
-    : [500, 'errors/provider_error', `Outlook has failed (${nameOf(status, code)}).`];
-
-/** Graph's code, if it looks like one: an answer may come from something in between. */
-const nameOf = (status: number, code: string): string => (/^[A-Za-z_]{1,80}$/.test(code) ? code : String(status));
+    ? [422, 'errors/cant_send_message', `Outlook does not accept the email (${code || status}).`]
+    : [500, 'errors/provider_error', `Outlook has failed (${code || status}).`];

@@ -1,5 +1,6 @@
 import type { Message } from '@microsoft/microsoft-graph-types';
 import { readText } from '../../security/net.ts';
+import { errorNameOf, parseAnswer, retryAfterOf } from '../answers.ts';
 import type { OAuthClient } from '../oauth/client.ts';
 import { AccessTokenRefused, withAccessToken } from '../oauth/tokens.ts';
 import type { MailAccount } from '../provider.ts';
@@ -17,15 +18,18 @@ export interface GraphRequest {
 /** Graph has answered with an error. */
 export class GraphError extends Error {
   override readonly name = 'GraphError';
+  /** Graph's own, for example `ErrorItemNotFound`. Empty if there is none. */
+  readonly code: string;
 
   constructor(
     readonly status: number,
-    /** Graph's own code, for example `ErrorItemNotFound`. */
-    readonly code: string,
+    code: unknown,
     /** Seconds, as Graph says. */
     readonly retryAfter: number | undefined,
   ) {
-    super(`Graph answered ${status} ${code}.`);
+    const name = errorNameOf(code);
+    super(`Graph answered ${status} ${name}`.trim());
+    this.code = name;
   }
 }
 
@@ -108,18 +112,16 @@ export const messagePath = (id: string): string => `/me/messages/${encodeURIComp
 async function readAnswer<Answer>(response: Response): Promise<Answer> {
   const { status, headers } = response;
   const text = await readText(response, MAX_ANSWER_BYTES);
-  if (status >= 200 && status < 300) return (text === '' ? undefined : JSON.parse(text)) as Answer;
+  if (status >= 200 && status < 300) return text === '' ? (undefined as Answer) : parseAnswer<Answer>(text);
   if (status === 401) throw new AccessTokenRefused('Graph does not accept the access token.');
-  const seconds = headers.get('retry-after') ?? '';
-  throw new GraphError(status, codeOf(text), /^\d{1,6}$/.test(seconds) ? Number(seconds) : undefined);
+  throw new GraphError(status, codeOf(text), retryAfterOf(headers));
 }
 
 /** A proxy may answer with something else than Graph's JSON. */
-function codeOf(text: string): string {
+function codeOf(text: string): unknown {
   try {
-    const { error } = JSON.parse(text) as { readonly error?: { readonly code?: unknown } };
-    return typeof error?.code === 'string' ? error.code.slice(0, 100) : '';
+    return (JSON.parse(text) as { readonly error?: { readonly code?: unknown } }).error?.code;
   } catch {
-    return '';
+    return undefined;
   }
 }

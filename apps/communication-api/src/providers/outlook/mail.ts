@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { messageIdsIn } from '../../domain/message-id.ts';
 import type { Attachment } from '../../mail/compose.ts';
 import type { ComposedMail } from '../../mail/mail.ts';
 import type { OAuthCredentials } from '../oauth/tokens.ts';
@@ -76,17 +77,19 @@ export class OutlookMailProvider implements MailProvider {
     }
   }
 
-  async discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<void> {
+  async discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<boolean> {
     const { id, folder } = draftOf(draft);
     try {
       const stored = await this.graph.message(account, id, SHOWN, signal);
-      if (stored === undefined || !isUnsent(stored, folder)) return;
+      if (stored === undefined || !isUnsent(stored, folder)) return false;
       // The id of a draft becomes that of the sent email, which must not be deleted: only this version is.
       const etag = stored['@odata.etag'];
       const headers = etag === undefined ? {} : { 'if-match': etag };
       await this.graph.ask(account, { method: 'DELETE', path: messagePath(id), headers }, signal);
+      return true;
     } catch (error) {
-      if (!(error instanceof GraphError && [404, 412].includes(error.status))) throw outlookError(error);
+      if (error instanceof GraphError && [404, 412].includes(error.status)) return false;
+      throw outlookError(error);
     }
   }
 
@@ -298,7 +301,7 @@ const draftOf = (text: string): OutlookDraft => JSON.parse(text) as OutlookDraft
 
 function referencesOf({ internetMessageHeaders }: GraphMessage): readonly string[] {
   const header = internetMessageHeaders?.find(({ name }) => name?.toLowerCase() === 'references');
-  return header?.value?.match(/<[^<>\s]+>/g) ?? [];
+  return messageIdsIn(header?.value ?? '');
 }
 
 const tooLarge = (detail: string): ProviderError => new ProviderError('no', 422, 'errors/limit_exceeded', detail);

@@ -4,9 +4,9 @@ import type { LinkContext } from '../link-flow.ts';
 import { type Authorization, OAuthClient } from '../oauth/client.ts';
 import { type OAuthIdentity, oauthLinkFlow } from '../oauth/link-flow.ts';
 import type { OAuthCredentials } from '../oauth/tokens.ts';
-import type { Provider } from '../provider.ts';
+import { type Provider, ProviderError } from '../provider.ts';
 import { outlookError } from './errors.ts';
-import { Graph, GraphError } from './graph.ts';
+import { Graph } from './graph.ts';
 import { OutlookMailProvider } from './mail.ts';
 import { isGranted, may, type OutlookScopes, scopesOf } from './permissions.ts';
 
@@ -73,15 +73,10 @@ async function identify(
   try {
     await graph.ask(account, { method: 'GET', path: '/me/mailFolders/drafts?$select=id' }, signal);
   } catch (error) {
+    const known = outlookError(error);
     // Users without a licence for Exchange can sign in, too.
-    if (error instanceof GraphError && NO_MAILBOX.has(error.code)) return undefined;
-    throw outlookError(error);
+    if (known instanceof ProviderError && known.type === 'errors/account_configuration_error') return undefined;
+    throw known;
   }
   return { providerUserId: oid, name };
 }
-
-const NO_MAILBOX: ReadonlySet<string> = new Set([
-  'MailboxNotEnabledForRESTAPI',
-  'MailboxNotSupportedForRESTAPI',
-  'ErrorNonExistentMailbox',
-]);

@@ -153,8 +153,8 @@ describe('with drafts', () => {
   test('a draft that will not be sent is deleted, and a second time does nothing', async () => {
     const account = await linked();
     const draft = await mail.draft(emailOf(account.address), account, signal);
-    await mail.discard(draft, account, signal);
-    await mail.discard(draft, account, signal);
+    expect(await mail.discard(draft, account, signal)).toBe(true);
+    expect(await mail.discard(draft, account, signal)).toBe(false);
     expect(google.drafts(account.address)).toBe(0);
     expect(await mail.sendDraft(draft, account, signal)).toBeUndefined();
     expect(await mail.find({ messageId: '<x@y>', draft }, account, signal)).toBeUndefined();
@@ -321,6 +321,12 @@ describe('errors', () => {
       429,
       googleError(429, 'userRateLimitExceeded', `Retry after ${new Date(Date.now() + 600_000).toISOString()}`),
       { status: 429, retryAfter: expect.toSatisfy((seconds: number) => seconds > 500 && seconds <= 601) },
+    ],
+    [
+      '429 with a time that is far away',
+      429,
+      googleError(429, 'userRateLimitExceeded', 'Retry after 9999-12-31T23:59:59.000Z'),
+      { status: 429, retryAfter: undefined },
     ],
     [
       'an account that is restricted',

@@ -8,6 +8,8 @@ import type { MailAccount } from '../../../src/providers/provider.ts';
 import { Egress } from '../../../src/security/egress.ts';
 import { cleanUpLater } from '../../support/clean-up.ts';
 import { type Dovecot, type MailUser, startDovecot } from '../../support/dovecot.ts';
+import { logged, secretsIn } from '../../support/logged.ts';
+import { secret } from '../../support/secret.ts';
 
 let dovecot: Dovecot;
 let user: MailUser;
@@ -273,6 +275,31 @@ describe('an error', () => {
       status: 503,
       type: 'errors/service_unavailable',
     });
+  });
+
+  test.each([
+    ['at the login', 'LOGIN', (words: string) => `NO ${words}`],
+    ['at the login, for now', 'LOGIN', (words: string) => `NO [UNAVAILABLE] ${words}`],
+    ['when it ends the connection', 'LOGIN', (words: string) => `OK ok\r\n* BYE ${words}`],
+    ['at a command', 'LIST', (words: string) => `NO [${words}] ${words}`],
+    ['at a command that it does not know', 'LIST', (words: string) => `BAD ${words}`],
+    ['as Exchange does', 'LIST', (words: string) => `OK ok\r\nServer Unavailable. ${words}`],
+  ])('of a server that repeats the password %s: the log does not have it', async (_, refused, answer) => {
+    const password = secret();
+    for (const words of [password, Buffer.from(`\0ann@example.test\0${password}`).toString('base64')]) {
+      const port = await startTalker((socket) => {
+        socket.write('* OK [CAPABILITY IMAP4rev1] ready\r\n');
+        socket.on('data', (data) => {
+          const [tag, command = ''] = String(data).trim().split(' ');
+          socket.write(`${tag} ${command === refused ? answer(words) : 'OK done'}\r\n`);
+          if (answer(words).includes('* BYE') && command === refused) socket.end();
+        });
+      });
+      const account = accountAt({ port, encryption: 'none', password });
+      const listed = newMailboxes().withMailbox(account, signal(), (client) => client.list());
+      const thrown = await listed.catch((error: unknown) => error);
+      expect(secretsIn(logged(thrown))).toEqual([]);
+    }
   });
 
   test('of the function itself is thrown as it is, and the connection is used again', async () => {

@@ -12,6 +12,7 @@ import { SmtpPools } from '../../../src/providers/imap/smtp-pools.ts';
 import { type MailAccount, ProviderError } from '../../../src/providers/provider.ts';
 import { Egress } from '../../../src/security/egress.ts';
 import { EgressError, type EgressFailure, type Net } from '../../../src/security/net.ts';
+import { logged, secretsIn } from '../../support/logged.ts';
 import { type ScriptedSmtp, type SmtpScript, startScriptedSmtp } from '../../support/scripted-smtp.ts';
 import { secret } from '../../support/secret.ts';
 
@@ -87,6 +88,40 @@ async function outcome(account = accountOf(), mail = mailOf(), signal: AbortSign
 const no = (error: string) => ({ sent: 'no', error });
 const no401 = (type: string) => ({ sent: 'no', error: `401 ${type}`, connectionParams: CONNECTION_PARAMS });
 const unknown = { sent: 'unknown', error: '504 errors/request_timeout' };
+
+describe('a server that repeats the password gets it neither to the client nor into the log', () => {
+  const encoded = (text: string): string => Buffer.from(text).toString('base64');
+  const forms = [password, password.toUpperCase(), encoded(password), encoded(`\0ann@example.com\0${password}`)];
+  const STAGES = ['greeting', 'ehlo', 'auth', 'mail', 'rcpt', 'data', 'end'] as const;
+
+  const REPLIES = [
+    [421, '4.3.2'],
+    [454, '4.7.0'],
+    [554, '5.7.1'],
+  ] as const;
+
+  test.each(STAGES.flatMap((stage) => REPLIES.map((reply) => [stage, ...reply] as const)))(
+    'at %s, with %i',
+    async (stage, code, enhanced) => {
+      for (const form of forms) {
+        const answer = `${code}-${enhanced} I do not want\r\n${code} ${enhanced} this: ${form} (really)`;
+        server.script = { [stage]: stage === 'rcpt' ? () => answer : answer };
+        const thrown: unknown = await providerOf()
+          .send(mailOf(), accountOf(), never)
+          .catch((error: unknown) => error);
+        expect(thrown).toBeInstanceOf(ProviderError);
+        expect(logged(thrown)).not.toContain(form);
+        expect(secretsIn(logged(thrown))).toEqual([]);
+        pools.close();
+      }
+    },
+  );
+
+  test('of another reply, the client sees what the server says', async () => {
+    server.script = { end: '554 5.6.0 I do not want this' };
+    await expect(providerOf().send(mailOf(), accountOf(), never)).rejects.toThrow('I do not want this');
+  });
+});
 
 describe('what a server says becomes an error of the service', () => {
   const rows: readonly (readonly [name: string, script: SmtpScript, expected: object])[] = [

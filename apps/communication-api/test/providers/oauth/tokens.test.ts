@@ -3,6 +3,7 @@ import { OAuthClient } from '../../../src/providers/oauth/client.ts';
 import { AccessTokenRefused, type OAuthCredentials, withAccessToken } from '../../../src/providers/oauth/tokens.ts';
 import { EgressError, type EgressFailure } from '../../../src/security/net.ts';
 import { type GoogleFault, startGoogle } from '../../support/google.ts';
+import { logged } from '../../support/logged.ts';
 import { mailAccount } from '../../support/mail-account.ts';
 import { secret } from '../../support/secret.ts';
 
@@ -130,6 +131,30 @@ test.each([
       expect(await withAccessToken(account, clientOf(), api(tokenOf(account)))).toEqual(expect.any(String));
   },
 );
+
+const jwtOf = (payload: string): string =>
+  ['{"alg":"RS256"}', payload, ''].map((part) => Buffer.from(part).toString('base64url')).join('.');
+
+test.each<[string, (token: string) => string]>([
+  ['that is a token', (token) => token],
+  ['that ends too early', (token) => `{"access_token":"${token}"`],
+  ['with a token that has no quotes', (token) => `{"access_token":${token}}`],
+  [
+    'with an id token that cannot be read',
+    (token) => JSON.stringify({ token_type: 'Bearer', access_token: 'a', id_token: jwtOf(`{"a":${token}}`) }),
+  ],
+])('an answer %s is not logged', async (_, bodyWith) => {
+  const account = await linked();
+  const token = secret();
+  const answer = { kind: 'answer', when: 'before', status: 200, body: bodyWith(token) } as const;
+  google.fault = ({ path }) =>
+    path === '/oauth2/token' ? { ...answer, headers: { 'content-type': 'application/json' } } : undefined;
+  const failure = await withAccessToken(account, clientOf(), api(tokenOf(account))).catch((thrown: unknown) => thrown);
+  google.fault = undefined;
+  expect(failure).toMatchObject({ sent: 'no', status: 503 });
+  // A parser quotes a few letters.
+  expect(logged(failure)).not.toContain(token.slice(0, 8));
+});
 
 test.each([
   ['proxy_credentials', 401, 'errors/invalid_proxy_credentials'],

@@ -349,11 +349,11 @@ test('an authorization that has ended: the account is disconnected', async () =>
 test('a draft is discarded, and an email that was sent from it is not', async () => {
   const { account, mailbox, draft } = newAccount();
   const [unsent, sent] = [await draft(), await draft()];
-  await provider.discard(unsent, account, signal);
-  await provider.discard(unsent, account, signal);
+  expect(await provider.discard(unsent, account, signal)).toBe(true);
+  expect(await provider.discard(unsent, account, signal)).toBe(false);
   expect(mailbox.drafts).toHaveLength(1);
   await provider.sendDraft(sent, account, signal);
-  await provider.discard(sent, account, signal);
+  expect(await provider.discard(sent, account, signal)).toBe(false);
   expect(mailbox.list('sentitems')).toHaveLength(1);
 });
 
@@ -361,7 +361,7 @@ test('an email that is sent while its draft is being discarded stays in Sent Ite
   const { account, mailbox, draft } = newAccount();
   const made = await draft();
   graph.before('me.DeleteMessages', async () => void (await provider.sendDraft(made, account, signal)));
-  await provider.discard(made, account, signal);
+  expect(await provider.discard(made, account, signal)).toBe(false);
   expect(mailbox.delivered).toHaveLength(1);
   expect(mailbox.list('sentitems')).toHaveLength(1);
 });
@@ -371,7 +371,7 @@ test('a draft that has left its folder may be on its way, and is not sent again'
   const made = await draft();
   for (const item of mailbox.drafts) item.folder = 'outbox';
   expect(await provider.sendDraft(made, account, signal)).toBeUndefined();
-  await provider.discard(made, account, signal);
+  expect(await provider.discard(made, account, signal)).toBe(false);
   expect(await provider.find({ messageId: '<any@x>', draft: made }, account, signal)).toBeUndefined();
   expect(mailbox.drafts).toHaveLength(1);
 });
