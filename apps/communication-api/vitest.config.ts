@@ -9,6 +9,17 @@ const STORES = [
   'test/api/emails/send.test.ts',
 ];
 
+/** Functions without a database, a server or anything else that outlives a file. */
+const PURE = [
+  'test/{architecture,config}.test.ts',
+  'test/cli/{banner,command-line}.test.ts',
+  'test/{docs,domain,mail,observability}/*.test.ts',
+  'test/hostile/answers.test.ts',
+  'test/providers/outlook/{errors,graph-contract}.test.ts',
+  'test/security/{addresses,envelope}.test.ts',
+  'test/tracking/{tracked-html,tracking-tokens,visitor}.test.ts',
+];
+
 /** Pages in Chromium. */
 const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 
@@ -17,7 +28,13 @@ const POSTGRES = 'test/support/postgres-servers.ts';
 const CERTIFICATE = 'test/support/test-certificate.ts';
 const CONTRACT = 'test/support/contract-coverage.ts';
 
-/** Each test file has a process of its own, since PGlite's memory is only given back at its end. */
+/**
+ * Of V8: WebAssembly is not compiled a second time while it runs. That would take longer than what it saves in a process
+ * that lives for some seconds: a start of PGlite takes two thirds of the time, and its first queries a quarter.
+ */
+const EXEC_ARGV = ['--liftoff-only'];
+
+/** Each test file has a process of its own, since PGlite's memory is only given back at its end; pure files share a few. */
 const project = (name: string, include: string[], { globalSetup = [], ...rest }: UserWorkspaceConfig['test'] = {}) => ({
   // Relative paths are the service's, also when the root's config has these projects.
   root: import.meta.dirname,
@@ -26,6 +43,7 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
     include,
     globalSetup: [...BUILDS, CERTIFICATE, POSTGRES, CONTRACT, ...[globalSetup].flat()],
     setupFiles: ['test/support/built.ts'],
+    execArgv: EXEC_ARGV,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     ...rest,
@@ -35,9 +53,10 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
 /** The projects of the service. They run after those of the library, so that the two do not slow each other down. */
 export const projects = [
   project('service', ['test/**/*.test.{ts,tsx}'], {
-    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER],
+    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...PURE],
     sequence: { groupOrder: 2 },
   }),
+  project('service-pure', PURE, { isolate: false, sequence: { groupOrder: 2 } }),
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
     globalSetup: ['test/support/browser.ts'],

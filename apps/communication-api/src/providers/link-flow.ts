@@ -13,7 +13,13 @@ export type Field = {
   readonly required?: boolean | undefined;
 } & (
   | { readonly kind: 'text' | 'email' | 'password'; readonly autocomplete?: string | undefined }
-  | { readonly kind: 'number'; readonly min: number; readonly max: number }
+  | {
+      readonly kind: 'number';
+      readonly min: number;
+      readonly max: number;
+      /** Shown beside the field before it, where there is room, as the port of a server. Default: below it. */
+      readonly beside?: boolean | undefined;
+    }
   | { readonly kind: 'checkbox' }
   | { readonly kind: 'choice'; readonly options: readonly { readonly value: string; readonly label: Words }[] }
 );

@@ -18,25 +18,6 @@ interface Tokens {
   readonly refresh: string;
 }
 
-/** An authorization server that accepts each refresh token once, and revokes everything if one comes twice. */
-class StrictServer {
-  readonly #known = new Set<string>(['r0']);
-  refreshes = 0;
-  /** A refresh waits for this. */
-  gate: Promise<unknown> = Promise.resolve();
-
-  readonly refresh = async (stored: unknown): Promise<Tokens> => {
-    const { refresh } = stored as Tokens;
-    this.refreshes++;
-    if (!this.#known.delete(refresh)) throw new Error(`invalid_grant: ${refresh}`);
-    await this.gate;
-    const next = { access: `a${this.refreshes}`, refresh: `r${this.refreshes}` };
-    this.#known.add(next.refresh);
-    return next;
-  };
-}
-
-const START: Tokens = { access: 'a0', refresh: 'r0' };
 /** A promise that the test resolves. */
 const signal = () => {
   let resolve = (): void => undefined;
@@ -46,6 +27,31 @@ const signal = () => {
   return { promise, resolve };
 };
 
+/** An authorization server that accepts each refresh token once, and revokes everything if one comes twice. */
+class StrictServer {
+  readonly #known = new Set<string>(['r0']);
+  refreshes = 0;
+  #gate: Promise<void> = Promise.resolve();
+
+  /** Every refresh waits from now on, until the result is called. */
+  hold(): () => void {
+    const { promise, resolve } = signal();
+    this.#gate = promise;
+    return resolve;
+  }
+
+  readonly refresh = async (stored: unknown): Promise<Tokens> => {
+    const { refresh } = stored as Tokens;
+    this.refreshes++;
+    if (!this.#known.delete(refresh)) throw new Error(`invalid_grant: ${refresh}`);
+    await this.#gate;
+    const next = { access: `a${this.refreshes}`, refresh: `r${this.refreshes}` };
+    this.#known.add(next.refresh);
+    return next;
+  };
+}
+
+const START: Tokens = { access: 'a0', refresh: 'r0' };
 describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
   let opened: OpenDatabase;
   let applicationId: string;
@@ -71,6 +77,15 @@ describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
     });
     if (account === undefined) throw new Error('The account is linked already.');
     return account;
+  };
+  /** A renewal whose refresh has reached the server, and waits there for `release`. */
+  const held = async () => {
+    const account = await link();
+    const server = new StrictServer();
+    const release = server.hold();
+    const renewed = newProcess().renew(applicationId, account.id, START, server.refresh);
+    await expect.poll(() => server.refreshes).toBe(1);
+    return { account, server, release, renewed };
   };
   const stored = async ({ id }: Account) => {
     const account = await newAccounts().find(applicationId, id);
@@ -111,16 +126,11 @@ describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
   });
 
   test('the database answers others while a refresh runs', async () => {
-    const account = await link();
-    const server = new StrictServer();
-    const { promise, resolve } = signal();
-    server.gate = promise;
-    const renewed = newProcess().renew(applicationId, account.id, START, server.refresh);
-    await expect.poll(() => server.refreshes).toBe(1);
+    const { account, release, renewed } = await held();
     // With an open transaction, the one connection of the embedded database would not answer, and this row be locked.
     const update = await newAccounts().update(applicationId, account.id, { metadata: { a: 1 } });
     expect(update).toMatchObject({ metadata: { a: 1 } });
-    resolve();
+    release();
     expect(await renewed).toEqual({ access: 'a1', refresh: 'r1' });
   });
 
@@ -147,15 +157,14 @@ describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
   test('a refresh that hangs ends for its callers in time; what it gets later is stored all the same', async () => {
     const account = await link();
     const server = new StrictServer();
-    const { promise, resolve } = signal();
-    server.gate = promise;
+    const release = server.hold();
     await expect(newProcess(20).renew(applicationId, account.id, START, server.refresh)).rejects.toMatchObject({
       status: 503,
       type: 'errors/service_unavailable',
     });
     // Another caller must not use the refresh token while its first use may still succeed.
     expect((await stored(account))?.owner).not.toBeNull();
-    resolve();
+    release();
     await expect.poll(async () => (await stored(account))?.credentials).toEqual({ access: 'a1', refresh: 'r1' });
     expect(await newProcess().renew(applicationId, account.id, START, server.refresh)).toEqual({
       access: 'a1',
@@ -184,16 +193,11 @@ describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
   });
 
   test('a frozen process that comes back after its lease loses no tokens', async () => {
-    const account = await link();
-    const server = new StrictServer();
-    const { promise, resolve } = signal();
-    server.gate = promise;
     // It has the provider's answer, and does not go on before its lease has expired.
-    const frozen = newProcess().renew(applicationId, account.id, START, server.refresh);
-    await expect.poll(() => server.refreshes).toBe(1);
+    const { account, server, release, renewed: frozen } = await held();
     now += OVER_MS;
     const second = newProcess().renew(applicationId, account.id, START, async (credentials) => {
-      resolve();
+      release();
       await frozen;
       return server.refresh(credentials);
     });
@@ -203,32 +207,22 @@ describe.each(DATABASES)('the renewal of credentials on %s', (kind, open) => {
   });
 
   test('a reconnection during a refresh wins', async () => {
-    const account = await link();
-    const server = new StrictServer();
-    const { promise, resolve } = signal();
-    server.gate = promise;
-    const renewed = newProcess().renew(applicationId, account.id, START, server.refresh);
-    await expect.poll(() => server.refreshes).toBe(1);
+    const { account, release, renewed } = await held();
     const credentials = { access: 'x', refresh: 'y' };
     await newAccounts().reconnect(applicationId, account.id, { name: account.name, secret: { credentials } });
-    resolve();
+    release();
     expect(await renewed).toEqual(credentials);
     expect(await stored(account)).toEqual({ credentials, owner: null });
   });
 
   test('an account that is removed, or another application’s, is a 404', async () => {
-    const account = await link();
-    const server = new StrictServer();
+    const { account, server, release, renewed } = await held();
+    renewed.catch(() => undefined);
     await expect(newProcess().renew('app_other', account.id, START, server.refresh)).rejects.toMatchObject({
       status: 404,
     });
-    const { promise, resolve } = signal();
-    server.gate = promise;
-    const renewed = newProcess().renew(applicationId, account.id, START, server.refresh);
-    renewed.catch(() => undefined);
-    await expect.poll(() => server.refreshes).toBe(1);
     await newAccounts().remove(applicationId, account.id);
-    resolve();
+    release();
     await expect(renewed).rejects.toMatchObject({ status: 404, type: 'errors/invalid_resource_identifier' });
     await turn();
   });

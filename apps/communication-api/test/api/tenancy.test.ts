@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';
@@ -139,27 +140,34 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
   return call;
 }
 
-/** Everything that names an application or something in it. */
+const NAMING = ['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events', 'domains'];
+
+/** Everything that names an application or something in it. One statement, since it is read after every request. */
 async function namesOf({ id, mark }: Application): Promise<readonly string[]> {
-  const ids = await Promise.all(
-    (['scopes', 'accounts', 'api_keys', 'sends', 'auth_links', 'webhook_endpoints', 'events', 'domains'] as const).map(
-      (table) => db.selectFrom(table).select('id').where('application_id', '=', id).execute(),
-    ),
-  );
-  return [id, mark, ...ids.flat().map((row) => row.id)];
+  const tables = NAMING.map((table) => sql`select id from ${sql.table(table)} where application_id = ${id}`);
+  const { rows } = await sql<{ id: string }>`${sql.join(tables, sql` union all `)}`.execute(db);
+  return [id, mark, ...rows.map((row) => row.id)];
 }
 
-/** What belongs to an application, but for the time at which keys were used. */
-const contentOf = async ({ id }: Application): Promise<unknown> => [
-  await db.selectFrom('scopes').selectAll().where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('accounts').selectAll().where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('api_keys').select(['id', 'revoked_at']).where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('sends').selectAll().where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('auth_links').selectAll().where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('webhook_endpoints').selectAll().where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('domains').selectAll().where('application_id', '=', id).orderBy('id').execute(),
-  await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).orderBy('account_id').execute(),
-];
+/** What belongs to an application, but for the time at which keys were used. One statement, as above. */
+async function contentOf({ id }: Application): Promise<unknown> {
+  const rowsOf = (table: string, columns = '*', order = 'id') => sql`(
+    select json_agg(r) from (
+      select ${sql.raw(columns)} from ${sql.table(table)} where application_id = ${id} order by ${sql.ref(order)}
+    ) r
+  )`;
+  const { rows } = await sql`select json_build_array(${sql.join([
+    rowsOf('scopes'),
+    rowsOf('accounts'),
+    rowsOf('api_keys', 'id, revoked_at'),
+    rowsOf('sends'),
+    rowsOf('auth_links'),
+    rowsOf('webhook_endpoints'),
+    rowsOf('domains'),
+    rowsOf('limit_overrides', '*', 'account_id'),
+  ])}) as content`.execute(db);
+  return rows;
+}
 
 let marks = 0;
 const statuses = new Map<number, number>();

@@ -1,13 +1,13 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import { loadPlugins } from '../../src/providers/plugins.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { launchBrowser } from '../support/chromium.ts';
+import { startApplicationSite } from '../support/application-site.ts';
+import { startBrowser } from '../support/browser-pages.ts';
 import { freePort } from '../support/free-port.ts';
+import { linkMaker } from '../support/links.ts';
 import { startMessenger } from '../support/messenger.ts';
 import { checkPage } from '../support/page-checks.ts';
 import { startService } from '../support/service.ts';
@@ -29,58 +29,13 @@ const { url, application } = await startService(
 );
 const { token } = await application();
 
-const app = createServer((_, response) => response.end('back in the application'));
-const browser = await launchBrowser();
-let callback = '';
-beforeAll(async () => {
-  await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
-  callback = `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`;
-});
-afterAll(async () => {
-  await browser.close();
-  app.close();
-});
-const contexts: BrowserContext[] = [];
-afterEach(async () => {
+const { callback, returned } = await startApplicationSite();
+const newPage = await startBrowser();
+const createLink = linkMaker(url, token, { providers: 'google', redirect_uri: callback, state: 'u42' });
+afterEach(() => {
   isDown = false;
   messenger.scanned = false;
-  await Promise.all(contexts.splice(0).map((context) => context.close()));
 });
-
-async function createLink(body: object = {}): Promise<string> {
-  const answer = await fetch(`${url}/v2/auth/link`, {
-    method: 'POST',
-    headers: { 'x-api-key': token, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...('account_id' in body ? {} : { providers: 'google' }),
-      expires_on: new Date(Date.now() + 600_000).toISOString(),
-      redirect_uri: callback,
-      state: 'u42',
-      ...body,
-    }),
-  });
-  return ((await answer.json()) as { link: string }).link;
-}
-
-let clients = 0;
-/** A page of a new browser. What the browser blocks fails the test. */
-async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
-    locale: 'en-GB',
-    ...options,
-    extraHTTPHeaders: { 'x-forwarded-for': `192.0.2.${++clients}` },
-  });
-  context.setDefaultTimeout(10_000);
-  contexts.push(context);
-  const page = await context.newPage();
-  page.on('console', (message) => {
-    if (/Content Security Policy/.test(message.text())) blocked.push(message.text());
-  });
-  return page;
-}
-const blocked: string[] = [];
-afterEach(() => expect(blocked.splice(0)).toEqual([]));
 
 let accounts = 0;
 const newAccount = (): string => `ann${++accounts}@away.test`;
@@ -91,11 +46,6 @@ const allow = async (page: Page, account = newAccount()): Promise<void> => {
 };
 const expectText = async (page: Page, text: string): Promise<void> => void (await page.waitForSelector(`text=${text}`));
 
-/** The query with which the user returned to the application. */
-async function returned(page: Page): Promise<Record<string, string>> {
-  await page.waitForURL((at) => at.href.startsWith(callback));
-  return Object.fromEntries(new URL(page.url()).searchParams);
-}
 const SUCCESS = { account_id: expect.stringMatching(/^acc_/), provider: 'google', state: 'u42' };
 
 describe.each([

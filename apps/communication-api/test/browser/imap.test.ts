@@ -1,13 +1,13 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Discovered } from '../../src/providers/imap/discovery.ts';
 import { createImap } from '../../src/providers/imap/imap.ts';
-import { launchBrowser } from '../support/chromium.ts';
+import { startApplicationSite } from '../support/application-site.ts';
+import { startBrowser } from '../support/browser-pages.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { startDovecot } from '../support/dovecot.ts';
 import { freePort } from '../support/free-port.ts';
+import { linkMaker } from '../support/links.ts';
 import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
@@ -35,31 +35,9 @@ cleanUpLater(() => imap.close());
 
 const { url, application, rooms } = await startService({ PORT: await freePort() }, { providers: [imap] });
 const { id: applicationId, token } = await application();
-/** The application to which users return. */
-const app = createServer((_, response) => response.end('back in the application'));
-const browser = await launchBrowser();
-let callback = '';
-beforeAll(async () => {
-  await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
-  callback = `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`;
-});
-afterAll(async () => {
-  await browser.close();
-  app.close();
-});
-
-async function createLink(): Promise<string> {
-  const answer = await fetch(`${url}/v2/auth/link`, {
-    method: 'POST',
-    headers: { 'x-api-key': token, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      providers: ['imap'],
-      expires_on: new Date(Date.now() + 600_000).toISOString(),
-      redirect_uri: callback,
-    }),
-  });
-  return ((await answer.json()) as { link: string }).link;
-}
+const { callback, returned } = await startApplicationSite();
+const newPage = await startBrowser();
+const createLink = linkMaker(url, token, { providers: ['imap'], redirect_uri: callback });
 
 const go = (page: Page) => page.click('main .card button[type=submit]');
 async function logIn(page: Page, address: string, password = ann.password): Promise<void> {
@@ -69,7 +47,7 @@ async function logIn(page: Page, address: string, password = ann.password): Prom
 }
 
 test('a person links a mailbox whose server was found with a wrong port', async () => {
-  const page = await browser.newPage({ locale: 'en-GB' });
+  const page = await newPage();
   await page.goto(await createLink());
   await logIn(page, 'moved@example.test');
   await page.waitForURL('**/step/servers');
@@ -80,21 +58,19 @@ test('a person links a mailbox whose server was found with a wrong port', async 
   expect(await page.getAttribute('[name=smtp_host]', 'aria-invalid')).toBeNull();
   await page.fill('[name=imap_port]', String(dovecot.imapsPort));
   await go(page);
-  await page.waitForURL(`${callback}?**`);
-  const id = new URL(page.url()).searchParams.get('account_id') ?? '';
-  expect(await rooms.accounts.find(applicationId, id)).toMatchObject({
+  const { account_id } = await returned(page);
+  expect(await rooms.accounts.find(applicationId, account_id ?? '')).toMatchObject({
     provider: 'imap',
     provider_user_id: ann.address,
     name: 'moved@example.test',
   });
-  await page.close();
 });
 
 test.each([
   ['en', 1_280, 'light'],
   ['de', 320, 'dark'],
 ] as const)('axe finds nothing on the pages for imap (%s, %i pixels, %s)', async (language, width, colorScheme) => {
-  const page = await browser.newPage({
+  const page = await newPage({
     bypassCSP: true,
     colorScheme,
     locale: language,
@@ -115,5 +91,4 @@ test.each([
   await logIn(page, 'moved@example.test');
   await page.waitForURL('**/step/servers');
   await checkPage(page, language);
-  await page.close();
 });

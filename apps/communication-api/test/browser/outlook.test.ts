@@ -1,9 +1,9 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, expect, test } from 'vitest';
-import { launchBrowser } from '../support/chromium.ts';
+import { expect, test } from 'vitest';
+import { startApplicationSite } from '../support/application-site.ts';
+import { startBrowser } from '../support/browser-pages.ts';
 import { clientOf } from '../support/client.ts';
 import { freePort } from '../support/free-port.ts';
+import { linkMaker } from '../support/links.ts';
 import { startMicrosoft } from '../support/microsoft.ts';
 import { checkPage } from '../support/page-checks.ts';
 import { startService } from '../support/service.ts';
@@ -11,14 +11,9 @@ import { startService } from '../support/service.ts';
 const microsoft = await startMicrosoft();
 const { url, application } = await startService({ ...microsoft.environment, PORT: await freePort() });
 const { token } = await application();
-const call = clientOf(url, token);
-const app = createServer((_, response) => response.end('back in the application'));
-await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
-const browser = await launchBrowser();
-afterAll(async () => {
-  await browser.close();
-  app.close();
-});
+const { callback, returned } = await startApplicationSite();
+const newPage = await startBrowser();
+const createLink = linkMaker(url, token, { providers: 'outlook', redirect_uri: callback, state: 'u42' });
 
 test.each([
   ['en-GB', 'Continue to Outlook', 'not given all permissions'],
@@ -27,18 +22,8 @@ test.each([
   const user = microsoft.user();
   const { scope } = user;
   microsoft.signsIn(user);
-  const context = await browser.newContext({ locale, viewport: { width: 320, height: 640 } });
-  context.setDefaultTimeout(10_000);
-  const page = await context.newPage();
-  const blocked: string[] = [];
-  page.on('console', (message) => {
-    if (/Content Security Policy/.test(message.text())) blocked.push(message.text());
-  });
-  const { body } = await call('POST', '/v2/auth/link', {
-    ...{ providers: 'outlook', expires_on: new Date(Date.now() + 600_000).toISOString(), state: 'u42' },
-    redirect_uri: `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb`,
-  });
-  await page.goto(body.link);
+  const page = await newPage({ locale, viewport: { width: 320, height: 640 } });
+  await page.goto(await createLink());
   await checkPage(page, locale.slice(0, 2));
   user.scope = 'openid profile email Mail.Send';
   await page.click(`text=${button}`);
@@ -46,11 +31,8 @@ test.each([
   await checkPage(page, locale.slice(0, 2));
   user.scope = scope;
   await page.click(`text=${button}`);
-  await page.waitForSelector('text=back in the application');
-  const answer = new URL(page.url()).searchParams;
-  expect(answer.get('provider')).toBe('outlook');
-  expect(answer.get('state')).toBe('u42');
-  expect((await call('GET', `/v2/accounts/${answer.get('account_id')}`)).body).toMatchObject({ user_id: user.oid });
-  expect(blocked).toEqual([]);
-  await context.close();
+  const { account_id, ...answer } = await returned(page);
+  expect(answer).toEqual({ provider: 'outlook', state: 'u42' });
+  const linked = await clientOf(url, token)('GET', `/v2/accounts/${account_id}`);
+  expect(linked.body).toMatchObject({ user_id: user.oid });
 });

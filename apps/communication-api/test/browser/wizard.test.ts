@@ -1,11 +1,11 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { launchBrowser } from '../support/chromium.ts';
+import { startApplicationSite } from '../support/application-site.ts';
+import { startBrowser } from '../support/browser-pages.ts';
 import { freePort } from '../support/free-port.ts';
+import { linkMaker } from '../support/links.ts';
 import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
@@ -36,54 +36,12 @@ const { url, application, rooms } = await startService(
 );
 const { id: applicationId, token } = await application();
 
-/** The application to which users return. */
-const app = createServer((_, response) => response.end('back in the application'));
-const browser = await launchBrowser();
-let callback = '';
-beforeAll(async () => {
-  await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
-  callback = `http://127.0.0.1:${(app.address() as AddressInfo).port}/cb?x=1`;
-});
-afterAll(async () => {
-  await browser.close();
-  app.close();
-});
-const contexts: BrowserContext[] = [];
-afterEach(async () => {
+const { callback, returned } = await startApplicationSite();
+const newPage = await startBrowser();
+const createLink = linkMaker(url, token, { providers: 'mock', redirect_uri: `${callback}?x=1`, state: 'u42' });
+afterEach(() => {
   skew = 0;
-  await Promise.all(contexts.splice(0).map((context) => context.close()));
 });
-
-async function createLink(body: object = {}): Promise<string> {
-  const answer = await fetch(`${url}/v2/auth/link`, {
-    method: 'POST',
-    headers: { 'x-api-key': token, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...('account_id' in body ? {} : { providers: 'mock' }),
-      expires_on: new Date(Date.now() + 10 * MINUTE).toISOString(),
-      redirect_uri: callback,
-      state: 'u42',
-      ...body,
-    }),
-  });
-  const { link, detail } = (await answer.json()) as { link: string; detail?: string };
-  expect(detail).toBeUndefined();
-  return link;
-}
-
-let clients = 0;
-/** A page of a new browser. Forms are counted by address, so each browser has one of its own. */
-async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
-    locale: 'en-GB',
-    ...options,
-    extraHTTPHeaders: { 'x-forwarded-for': `192.0.2.${++clients}` },
-  });
-  context.setDefaultTimeout(10_000);
-  contexts.push(context);
-  return context.newPage();
-}
 
 const go = (page: Page) => page.click('main .card button[type=submit]');
 let mailboxes = 0;
@@ -104,11 +62,6 @@ async function logIn(page: Page, login: Login = {}): Promise<void> {
   await go(page);
 }
 
-/** The query with which the user returned to the application. */
-async function returned(page: Page): Promise<Record<string, string>> {
-  await page.waitForURL((at) => at.href.startsWith(callback.split('?')[0] ?? ''));
-  return Object.fromEntries(new URL(page.url()).searchParams);
-}
 const SUCCESS = { x: '1', account_id: expect.stringMatching(/^acc_/), provider: 'mock', state: 'u42' };
 
 describe.each([

@@ -5,7 +5,7 @@ import type { Provider } from '../../src/providers/provider.ts';
 import { freePort } from '../support/free-port.ts';
 import { startService } from '../support/service.ts';
 import { SignInSite, signInFlow } from '../support/sign-in-site.ts';
-import { PlainBrowser } from './plain-browser.ts';
+import { accountIn, linksAndBrowsers, PlainBrowser } from './plain-browser.ts';
 
 const MINUTE = 60_000;
 const REDIRECT = 'https://app.example/cb';
@@ -78,30 +78,7 @@ afterEach(() => {
   isDown = false;
 });
 
-async function createLink(body: object = {}): Promise<string> {
-  const answer = await fetch(`${url}/v2/auth/link`, {
-    method: 'POST',
-    headers: { 'x-api-key': token, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...('account_id' in body ? {} : { providers: 'google' }),
-      expires_on: new Date(Date.now() + 10 * MINUTE).toISOString(),
-      redirect_uri: REDIRECT,
-      ...body,
-    }),
-  });
-  return new URL(((await answer.json()) as { link: string }).link).pathname;
-}
-
-let clients = 0;
-const browser = (headers: Readonly<Record<string, string>> = {}): PlainBrowser =>
-  new PlainBrowser(url, { 'x-forwarded-for': `192.0.2.${++clients}`, ...headers });
-
-async function opened(body: object = {}, headers: Readonly<Record<string, string>> = {}) {
-  const path = await createLink(body);
-  const client = browser(headers);
-  await client.open(path);
-  return { path, client };
-}
+const { browser, createLink, opened } = linksAndBrowsers(url, token, { providers: 'google', redirect_uri: REDIRECT });
 
 let accounts = 0;
 const newAccount = (): string => `ann${++accounts}@away.test`;
@@ -109,8 +86,6 @@ const newAccount = (): string => `ann${++accounts}@away.test`;
 const leave = async (client: PlainBrowser, step = '/step/sign-in'): Promise<string> =>
   (await client.submit(step)) ?? expect.fail(`The page ${client.path} stays here: ${client.text}`);
 const pathOf = (address: string): string => address.slice(new URL(address).origin.length);
-const accountIn = (callback: string | undefined): string =>
-  new URL(callback ?? '').searchParams.get('account_id') ?? '';
 
 describe('the way to the provider’s own site and back', () => {
   test('a page explains, its button leads away, and the answer links the account', async () => {
@@ -378,7 +353,7 @@ describe('the state', () => {
 describe('hosts', () => {
   test('the session stays on the host on which the link was opened', async () => {
     const local = url.replace('127.0.0.1', 'localhost');
-    const client = new PlainBrowser(local, { 'x-forwarded-for': `192.0.2.${++clients}` });
+    const client = new PlainBrowser(local, { 'x-forwarded-for': '198.51.100.1' });
     await client.open(await createLink());
     const back = site.allow(await leave(client), newAccount());
     expect(new URL(back).origin).toBe(url);

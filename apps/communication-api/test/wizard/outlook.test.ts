@@ -3,7 +3,7 @@ import { clientOf } from '../support/client.ts';
 import { freePort } from '../support/free-port.ts';
 import { type MicrosoftUser, signIn, startMicrosoft } from '../support/microsoft.ts';
 import { startService } from '../support/service.ts';
-import { PlainBrowser } from './plain-browser.ts';
+import { accountIn, linksAndBrowsers, type PlainBrowser } from './plain-browser.ts';
 
 const microsoft = await startMicrosoft();
 const { url, application } = await startService({
@@ -13,17 +13,7 @@ const { url, application } = await startService({
 const { token } = await application();
 const call = clientOf(url, token);
 
-let clients = 0;
-/** Opens a new link, with a browser of its own. */
-async function opened(what: object = { providers: 'outlook' }): Promise<PlainBrowser> {
-  const { body } = await call('POST', '/v2/auth/link', {
-    ...{ expires_on: new Date(Date.now() + 600_000).toISOString(), redirect_uri: 'https://app.example/cb' },
-    ...what,
-  });
-  const browser = new PlainBrowser(url, { 'x-forwarded-for': `192.0.2.${++clients}` });
-  await browser.open(new URL(body.link).pathname);
-  return browser;
-}
+const { opened } = linksAndBrowsers(url, token, { providers: 'outlook', redirect_uri: 'https://app.example/cb' });
 
 /** Signs in at Microsoft, and comes back. @returns where the service leads to then, if it leads elsewhere */
 async function throughMicrosoft(browser: PlainBrowser, user: MicrosoftUser): Promise<string | undefined> {
@@ -32,11 +22,9 @@ async function throughMicrosoft(browser: PlainBrowser, user: MicrosoftUser): Pro
   return browser.open(pathname + search);
 }
 
-const accountIn = (address: string | undefined): string => new URL(address ?? '').searchParams.get('account_id') ?? '';
-
 test('a user links a mailbox of Outlook, an email is sent with it, and the authorization is renewed by a reconnect', async () => {
   const user = microsoft.user();
-  const browser = await opened();
+  const { client: browser } = await opened();
   expect(browser.text).toContain('Microsoft will ask you to sign in');
   const callback = await throughMicrosoft(browser, user);
   const id = accountIn(callback);
@@ -52,10 +40,10 @@ test('a user links a mailbox of Outlook, an email is sent with it, and the autho
   microsoft.revoke(user);
   user.mailbox.expireTokens();
   expect(await send()).toMatchObject({ status: 401, body: { type: 'errors/disconnected_account' } });
-  const again = await opened({ account_id: id });
+  const { client: again } = await opened({ account_id: id });
   await throughMicrosoft(again, microsoft.user());
   expect(again.path).toContain('wrong-account');
-  expect(accountIn(await throughMicrosoft(await opened({ account_id: id }), user))).toBe(id);
+  expect(accountIn(await throughMicrosoft((await opened({ account_id: id })).client, user))).toBe(id);
   expect(await send()).toMatchObject({ status: 201 });
   expect(user.mailbox.delivered).toHaveLength(2);
 });
@@ -64,7 +52,7 @@ test('a user who gave too little sees what is missing, and can try again', async
   const user = microsoft.user();
   const { scope } = user;
   user.scope = 'openid profile email Mail.Send';
-  const browser = await opened();
+  const { client: browser } = await opened();
   expect(await throughMicrosoft(browser, user)).toBeUndefined();
   expect(browser.text).toContain('Outlook has not given all permissions');
   user.scope = scope;

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { linkMaker } from '../support/links.ts';
 
 /** A page or a redirect, as a browser without script sees it. */
 export interface Seen {
@@ -102,3 +103,28 @@ function initialValues(html: string): Record<string, string> {
   }
   return values;
 }
+
+/**
+ * Links of an application, and browsers that open them.
+ * @param fields of every link
+ */
+export function linksAndBrowsers(url: string, token: string, fields: Readonly<Record<string, unknown>>) {
+  const makeLink = linkMaker(url, token, fields);
+  let browsers = 0;
+  /** Each browser has an address of its own, since forms are counted by address. */
+  const browser = (headers: Readonly<Record<string, string>> = {}): PlainBrowser =>
+    new PlainBrowser(url, { 'x-forwarded-for': `192.0.2.${++browsers}`, ...headers });
+  const createLink = async (own?: object): Promise<string> => new URL(await makeLink(own)).pathname;
+  /** A new link, and a new browser that has opened it. */
+  const opened = async (own?: object, headers?: Readonly<Record<string, string>>) => {
+    const path = await createLink(own);
+    const client = browser(headers);
+    await client.open(path);
+    return { path, client };
+  };
+  return { browser, createLink, opened };
+}
+
+/** The account that an address of the application names. */
+export const accountIn = (callback: string | undefined): string =>
+  new URL(callback ?? '').searchParams.get('account_id') ?? '';

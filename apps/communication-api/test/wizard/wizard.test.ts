@@ -5,7 +5,7 @@ import type { Provider } from '../../src/providers/provider.ts';
 import { freePort } from '../support/free-port.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
-import { PlainBrowser } from './plain-browser.ts';
+import { accountIn, linksAndBrowsers } from './plain-browser.ts';
 
 const MINUTE = 60_000;
 /** Milliseconds by which the clock of the service is ahead. */
@@ -87,40 +87,15 @@ afterEach(() => {
 
 const REDIRECT = 'https://app.example/cb?x=1';
 
-async function createLink(body: object = {}): Promise<string> {
-  const answer = await fetch(`${url}/v2/auth/link`, {
-    method: 'POST',
-    headers: { 'x-api-key': token, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...('account_id' in body ? {} : { providers: 'mock' }),
-      expires_on: new Date(Date.now() + 10 * MINUTE).toISOString(),
-      redirect_uri: REDIRECT,
-      state: 'u 42',
-      ...body,
-    }),
-  });
-  const { link, detail } = (await answer.json()) as { link: string; detail?: string };
-  expect(detail).toBeUndefined();
-  return new URL(link).pathname;
-}
-
-let clients = 0;
-/** Each browser has an address of its own, since forms are counted by address. */
-const browser = (headers: Readonly<Record<string, string>> = {}): PlainBrowser =>
-  new PlainBrowser(url, { 'x-forwarded-for': `192.0.2.${++clients}`, ...headers });
-
-async function opened(body: object = {}, headers: Readonly<Record<string, string>> = {}) {
-  const path = await createLink(body);
-  const client = browser(headers);
-  await client.open(path);
-  return { path, client };
-}
+const { browser, createLink, opened } = linksAndBrowsers(url, token, {
+  providers: 'mock',
+  redirect_uri: REDIRECT,
+  state: 'u 42',
+});
 
 let mailboxes = 0;
 const newAddress = (): string => `box${++mailboxes}@mock.test`;
 const login = (values: object = {}) => ({ address: newAddress(), password: secret(), ...values });
-const accountIn = (callback: string | undefined): string =>
-  new URL(callback ?? '').searchParams.get('account_id') ?? '';
 
 describe('the way to an account', () => {
   test('the mock asks for a mailbox, and the callback names the linked account', async () => {

@@ -145,6 +145,7 @@ const serverFields = (half: Half, { host, port, encryption, user }: ServerSettin
     initial: String(port),
     min: 1,
     max: 65_535,
+    beside: true,
     required: true,
     hint: TEXT.servers[half].portHint,
   },

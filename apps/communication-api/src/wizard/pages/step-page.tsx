@@ -48,9 +48,12 @@ export function StepPage(props: StepPageProps): JSX.Element {
           </p>
         ) : null}
         {step.kind === 'form'
-          ? step.fields.map((field) => (
-              <FieldInput key={field.name} frame={frame} field={field} values={values} fault={faultOf(field.name)} />
-            ))
+          ? rowsOf(step.fields).map((row) => {
+              const inputs = row.map((field) => (
+                <FieldInput key={field.name} frame={frame} field={field} values={values} fault={faultOf(field.name)} />
+              ));
+              return inputs.length === 1 ? inputs : <div class="pair">{inputs}</div>;
+            })
           : null}
         {withCountry ? <CountryList frame={frame} chosen={values?.[COUNTRY_FIELD]} /> : null}
         {withProxy ? (
@@ -61,6 +64,17 @@ export function StepPage(props: StepPageProps): JSX.Element {
       </PostForm>
     </Layout>
   );
+}
+
+/** A field that is shown beside the one before it is in the same row. */
+function rowsOf(fields: readonly Field[]): readonly (readonly Field[])[] {
+  const rows: Field[][] = [];
+  for (const field of fields) {
+    const row = rows.at(-1);
+    if (field.kind === 'number' && field.beside === true && row?.length === 1) row.push(field);
+    else rows.push([field]);
+  }
+  return rows;
 }
 
 function labelOfSubmit(step: LinkStep, { text, language }: Frame): string {
