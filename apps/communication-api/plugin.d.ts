@@ -189,6 +189,8 @@ type Field = {
     readonly kind: 'number';
     readonly min: number;
     readonly max: number;
+    /** Shown beside the field before it, where there is room, as the port of a server. Default: below it. */
+    readonly beside?: boolean | undefined;
 } | {
     readonly kind: 'checkbox';
 } | {
