@@ -35,8 +35,9 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   operations: ['exchange'],
   store: ['config', 'operations'],
   proxy: ['config', 'body', 'exchange'],
-  server: ['exchange', 'operations', 'proxy'],
-  gateway: ['config', 'body', 'exchange', 'admission', 'operations', 'store', 'proxy', 'server'],
+  server: ['exchange', 'operations'],
+  rules: ['config', 'exchange', 'admission', 'operations', 'proxy', 'server'],
+  gateway: ['config', 'body', 'admission', 'operations', 'store', 'proxy', 'server', 'rules'],
   cli: ['config', 'operations', 'store', 'server', 'gateway'],
 };
 

@@ -1,22 +1,15 @@
 import type { Server } from 'node:http';
-import { isHeadgateError } from '../core/errors.ts';
-import { createGate } from '../gate/create-gate.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
-import { createAccounts } from './admission/accounts.ts';
-import { createAdmission } from './admission/admission.ts';
-import { createKeys } from './admission/keys.ts';
-import { createRoutes } from './admission/routes.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
-import { limiterOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
-import type { Exchange } from './exchange/exchange.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
+import { createRules } from './rules.ts';
 import { type Address, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
@@ -42,7 +35,7 @@ const CLOSE_MS = 2_000;
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
   const metrics = createMetrics(store.gauges);
-  const limiter = limiterOf(config, metrics.measured(store.limits));
+  const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
     store: store.claims,
@@ -58,42 +51,12 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       value: () => idempotency.pending,
     },
   ]);
-  const gate = createGate<Exchange>({
-    limiter,
-    idempotency,
-    idempotent: ({ idempotent }) => idempotent?.request,
-    account: ({ account }) => account?.id,
-    // A route of the config without an account is not limited. On every other route admission has found the account.
-    onNoAccount: 'pass',
-    route: ({ route }) => route?.name,
-    provider: ({ account }) => account?.provider,
-    plan: ({ account }) => account?.plan,
-    headers: config.headers,
-    // The handler of this gate is the upstream.
-    providerAnswers: true,
-    // The listener logs failures, with their fields.
-    logger: false,
-    // The config has checks of its own, and a route without an account is meant.
-    validate: false,
-    onEvent(event) {
-      metrics.onEvent(event);
-      if (event.type !== 'failure') return;
-      // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
-      const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
-      log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
-    },
-  });
   const { perApplication } = config;
   const proxy = createProxy({
     upstream: config.upstream,
-    forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
-    timeoutMs: config.upstreamTimeoutMs,
-    answerMs: config.upstreamAnswerMs,
     idleMs: config.upstreamIdleMs,
     maxConnections: config.maxUpstreamConnections,
     maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
-    maxBodyBytes: config.maxBodyBytes,
-    onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
   });
   metrics.addGauges([
     {
@@ -111,19 +74,17 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
   });
-  const main = createGatewayServer({
-    admit: createAdmission({
-      routes: createRoutes(config),
-      keys: createKeys(config.keys),
-      accounts: createAccounts(config.accounts),
-      shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
-      maxBodyBytes: config.maxBodyBytes,
-      clientTimeoutMs: config.clientTimeoutMs,
-      workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
-      fingerprintSecret: config.idempotency.secret,
-    }),
-    gate,
+  const rules = createRules(config, {
+    log,
+    metrics,
+    limits,
+    idempotency,
+    shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
+    workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     proxy,
+  });
+  const main = createGatewayServer({
+    rules: () => rules,
     log,
     metrics,
     health: () => store.health(),
@@ -148,7 +109,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await proxy.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limiter.close()]);
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
     store.close();
   };
   try {

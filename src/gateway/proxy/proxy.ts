@@ -5,10 +5,14 @@ import { ConnectionPool, type ConnectionPoolOptions } from './connection-pool.ts
 import { Forwarding, type ForwardingOptions } from './forwarding.ts';
 import { framingFields, requestFields } from './upstream-fields.ts';
 
-/** Options of {@link createProxy}. */
-export interface ProxyOptions extends ForwardingOptions, Omit<ConnectionPoolOptions, 'connect'> {
+/** Options of {@link createProxy}. They stay as they are as long as its connections. */
+export interface ProxyOptions extends Omit<ConnectionPoolOptions, 'connect'> {
   /** Base URL such as `http://host:port/base`, already checked. */
   readonly upstream: string;
+}
+
+/** How one request is forwarded. */
+export interface ForwardSettings extends ForwardingOptions {
   /** Names in lower case: fields that are forwarded although an upstream may obey them. */
   readonly forwardFields: ReadonlySet<string>;
 }
@@ -20,7 +24,7 @@ export interface UpstreamProxy {
   /** Requests that wait for a connection. */
   readonly waiting: number;
   /** Forwards the request and answers the exchange, with the upstream's response or with an error. Never throws. */
-  forward(exchange: Exchange, passage: Passage): void;
+  forward(exchange: Exchange, passage: Passage, settings: ForwardSettings): void;
   /** Closes every connection to the upstream at once. */
   close(): Promise<void>;
 }
@@ -37,10 +41,10 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
     get waiting() {
       return pool.waiting;
     },
-    forward(exchange, passage) {
-      const forwarding = new Forwarding(exchange, passage, options);
+    forward(exchange, passage, settings) {
+      const forwarding = new Forwarding(exchange, passage, settings);
       const { method = '', url: target = '' } = exchange.request;
-      const fields = ['Host', url.host, ...requestFields(exchange, options.forwardFields)];
+      const fields = ['Host', url.host, ...requestFields(exchange, settings.forwardFields)];
       const framing = framingFields(exchange.request, forwarding.body !== null);
       forwarding.send(pool, { path: base + target, method, headers: [...fields, ...framing] });
     },

@@ -1,22 +1,21 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
-import type { Answer, Entry, Gate } from '../../gate/gate.ts';
+import type { Answer, Entry } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
 import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuse, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
 import type { Log } from '../operations/log.ts';
 import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
-import type { UpstreamProxy } from '../proxy/proxy.ts';
 import { type Connections, watchConnections } from './connections.ts';
+import type { Rules } from './rules.ts';
 import { closeSilentConnections } from './silence.ts';
 
 /** The parts of the main listener. */
 export interface ServerOptions {
-  readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
-  readonly gate: Pick<Gate<Exchange>, 'enter'>;
-  readonly proxy: Pick<UpstreamProxy, 'forward'>;
+  /** The rules of now. Asked once per request, when its turn comes. */
+  readonly rules: () => Rules;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Most connections at a time. */
@@ -43,7 +42,7 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** Takes requests through the stages. An unexpected error is answered with 500, and the process goes on. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { admit, gate, proxy, log, metrics, health } = options;
+  const { log, metrics, health } = options;
   let draining = false;
   const server = createServer({
     headersTimeout: HEADERS_MS,
@@ -76,17 +75,18 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       else void health().then((status) => sendReply(exchange, healthReply(status)));
       return;
     }
-    onResult(exchange, draining ? DRAINING : admit(exchange), enterGate);
+    const rules = options.rules();
+    onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
   };
-  const enterGate = (exchange: Exchange, refusal: Refusal | undefined): void => {
+  const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
     if (refusal !== undefined) refuseExchange(exchange, refusal);
     // If the client left while its body came in, nothing may be claimed or charged.
-    else if (isOpen(exchange)) onResult(exchange, gate.enter(exchange, exchange.id), proceed);
+    else if (isOpen(exchange)) onResult(exchange, rules, rules.gate.enter(exchange, exchange.id), proceed);
   };
-  const proceed = (exchange: Exchange, entry: Entry): void => {
+  const proceed = (exchange: Exchange, rules: Rules, entry: Entry): void => {
     exchange.decision = labelOf(entry);
     if (entry.kind === 'answer') sendAnswer(exchange, entry);
-    else if (isOpen(exchange)) proxy.forward(exchange, entry);
+    else if (isOpen(exchange)) rules.forward(exchange, entry);
     else void entry.abandon();
   };
   const sendAnswer = (exchange: Exchange, { reply, replayed }: Answer): void => {
@@ -97,11 +97,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   /** Continues at once if the result is not a promise. */
   const onResult = <Result>(
     exchange: Exchange,
+    rules: Rules,
     result: MaybePromise<Result>,
-    next: (exchange: Exchange, result: Result) => void,
+    next: (exchange: Exchange, rules: Rules, result: Result) => void,
   ): void => {
-    if (!isPromise(result)) next(exchange, result);
-    else void result.then((value) => next(exchange, value)).catch((error: unknown) => fail(exchange, error));
+    if (!isPromise(result)) next(exchange, rules, result);
+    else void result.then((value) => next(exchange, rules, value)).catch((error: unknown) => fail(exchange, error));
   };
   const fail = (exchange: Exchange, error: unknown): void => {
     log.logger.error({ req_id: exchange.id, err: error }, 'unexpected error');

@@ -213,20 +213,22 @@ async function startProxy(upstream: string, before: () => void) {
   });
   const proxy = createProxy({
     upstream,
-    timeoutMs: 5_000,
-    answerMs: 5_000,
     idleMs: 5_000,
     maxConnections: 4,
-    forwardFields: new Set(),
     maxPerApplication: 4,
+  });
+  const settings = {
+    forwardFields: new Set<string>(),
+    timeoutMs: 5_000,
+    answerMs: 5_000,
     maxBodyBytes: 100,
     onHead: () => {},
-  });
+  };
   const server = createServer((request: IncomingMessage, response) => {
     const exchange = createExchange('id-1', request, response, false);
     if (request.headers['idempotency-key']) exchange.idempotent = { request: {} as never, forwardedKey: 'k' };
     before();
-    proxy.forward(exchange, passage(exchange));
+    proxy.forward(exchange, passage(exchange), settings);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(async () => {

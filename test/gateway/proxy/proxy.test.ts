@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Passage } from '../../../src/gate/gate.ts';
 import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
-import { createProxy, type ProxyOptions } from '../../../src/gateway/proxy/proxy.ts';
+import { createProxy, type ForwardSettings, type ProxyOptions } from '../../../src/gateway/proxy/proxy.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf, TOKEN } from '../../support/gateway.ts';
 import { startInProcess, startMute } from '../../support/in-process.ts';
 import { eventually, openRaw, type RawReply, rawRequest, send } from '../../support/raw-http.ts';
@@ -94,13 +94,11 @@ async function serveExchanges(onExchange: (exchange: Exchange) => void): Promise
   return (server.address() as AddressInfo).port;
 }
 
-const OPTIONS: Omit<ProxyOptions, 'upstream'> = {
+const POOL: Omit<ProxyOptions, 'upstream'> = { idleMs: 1_000, maxConnections: 10, maxPerApplication: 10 };
+const SETTINGS: ForwardSettings = {
   forwardFields: new Set(),
   timeoutMs: 1_000,
   answerMs: 1_000,
-  idleMs: 1_000,
-  maxConnections: 10,
-  maxPerApplication: 10,
   maxBodyBytes: 100,
   onHead: () => {},
 };
@@ -120,11 +118,11 @@ it.each([204, 304])('a %i with a content-length is complete without a body: noth
 it('a request that Node refuses to send was not sent: 400, and the charge is refunded', async () => {
   const upstream = await startUpstream();
   const calls: PassageCalls = { settled: [], abandoned: 0 };
-  const proxy = createProxy({ ...OPTIONS, upstream: upstream.url, forwardFields: new Set() });
+  const proxy = createProxy({ ...POOL, upstream: upstream.url });
   cleanups.push(() => proxy.close());
   const port = await serveExchanges((exchange) => {
     exchange.request.url = '/a b';
-    proxy.forward(exchange, recordCalls(calls));
+    proxy.forward(exchange, recordCalls(calls), SETTINGS);
   });
   const reply = await send(port, { path: '/' });
   expectProblem(reply, 400, 'errors/malformed_request');
@@ -134,15 +132,15 @@ it('a request that Node refuses to send was not sent: 400, and the charge is ref
 
 describe('a forwarding', () => {
   /** A proxy in front of an upstream that does what the test says, with one request. */
-  async function start(behaviour: Behaviour, options: Partial<ProxyOptions> = {}, headers = {}) {
+  async function start(behaviour: Behaviour, options: Partial<ProxyOptions & ForwardSettings> = {}, headers = {}) {
     const calls: PassageCalls = { settled: [], abandoned: 0 };
     const upstream = await startUpstream(behaviour);
-    const proxy = createProxy({ ...OPTIONS, upstream: upstream.url, ...options });
+    const proxy = createProxy({ ...POOL, upstream: upstream.url, ...options });
     cleanups.push(() => proxy.close());
     let started: Exchange | undefined;
     const port = await serveExchanges((exchange) => {
       started = exchange;
-      proxy.forward(exchange, recordCalls(calls));
+      proxy.forward(exchange, recordCalls(calls), { ...SETTINGS, ...options });
     });
     const connection = await openRaw(port);
     connection.write(rawRequest('POST', '/', headers));

@@ -4,6 +4,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import type { Entry, Passage } from '../../../src/gate/gate.ts';
 import type { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
+import type { Rules } from '../../../src/gateway/server/rules.ts';
 import { createGatewayServer, type ServerOptions } from '../../../src/gateway/server/server.ts';
 import { expectProblem } from '../../support/gateway.ts';
 import { openLog } from '../../support/in-process.ts';
@@ -22,14 +23,18 @@ const PASSAGE: Passage = {
   abandon: async () => undefined,
 };
 
+type Parts = Partial<Rules> & Partial<ServerOptions>;
+
 /** A main listener with the parts that a test is about. The other parts admit every request and answer 200. */
-async function start(parts: Partial<ServerOptions> = {}) {
+async function start({ admit, gate, forward, ...parts }: Parts = {}) {
   const { log, lines } = openLog();
   const metrics = createMetrics([]);
   const gatewayServer = createGatewayServer({
-    admit: () => undefined,
-    gate: { enter: () => PASSAGE },
-    proxy: { forward: ({ response }) => void response.end('forwarded') },
+    rules: () => ({
+      admit: admit ?? (() => undefined),
+      gate: gate ?? { enter: () => PASSAGE },
+      forward: forward ?? (({ response }) => void response.end('forwarded')),
+    }),
     log,
     metrics,
     health: async () => 'ok',
@@ -51,11 +56,11 @@ const secret = (): never => {
   throw new Error('secret');
 };
 
-it.each<[stage: string, parts: Partial<ServerOptions>]>([
+it.each<[stage: string, parts: Parts]>([
   ['admission', { admit: secret }],
   ['the gate', { gate: { enter: secret } }],
   ['the gate, later', { gate: { enter: () => Promise.reject(new Error('secret')) } }],
-  ['the proxy', { proxy: { forward: secret } }],
+  ['the proxy', { forward: secret }],
 ])('an error in %s: 500, and the log has it under the same req_id', async (_stage, parts) => {
   const { port, lines } = await start(parts);
   const reply = await send(port, { path: '/x' });
@@ -69,12 +74,10 @@ it.each<[stage: string, parts: Partial<ServerOptions>]>([
 
 it('after an error in mid-answer the answer breaks off, so that the client does not take half of it for the whole', async () => {
   const { port, lines, connections } = await start({
-    proxy: {
-      forward(exchange) {
-        exchange.answered = true;
-        exchange.response.write('half');
-        secret();
-      },
+    forward(exchange) {
+      exchange.answered = true;
+      exchange.response.write('half');
+      secret();
     },
   });
   await expect(send(port, { path: '/x' })).rejects.toThrow();
@@ -121,7 +124,7 @@ it('S13: if the client left while the gate decided, nothing is forwarded, and th
   );
   const { port, lines, metrics, connections } = await start({
     gate: { enter: asked },
-    proxy: { forward },
+    forward,
   });
   const connection = await openRaw(port);
   connection.write(rawRequest('GET', '/x'));
@@ -165,11 +168,8 @@ it('the gateway itself answers /healthz: GET and HEAD, with or without a query, 
 
 it('an upstream may take longer than clientTimeoutMs, but a client that reads nothing of its answer may not', async () => {
   const answers: (() => void)[] = [];
-  const proxy = {
-    forward: ({ response }: Exchange) => void answers.push(() => response.end('x'.repeat(30_000_000))),
-    close: async () => {},
-  };
-  const { port, connections } = await start({ clientTimeoutMs: 200, proxy });
+  const forward = ({ response }: Exchange) => void answers.push(() => response.end('x'.repeat(30_000_000)));
+  const { port, connections } = await start({ clientTimeoutMs: 200, forward });
   const [reading, silent] = await Promise.all([openRaw(port), openRaw(port)]);
   silent.socket.pause();
   let bytes = 0;
@@ -191,8 +191,8 @@ it('an upstream may take longer than clientTimeoutMs, but a client that reads no
 
 it('a connection past maxConnections takes the place of the one that has been idle for the longest time', async () => {
   const running: Exchange[] = [];
-  const proxy = { forward: (exchange: Exchange) => void running.push(exchange), close: async () => {} };
-  const { port, connections } = await start({ maxConnections: 3, proxy });
+  const forward = (exchange: Exchange) => void running.push(exchange);
+  const { port, connections } = await start({ maxConnections: 3, forward });
   const [busy, idle] = [await openRaw(port), await openRaw(port)];
   await eventually(() => connections.open === 2, 'two connections');
   busy.write(rawRequest('GET', '/x'));

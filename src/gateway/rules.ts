@@ -1,0 +1,79 @@
+import { isHeadgateError } from '../core/errors.ts';
+import type { LimitStore } from '../core/ports.ts';
+import { createGate } from '../gate/create-gate.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
+import { createAccounts } from './admission/accounts.ts';
+import { createAdmission } from './admission/admission.ts';
+import { createKeys } from './admission/keys.ts';
+import { createRoutes } from './admission/routes.ts';
+import type { Shares } from './admission/shares.ts';
+import type { WorkBudget } from './admission/work-budget.ts';
+import { limiterOf } from './config/limits.ts';
+import type { Config } from './config/schema.ts';
+import type { Exchange } from './exchange/exchange.ts';
+import type { Log } from './operations/log.ts';
+import type { Metrics } from './operations/metrics.ts';
+import type { ForwardSettings, UpstreamProxy } from './proxy/proxy.ts';
+import type { Rules } from './server/rules.ts';
+
+/** What lasts as long as the process. All rules share it. */
+export interface RuleParts {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly limits: LimitStore;
+  readonly idempotency: Idempotency;
+  readonly shares: Shares;
+  readonly workBudget: WorkBudget;
+  readonly proxy: UpstreamProxy;
+}
+
+/** The rules that a config describes. */
+export function createRules(config: Config, parts: RuleParts): Rules {
+  const { log, metrics, limits, idempotency, shares, workBudget, proxy } = parts;
+  const gate = createGate<Exchange>({
+    limiter: limiterOf(config, limits),
+    idempotency,
+    idempotent: ({ idempotent }) => idempotent?.request,
+    account: ({ account }) => account?.id,
+    // A route of the config without an account is not limited. On every other route admission has found the account.
+    onNoAccount: 'pass',
+    route: ({ route }) => route?.name,
+    provider: ({ account }) => account?.provider,
+    plan: ({ account }) => account?.plan,
+    headers: config.headers,
+    // The handler of this gate is the upstream.
+    providerAnswers: true,
+    // The listener logs failures, with their fields.
+    logger: false,
+    // The config has checks of its own, and a route without an account is meant.
+    validate: false,
+    onEvent(event) {
+      metrics.onEvent(event);
+      if (event.type !== 'failure') return;
+      // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
+      const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
+      log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
+    },
+  });
+  const settings: ForwardSettings = {
+    forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
+    timeoutMs: config.upstreamTimeoutMs,
+    answerMs: config.upstreamAnswerMs,
+    maxBodyBytes: config.maxBodyBytes,
+    onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
+  };
+  return {
+    admit: createAdmission({
+      routes: createRoutes(config),
+      keys: createKeys(config.keys),
+      accounts: createAccounts(config.accounts),
+      shares,
+      maxBodyBytes: config.maxBodyBytes,
+      clientTimeoutMs: config.clientTimeoutMs,
+      workBudget,
+      fingerprintSecret: config.idempotency.secret,
+    }),
+    gate,
+    forward: (exchange, passage) => proxy.forward(exchange, passage, settings),
+  };
+}

@@ -1,0 +1,16 @@
+import type { MaybePromise } from '../../core/ports.ts';
+import type { Gate, Passage } from '../../gate/gate.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Refusal } from '../exchange/refusal.ts';
+
+/**
+ * What the config says about requests, as the stages that a request goes through. A reload makes new rules. A request
+ * keeps the rules that it began with.
+ */
+export interface Rules {
+  /** The stages in front of the gate. Returns the first refusal. */
+  readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
+  readonly gate: Pick<Gate<Exchange>, 'enter'>;
+  /** Forwards the request and answers the exchange. Never throws. */
+  readonly forward: (exchange: Exchange, passage: Passage) => void;
+}
