@@ -181,7 +181,11 @@ const routeIdempotency = z.strictObject({
 });
 
 const route = z.strictObject({
-  route: z.string().describe('Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}"'),
+  route: z
+    .string()
+    .describe(
+      'Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}", and * at the end all that follows, as in "GET /files/*"',
+    ),
   account: z
     .string()
     .regex(/^(path|query|header|body)\..+$/s, 'must be path.NAME, query.NAME, header.NAME or body.NAME')
