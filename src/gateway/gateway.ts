@@ -34,7 +34,7 @@ const CLOSE_MS = 2_000;
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.gauges);
+  const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
