@@ -118,7 +118,10 @@ describe('errors', () => {
     [{ maxBody: 1 }, ['maxBody: unknown option, did you mean "maxBodyBytes"?']],
     [
       { keys: ['text', { sha256: 5, application: 'a' }] },
-      ['keys[0]: must be an object, got a string', 'keys[1].sha256: must be a string, got a number'],
+      [
+        'keys[0]: must be an object, got a string',
+        'keys[1].sha256: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
+      ],
     ],
     [
       { listen: { port: 65_536, hst: 'x' } },
@@ -549,7 +552,9 @@ describe('idempotency settings', () => {
   it('the secret is a text that is not empty, for all routes', () => {
     expect(checkConfig({ idempotency: { secret: 's' } }, 'test').idempotency.secret).toBe('s');
     expect(issuesOf({ idempotency: { secret: '' } })).toEqual(['idempotency.secret: must not be empty']);
-    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual(['idempotency.secret: must be a string, got a number']);
+    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual([
+      'idempotency.secret: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
+    ]);
     expect(issuesOf({ routes: [{ route: 'POST /x', idempotent: { secret: 's' } }] })).toEqual([
       expect.stringMatching(/^routes\[0\]\.idempotent\.secret: unknown option \(expected /),
     ]);
