@@ -10,7 +10,7 @@ import type { Log } from './operations/log.ts';
 import { createMetrics } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
-import { type Address, listen } from './server/listen.ts';
+import { type Address, type AddressPlaces, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
 
@@ -25,6 +25,8 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
+const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
+const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: 'admin.port in the config' };
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 
@@ -113,8 +115,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     store.close();
   };
   try {
-    const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
-    const address = await listen(main.server, config.listen, '--port');
+    const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const address = await listen(main.server, config.listen, LISTEN_PLACES);
     return {
       address,
       adminAddress,
