@@ -7,7 +7,7 @@ import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics } from './operations/metrics.ts';
+import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
 import { type Address, type AddressPlaces, listen } from './server/listen.ts';
@@ -23,6 +23,8 @@ export interface Gateway {
    * were cut off.
    */
   stop(): Promise<number>;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
 }
 
 const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
@@ -120,6 +122,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     return {
       address,
       adminAddress,
+      metrics: () => metrics.families(),
       async stop() {
         main.drain();
         main.server.close();

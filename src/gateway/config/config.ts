@@ -109,7 +109,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
   }
   if (issue.code === 'invalid_union') {
     const meant = issue.errors.find((issues) =>
-      issues.some((inner) => inner.path.length > 0 || inner.code !== 'invalid_type'),
+      issues.some((inner) => inner.path.length > 0 || !['invalid_type', 'invalid_value'].includes(inner.code)),
     );
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, file, path));
   }

@@ -251,6 +251,10 @@ export const configSchema = z.strictObject({
     .default(1_073_741_824)
     .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
   maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
+  workers: z
+    .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
+    .default(1)
+    .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   headers: headers
     .default('x-ratelimit')
