@@ -5,31 +5,24 @@ import { startHeadgate } from './gateway-candidates.mjs';
 const DIST = new URL('../../dist/headgate.cjs', import.meta.url);
 
 /**
- * The stages in the order of a request, with what belongs to them: modules of the bundle, by the start of their path.
- * With `functions`, only functions of these names. The first that fits counts.
+ * The stages, with what belongs to them: modules of the bundle, by the start of their path in `src`. With a pattern,
+ * only functions of such a name. The first that fits counts.
  */
 const STAGES = [
-  ['key', ['src/gateway/admission/keys.ts', 'src/gateway/config/token-digest.ts']],
-  [
-    'body and idempotency',
-    ['src/gateway/body/', 'src/gateway/admission/body-stage.ts', 'src/idempotency/', 'src/body/'],
-  ],
-  ['route and account', ['src/gateway/admission/', 'src/gateway/config/']],
-  ['log', ['src/gateway/operations/log', 'node_modules/pino', 'node_modules/sonic-boom']],
-  ['metrics', ['src/gateway/operations/', 'node_modules/prom-client', 'node_modules/tdigest']],
-  ['answer', ['src/gateway/proxy/forwarding.ts'], /^#?_?on(Response|Data|End)/],
-  [
-    'answer',
-    ['src/gateway/proxy/answer-sink.ts', 'src/gateway/proxy/stored-answer.ts', 'src/gateway/exchange/answers.ts'],
-  ],
-  ['dispatch', ['src/gateway/proxy/', 'node_modules/undici']],
-  [
-    'accept and parse',
-    ['src/gateway/server/', 'src/gateway/exchange/', 'src/gateway/gateway.ts', 'src/gateway/rules.ts'],
-  ],
-  ['limit', ['src/']],
-  ['limit', ['node_modules/']],
-];
+  ['key', ['gateway/admission/keys.ts', 'gateway/config/token-digest.ts']],
+  ['body and idempotency', ['gateway/body/', 'gateway/admission/body-stage.ts', 'idempotency/', 'core/claim']],
+  ['body and idempotency', ['gate/idempotency', 'gate/idempotent', 'gate/recording', 'gate/answer-tape', 'gate/piece']],
+  ['body and idempotency', ['http/fingerprint/', 'http/field/', 'http/parse/', 'http/idempotency', 'http/stored']],
+  ['body and idempotency', ['stores/memory/claim', 'stores/memory/results', 'stores/memory/scope-claims']],
+  ['route and account', ['gateway/admission/', 'gateway/config/']],
+  ['log', ['gateway/operations/log', 'node_modules/pino', 'node_modules/sonic-boom']],
+  ['metrics', ['gateway/operations/', 'node_modules/prom-client', 'node_modules/tdigest']],
+  ['answer', ['gateway/proxy/'], /^#?(on(Response|Data|End)|answer\w*)$/],
+  ['answer', ['gateway/proxy/answer', 'gateway/proxy/stored-answer', 'gateway/exchange/answers', 'http/hop-by-hop']],
+  ['dispatch', ['gateway/proxy/', 'node_modules/undici']],
+  ['accept and parse', ['gateway/']],
+  ['limit', ['']],
+].map(([name, starts, functions]) => ({ name, starts: starts.map(underSource), functions }));
 /** Modules of Node, for frames that no module of the bundle has called. */
 const NODE_STAGES = [
   ['dispatch', ['node:_http_client']],
@@ -37,8 +30,11 @@ const NODE_STAGES = [
 ];
 const [COLLECTION, REST] = ['garbage collection', 'Node and system calls, not told apart'];
 const NOT_WORK = new Set(['(idle)', '(root)']);
-/** The order of the report. */
-export const STAGE_NAMES = [...new Set([...STAGES.map(([name]) => name), COLLECTION, REST])];
+/** In the order of a request, as the report has them. */
+export const STAGE_NAMES = [
+  ...['accept and parse', 'key', 'route and account', 'body and idempotency', 'limit', 'dispatch', 'answer'],
+  ...['log', 'metrics', COLLECTION, REST],
+];
 
 /**
  * Loads a gateway of its own, with a memory store, under the profiler.
@@ -108,7 +104,7 @@ function stageOf(path, moduleAt) {
   if (path[0].functionName === '(garbage collector)') return COLLECTION;
   for (const { url, lineNumber, functionName } of path) {
     const module = url.endsWith('headgate.cjs') ? moduleAt(lineNumber) : undefined;
-    const stage = module && find(STAGES, module, functionName);
+    const stage = module && stageOfModule(module, functionName);
     if (stage !== undefined) return stage;
   }
   for (const [name, modules] of NODE_STAGES) {
@@ -117,10 +113,14 @@ function stageOf(path, moduleAt) {
   return REST;
 }
 
-function find(stages, module, functionName) {
-  const fits = ([, starts, functions]) =>
+function stageOfModule(module, functionName) {
+  const fits = ({ starts, functions }) =>
     starts.some((start) => module.startsWith(start)) && (functions === undefined || functions.test(functionName));
-  return stages.find(fits)?.[0];
+  return STAGES.find(fits)?.name;
+}
+
+function underSource(path) {
+  return path.startsWith('node_modules/') ? path : `src/${path}`;
 }
 
 /** @returns a function that tells the module of a line, counted from 0 */
