@@ -33,6 +33,7 @@ const CLOSE_MS = 2_000;
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   const store = await openStore(config, log);
   const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);

@@ -140,6 +140,15 @@ const perApplication = z.strictObject({
     .describe('Longest work per minute on bodies of requests that are then not forwarded, in milliseconds'),
 });
 
+const log = z.strictObject({
+  level: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least important lines that are written. A request is info; with an error of the gateway, warn'),
+  application: z.boolean().default(false).describe('Whether request lines name the application'),
+  account: z.boolean().default(false).describe('Whether request lines name the account. Its id may be personal data'),
+});
+
 const keyAsWritten = z.strictObject({
   sha256: z
     .string()
@@ -232,6 +241,7 @@ export const configSchema = z.strictObject({
     .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
   maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
+  log: log.prefault({}).describe('What is logged'),
   headers: headers
     .default('x-ratelimit')
     .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),
