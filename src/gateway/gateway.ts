@@ -10,7 +10,7 @@ import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
-import { type Address, type AddressPlaces, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
 
@@ -27,8 +27,6 @@ export interface Gateway {
   metrics(): Promise<readonly MetricFamily[]>;
 }
 
-const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
-const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: 'admin.port in the config' };
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 
@@ -37,6 +35,7 @@ const CLOSE_MS = 2_000;
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   const store = await openStore(config, log);
   const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);

@@ -159,6 +159,15 @@ const perApplication = z.strictObject({
     .describe('Longest work per minute on bodies of requests that are then not forwarded, in milliseconds'),
 });
 
+const log = z.strictObject({
+  level: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least important lines that are written. A request is info; with an error of the gateway, warn'),
+  application: z.boolean().default(false).describe('Whether request lines name the application'),
+  account: z.boolean().default(false).describe('Whether request lines name the account. Its id may be personal data'),
+});
+
 const keyAsWritten = z.strictObject({
   sha256: secret(z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be the 64 hexadecimal digits of the SHA-256 of a token'))
     .optional()
@@ -256,6 +265,7 @@ export const configSchema = z.strictObject({
     .default(1)
     .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
+  log: log.prefault({}).describe('What is logged'),
   headers: headers
     .default('x-ratelimit')
     .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),
