@@ -1,19 +1,22 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
+import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
  * The operator's listener: `GET /metrics` for Prometheus. It needs no API key, so only operators may be able to reach
- * its address.
+ * its address, or have a certificate for it.
  */
-export function createAdminServer(metrics: Pick<Metrics, 'render'>): Server {
-  return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+export function createAdminServer(metrics: Pick<Metrics, 'render'>, tls?: TlsOptions): Server {
+  const server = createHttpServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, tls);
+  server.on('request', (request, response) => {
     request.resume();
     response.on('error', () => {});
     void answer(metrics, request.method, request.url ?? '').then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });
   });
+  return server;
 }
 
 async function answer(metrics: Pick<Metrics, 'render'>, method: string | undefined, url: string): Promise<Reply> {

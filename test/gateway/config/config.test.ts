@@ -133,7 +133,7 @@ describe('errors', () => {
       { listen: { port: 65_536, hst: 'x' } },
       ['listen.port: must be at most 65535, got 65536', 'listen.hst: unknown option, did you mean "host"?'],
     ],
-    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host or port)']],
+    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host, port or tls)']],
     [{ listen: { host: '' } }, ['listen.host: must not be empty']],
     [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
     [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
