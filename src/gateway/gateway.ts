@@ -6,6 +6,7 @@ import { BufferBudget } from './body/buffer-budget.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
+import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
@@ -19,8 +20,8 @@ export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
   /**
-   * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
-   * were cut off.
+   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
+   * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
 }
@@ -85,11 +86,12 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     proxy,
   });
+  const health = createHealth(() => store.health());
   const main = createGatewayServer({
     rules: () => rules,
     log,
     metrics,
-    health: () => store.health(),
+    health,
     maxConnections: config.maxConnections,
     clientTimeoutMs: config.clientTimeoutMs,
     silenceMs: Math.min(
@@ -106,7 +108,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
-  const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
+  const admin = config.admin === undefined ? undefined : createAdminServer(metrics, health);
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
@@ -121,10 +123,10 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       address,
       adminAddress,
       async stop() {
-        main.drain();
-        main.server.close();
-        const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
-        await Promise.race([idle, elapsed(config.drainMs)]);
+        health.drain();
+        main.closeAfterLast();
+        if (config.shutdownDelayMs > 0) await elapsed(config.shutdownDelayMs);
+        await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(config.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;

@@ -231,6 +231,11 @@ export const configSchema = z.strictObject({
     .default(1_073_741_824)
     .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
   maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
+  shutdownDelayMs: milliseconds(0)
+    .default(0)
+    .describe(
+      'How long a terminated process still serves while /readyz says 503, so that a load balancer notices, in milliseconds',
+    ),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   headers: headers
     .default('x-ratelimit')

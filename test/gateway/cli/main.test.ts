@@ -97,7 +97,9 @@ describe('runCli', () => {
 
   it('an address in use: one sentence, exit 1', async () => {
     const cause = Object.assign(new Error('x'), { code: 'EADDRINUSE' });
-    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, '--port', cause));
+    vi.mocked(serve).mockRejectedValueOnce(
+      new ListenError({ host: 'h', port: 80 }, { host: '--host', port: '--port' }, cause),
+    );
     expect(await run('serve')).toEqual({
       code: 1,
       out: '',

@@ -10,7 +10,7 @@ describe('the mock provider', () => {
   const provider = createMockProvider();
   let port: number;
   beforeAll(async () => {
-    ({ port } = await listen(provider, { host: '127.0.0.1', port: 0 }, '--port'));
+    ({ port } = await listen(provider, { host: '127.0.0.1', port: 0 }, { host: '--host', port: '--port' }));
   });
   afterAll(() => {
     provider.close();
