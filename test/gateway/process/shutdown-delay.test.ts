@@ -50,7 +50,7 @@ function startBalancer(gateways: readonly Gateway[]) {
 
 it('behind a load balancer that polls /readyz: no refused connection, no failed request', async () => {
   const upstream = await startUpstream();
-  const config = configOf(upstream.url, { shutdownDelayMs: 2_000 });
+  const config = configOf(upstream.url, { shutdownDelayMs: 4_000 });
   const [first, second] = await Promise.all([startGateway(config), startGateway(config)]);
   const balancer = startBalancer([first, second]);
   await eventually(() => balancer.requests() > 200, 'traffic');
