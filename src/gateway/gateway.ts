@@ -8,10 +8,10 @@ import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
 import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics } from './operations/metrics.ts';
+import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
-import { type Address, type AddressPlaces, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
 
@@ -24,10 +24,10 @@ export interface Gateway {
    * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
 }
 
-const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
-const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: 'admin.port in the config' };
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 
@@ -37,7 +37,7 @@ const CLOSE_MS = 2_000;
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.gauges);
+  const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
@@ -122,6 +122,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     return {
       address,
       adminAddress,
+      metrics: () => metrics.families(),
       async stop() {
         health.drain();
         main.closeAfterLast();

@@ -7,7 +7,7 @@ import type { Metrics } from './metrics.ts';
  * The operator's listener: `GET /metrics` for Prometheus, and the health checks. It needs no API key, so only operators
  * may be able to reach its address.
  */
-export function createAdminServer(metrics: Metrics, health: Health): Server {
+export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health): Server {
   return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     request.resume();
     response.on('error', () => {});
@@ -20,7 +20,11 @@ export function createAdminServer(metrics: Metrics, health: Health): Server {
   });
 }
 
-async function answerMetrics(metrics: Metrics, method: string | undefined, url: string): Promise<Reply> {
+async function answerMetrics(
+  metrics: Pick<Metrics, 'render'>,
+  method: string | undefined,
+  url: string,
+): Promise<Reply> {
   const id = crypto.randomUUID();
   if (method !== 'GET' || url.split('?', 1)[0] !== '/metrics') {
     const detail = 'This listener has only GET /metrics, /healthz, /livez and /readyz.';

@@ -10,16 +10,19 @@ export interface Health {
   answer(check: HealthCheck): Promise<Reply>;
 }
 
-/** @param store health of the store; a gateway without its store is ready, because it decides by itself */
-export function createHealth(store: () => Promise<'ok' | 'degraded'>): Health {
+/**
+ * @param state of what serves: `degraded` without the store, which is ready, because the gateway decides by itself;
+ * `starting` if nothing listens
+ */
+export function createHealth(state: () => Promise<'ok' | 'degraded' | 'starting'>): Health {
   let draining = false;
   return {
     drain() {
       draining = true;
     },
     async answer(check) {
-      if (check === 'GET /livez') return reply(200, 'ok');
-      return draining ? reply(503, 'draining') : reply(200, await store());
+      if (check === 'GET /livez') return reply('ok');
+      return reply(draining ? 'draining' : await state());
     },
   };
 }
@@ -33,10 +36,10 @@ export function healthCheckOf(method: string | undefined, url = ''): HealthCheck
   return `GET ${path}` as HealthCheck;
 }
 
-function reply(status: number, word: 'ok' | 'degraded' | 'draining'): Reply {
-  const body = JSON.stringify({ status: word });
+function reply(status: 'ok' | 'degraded' | 'starting' | 'draining'): Reply {
+  const body = JSON.stringify({ status });
   return {
-    status,
+    status: status === 'ok' || status === 'degraded' ? 200 : 503,
     headers: {
       'content-type': 'application/json',
       'content-length': String(body.length),
