@@ -7,6 +7,7 @@ import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { validityOf } from './config/tls-files.ts';
 import { createAdminServer } from './operations/admin.ts';
+import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
@@ -26,8 +27,8 @@ export interface Gateway {
    */
   renewTls(config: Config): readonly ('listen.tls' | 'admin.tls')[];
   /**
-   * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
-   * were cut off.
+   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
+   * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
   /** The metrics of now. */
@@ -102,12 +103,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
         log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
     };
   };
+  const health = createHealth(() => store.health());
   const main = createGatewayServer({
     rules: () => rules,
     tls: tlsOf('listen', config.listen),
     log,
     metrics,
-    health: () => store.health(),
+    health,
     maxConnections: config.maxConnections,
     clientTimeoutMs: config.clientTimeoutMs,
     silenceMs: Math.min(
@@ -124,7 +126,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
-  const admin = config.admin === undefined ? undefined : createAdminServer(metrics, tlsOf('admin', config.admin));
+  const admin =
+    config.admin === undefined ? undefined : createAdminServer(metrics, health, tlsOf('admin', config.admin));
   let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
@@ -154,10 +157,10 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
         });
       },
       async stop() {
-        main.drain();
-        main.server.close();
-        const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
-        await Promise.race([idle, elapsed(config.drainMs)]);
+        health.drain();
+        main.closeAfterLast();
+        if (config.shutdownDelayMs > 0) await elapsed(config.shutdownDelayMs);
+        await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(config.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;

@@ -275,6 +275,11 @@ export const configSchema = z.strictObject({
     .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
     .default(1)
     .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+  shutdownDelayMs: milliseconds(0)
+    .default(0)
+    .describe(
+      'How long a terminated process still serves while /readyz says 503, so that a load balancer notices, in milliseconds',
+    ),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   log: log.prefault({}).describe('What is logged'),
   headers: headers

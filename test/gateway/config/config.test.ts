@@ -43,6 +43,7 @@ describe('defaults', () => {
       maxBodyBytes: 26_214_400,
       maxBufferedBytes: 1_073_741_824,
       maxConnections: 10_000,
+      shutdownDelayMs: 0,
       drainMs: 10_000,
       log: { level: 'info', application: false, account: false },
       headers: 'x-ratelimit',
@@ -316,6 +317,8 @@ describe('errors', () => {
     [{ route: 'GET /x?y' }, 'routes[0].route: "x?y" has a character that a path cannot have unencoded'],
     [{ route: 'GET /{a}/{a}' }, 'routes[0].route: has the parameter {a} twice'],
     [{ route: 'GET /healthz' }, 'routes[0].route: the gateway itself answers /healthz'],
+    [{ route: 'GET /readyz' }, 'routes[0].route: the gateway itself answers /readyz'],
+    [{ route: 'HEAD /livez' }, 'routes[0].route: the gateway itself answers /livez'],
     [
       { route: 'GET /x', account: 'cookie.x' },
       'routes[0].account: must be path.NAME, query.NAME, header.NAME or body.NAME, got "cookie.x"',
