@@ -3,21 +3,29 @@ import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
+import { configChange } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics } from './operations/metrics.ts';
+import { createMetrics, type Metrics } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
-import { createRules } from './rules.ts';
+import { createRules, type RuleParts } from './rules.ts';
 import { type Address, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
+import type { SilenceLimits } from './server/silence.ts';
 import { openStore } from './store/store.ts';
 
 /** A running gateway. */
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
+  readonly metrics: Metrics;
+  /**
+   * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
+   * and claims stay. If it throws, nothing has changed.
+   */
+  reload(config: Config): ReloadReport;
   /**
    * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
    * were cut off.
@@ -25,8 +33,18 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
+/** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
+export interface ReloadReport {
+  /** Keys that have changed. */
+  readonly changed: readonly string[];
+  /** Keys that stay as they were until a restart. */
+  readonly needsRestart: readonly string[];
+}
+
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
+/** A connection on which a request runs may be silent for at least so long. */
+const MIN_SILENCE_MS = 300_000;
 
 /**
  * Builds a gateway from a config, and listens.
@@ -74,7 +92,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
   });
-  const rules = createRules(config, {
+  const parts: RuleParts = {
     log,
     metrics,
     limits,
@@ -82,18 +100,16 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     proxy,
-  });
+  };
+  let current = config;
+  let rules = createRules(config, parts);
   const main = createGatewayServer({
     rules: () => rules,
     log,
     metrics,
     health: () => store.health(),
     maxConnections: config.maxConnections,
-    clientTimeoutMs: config.clientTimeoutMs,
-    silenceMs: Math.min(
-      MAX_TIMER_MS,
-      Math.max(300_000, config.upstreamTimeoutMs + 60_000, config.clientTimeoutMs + 60_000),
-    ),
+    silence: silenceIn(config),
   });
   metrics.addGauges([
     { name: 'connections', help: 'Connections of clients that are open', value: () => main.connections.open },
@@ -118,11 +134,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     return {
       address,
       adminAddress,
+      metrics,
+      reload(wanted) {
+        const { config: next, changed, needsRestart } = configChange(current, wanted);
+        if (changed.length > 0) {
+          rules = createRules(next, parts);
+          current = next;
+          main.setSilence(silenceIn(next));
+          store.setApplications(next);
+        }
+        return { changed, needsRestart };
+      },
       async stop() {
         main.drain();
         main.server.close();
         const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
-        await Promise.race([idle, elapsed(config.drainMs)]);
+        await Promise.race([idle, elapsed(current.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;
@@ -132,6 +159,11 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await close();
     throw error;
   }
+}
+
+function silenceIn({ clientTimeoutMs, upstreamTimeoutMs }: Config): SilenceLimits {
+  const silenceMs = Math.max(MIN_SILENCE_MS, upstreamTimeoutMs + 60_000, clientTimeoutMs + 60_000);
+  return { clientTimeoutMs, silenceMs: Math.min(MAX_TIMER_MS, silenceMs) };
 }
 
 function elapsed(ms: number): Promise<void> {

@@ -4,10 +4,12 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { StoreGauge } from './store-gauges.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
+  readonly config: ConfigMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   onEvent(event: GateEvent): void;
@@ -97,6 +99,7 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
   };
   addGauges(storeGauges);
   return {
+    config: createConfigMetrics(registers),
     addGauges,
     onIdempotency(event) {
       switch (event.type) {

@@ -10,7 +10,7 @@ import type { Log } from '../operations/log.ts';
 import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
 import { type Connections, watchConnections } from './connections.ts';
 import type { Rules } from './rules.ts';
-import { closeSilentConnections } from './silence.ts';
+import { closeSilentConnections, type SilenceLimits } from './silence.ts';
 
 /** The parts of the main listener. */
 export interface ServerOptions {
@@ -20,10 +20,7 @@ export interface ServerOptions {
   readonly metrics: Metrics;
   /** Most connections at a time. */
   readonly maxConnections: number;
-  /** Longest time in which a client reads nothing of an answer, in milliseconds. */
-  readonly clientTimeoutMs: number;
-  /** Longest silence on a connection while a request runs, in milliseconds. */
-  readonly silenceMs: number;
+  readonly silence: SilenceLimits;
   /** Health of the store, for `/healthz`. */
   readonly health: () => Promise<'ok' | 'degraded'>;
 }
@@ -32,6 +29,8 @@ export interface ServerOptions {
 export interface GatewayServer {
   readonly server: Server;
   readonly connections: Connections;
+  /** Sets other limits for silent connections. */
+  readonly setSilence: (limits: SilenceLimits) => void;
   /** From now on requests get 503, and each connection closes after its answers. */
   drain(): void;
 }
@@ -63,11 +62,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     },
   });
 
-  closeSilentConnections(server, {
-    clientTimeoutMs: options.clientTimeoutMs,
-    silenceMs: options.silenceMs,
-    isQuiet: connections.isQuiet,
-  });
+  const setSilence = closeSilentConnections(server, options.silence, connections.isQuiet);
 
   const run = (exchange: Exchange): void => {
     if (isHealthCheck(exchange)) {
@@ -139,6 +134,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   return {
     server,
     connections,
+    setSilence,
     drain() {
       draining = true;
     },
