@@ -24,9 +24,10 @@ const statusOf =
   (method: string, path: string, body?: string): Probe =>
   async (gateway) =>
     (await gateway.ask(method, path, {}, body === undefined ? {} : { body })).status;
+const JSON_OF_22 = { 'content-type': 'application/json', 'content-length': '22' };
 const partialBody: Probe = async ({ port }) => {
   const connection = await openRaw(port);
-  connection.write(rawRequest('POST', '/named', { 'x-api-key': TOKEN, 'content-length': '22' }).concat('{"account":'));
+  connection.write(`${rawRequest('POST', '/named', { ...JSON_OF_22, 'x-api-key': TOKEN })}{"account":`);
   await Promise.race([connection.waitFor(1), pause(400)]);
   connection.write('"acc_1"   }');
   const [reply] = await connection.waitFor(1);
