@@ -4,10 +4,12 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
+  readonly config: ConfigMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** The same as data, to be added to those of other processes. */
@@ -136,6 +138,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   };
   for (const metric of storeMetrics) add(metric);
   return {
+    config: createConfigMetrics(registers),
     addGauges(gauges) {
       for (const gauge of gauges) add({ ...gauge, type: 'gauge' });
     },
