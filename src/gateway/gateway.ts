@@ -8,6 +8,7 @@ import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics } from './operations/metrics.ts';
+import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
 import { type Address, listen } from './server/listen.ts';
@@ -83,6 +84,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     proxy,
+    onUpstreamFailure: createUpstreamFailures(log, metrics),
   });
   const main = createGatewayServer({
     rules: () => rules,
