@@ -35,6 +35,8 @@ export interface Log {
  */
 const MAX_BUFFERED_BYTES = 16_777_216;
 const CLOSE_MS = 500;
+/** Most bytes of lines that are written at once. A pipe does not mix up what several processes write if it is no longer. */
+const MAX_WRITE_BYTES = 4_096;
 
 /** How many causes of an error are logged. */
 const MAX_CAUSES = 3;
@@ -75,13 +77,21 @@ function pathOf(name: string): string {
   return name.slice(name.indexOf(' ') + 1);
 }
 
-/** @param fd file descriptor, 1 for stdout */
-export function createLog(fd = 1): Log {
-  const sink = destination({ fd, sync: false, maxLength: MAX_BUFFERED_BYTES });
+/**
+ * @param fd file descriptor, 1 for stdout
+ * @param base fields of every line, for a process that shares the file with others
+ */
+export function createLog(fd = 1, base: { readonly worker: number } | null = null): Log {
+  const sink = destination({
+    fd,
+    sync: false,
+    maxLength: MAX_BUFFERED_BYTES,
+    ...(base && { maxWrite: MAX_WRITE_BYTES }),
+  });
   // If the reader of the log goes away, the gateway must go on.
   sink.on('error', () => {});
   const serializers = { err: describeError };
-  const logger = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers }, sink);
+  const logger = pino({ base, timestamp: pino.stdTimeFunctions.isoTime, serializers }, sink);
   let hasApplication = false;
   let hasAccount = false;
   return {
