@@ -12,6 +12,7 @@ import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
+import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
@@ -107,6 +108,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     proxy,
+    onUpstreamFailure: createUpstreamFailures(log, metrics),
   };
   const tlsOf = (listener: 'listen' | 'admin', { tls }: Config['listen']): TlsOptions | undefined => {
     if (tls === undefined) return undefined;

@@ -25,6 +25,7 @@ export interface RuleParts {
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
   readonly proxy: UpstreamProxy;
+  readonly onUpstreamFailure: ForwardSettings['onFailure'];
 }
 
 /** The rules that a config describes. */
@@ -61,6 +62,7 @@ export function createRules(config: Config, parts: RuleParts): Rules {
     answerMs: config.upstreamAnswerMs,
     maxBodyBytes: config.maxBodyBytes,
     onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
+    onFailure: parts.onUpstreamFailure,
   };
   return {
     admit: createAdmission({

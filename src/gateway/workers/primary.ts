@@ -26,6 +26,7 @@ export function workersOf({ workers }: Config): number {
  * @throws ListenError, or an Error if a worker cannot start
  */
 export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({ serialization: 'advanced' });
   const pool = new WorkerPool(config, log);
