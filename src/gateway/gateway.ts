@@ -5,10 +5,11 @@ import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
+import { upstreamUrls } from './config/upstreams.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics } from './operations/metrics.ts';
-import { createProxy } from './proxy/proxy.ts';
+import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules } from './rules.ts';
 import { type Address, type AddressPlaces, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
@@ -54,8 +55,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
   ]);
   const { perApplication } = config;
-  const proxy = createProxy({
-    upstream: config.upstream,
+  const upstreams = createUpstreams({
     idleMs: config.upstreamIdleMs,
     maxConnections: config.maxUpstreamConnections,
     maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
@@ -63,13 +63,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   metrics.addGauges([
     {
       name: 'upstream_connections_in_use',
-      help: 'Connections to the upstream that a request uses',
-      value: () => proxy.connectionsInUse,
+      help: 'Connections to upstreams that a request uses',
+      value: () => upstreams.connectionsInUse,
     },
     {
       name: 'upstream_waiting',
-      help: 'Requests that wait for a connection to the upstream',
-      value: () => proxy.waiting,
+      help: 'Requests that wait for a connection to their upstream',
+      value: () => upstreams.waiting,
     },
   ]);
   const buffers = new BufferBudget({
@@ -83,8 +83,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     idempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
-    proxy,
+    upstreams,
   });
+  upstreams.keep(upstreamUrls(config).values());
   const main = createGatewayServer({
     rules: () => rules,
     log,
@@ -110,7 +111,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
-    await proxy.close();
+    await upstreams.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
     store.close();
   };

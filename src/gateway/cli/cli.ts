@@ -8,6 +8,7 @@ import { warningsFor } from '../config/warnings.ts';
 import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { limitsTable } from './limits-table.ts';
+import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
 import { USAGE, version } from './usage.ts';
 
@@ -59,7 +60,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
 
 function check(config: Config, terminal: Terminal): number {
   for (const { path, reason } of warningsFor(config)) terminal.error(`warning: ${path}: ${reason}\n`);
-  return print(terminal, limitsTable(config));
+  return print(terminal, `${routesTable(config)}\n${limitsTable(config)}`);
 }
 
 async function doctor(config: Config, terminal: Terminal): Promise<number> {

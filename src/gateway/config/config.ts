@@ -118,7 +118,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
 
 /** Nothing at these places is shown: the value may be a secret, or may have one in it. */
 const SECRET =
-  /^(|keys(\[\d+\])?|idempotency|upstream|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
+  /^(|keys(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
 
 /** What zod calls values with keys or elements. */
 const SECTIONS: readonly string[] = ['object', 'record', 'array'];

@@ -76,6 +76,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return;
     }
     const rules = options.rules();
+    const preflight = rules.cors?.(exchange);
+    if (preflight !== undefined && !draining) {
+      exchange.decision = 'preflight';
+      sendReply(exchange, preflight);
+      return;
+    }
     onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
@@ -120,7 +126,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       freeIfDone(exchange);
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
       const isHealth = exchange.route === undefined && isHealthCheck(exchange);
-      metrics.onRequest(isHealth ? HEALTH : exchange.route?.name, status);
+      metrics.onRequest(isHealth ? HEALTH : (exchange.route?.name ?? preflightLabel(exchange)), status);
       if (!isHealth) log.request(exchange, status);
       if (draining && connections.isQuiet(request.socket)) request.socket.end();
     });
@@ -146,6 +152,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
 }
 
 const HEALTH = 'GET /healthz';
+/** Label of preflights in the metrics: they belong to no route. */
+function preflightLabel({ decision }: Exchange): string | undefined {
+  return decision === 'preflight' ? decision : undefined;
+}
+
 const DRAINING = refuse(503, 'errors/service_unavailable', 'The gateway is shutting down: try again.');
 
 const NO_ROOM = refuseForNow('Too many answers are being sent; the stored answer is not lost. Retry later.');
