@@ -196,12 +196,15 @@ function corsIssues({ origins, headers, exposedHeaders, credentials }: JsonObjec
 /** Browsers compare the field `Origin` with it letter by letter. */
 function originFlaw(origin: unknown): string | undefined {
   if (typeof origin !== 'string' || origin === '*') return undefined;
-  const given = `, got ${describe(origin)}`;
-  if (!ORIGIN.test(origin)) return `must be an origin such as "https://app.example.com", or "*"${given}`;
+  const expected = 'must be an origin such as "https://app.example.com"';
+  if (!ORIGIN.test(origin)) return `${expected}, or "*", got ${describe(origin)}`;
   if (!/^https?:/.test(origin)) return undefined;
-  const written = URL.canParse(origin) ? new URL(origin).origin : undefined;
-  if (written === undefined) return `must be an origin such as "https://app.example.com"${given}`;
-  return written === origin ? undefined : `browsers write this origin as ${describe(written)}${given}`;
+  if (!URL.canParse(origin)) return `${expected}, got ${describe(origin)}`;
+  const { origin: written } = new URL(origin);
+  // An origin has no password in it.
+  return written === origin
+    ? undefined
+    : `browsers write it as ${JSON.stringify(written)}, got ${JSON.stringify(origin)}`;
 }
 
 function headerFlaw(name: unknown): string | undefined {

@@ -6,9 +6,10 @@ import type { Passage } from '../../../src/gate/gate.ts';
 import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createUpstreams, type Upstreams } from '../../../src/gateway/proxy/upstreams.ts';
 import { configOf, expectProblem } from '../../support/gateway.ts';
-import { startInProcess } from '../../support/in-process.ts';
+import { type InProcess, startInProcess } from '../../support/in-process.ts';
 import { eventually, send } from '../../support/raw-http.ts';
 import { okay, startRawUpstream } from '../../support/raw-upstream.ts';
+import { startRedis } from '../../support/redis-server.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -93,17 +94,33 @@ describe('a request', () => {
     await gateway.stop();
   });
 
-  it('I4: a retry after a change of the upstream is replayed; a key that was released goes to the new one', async () => {
-    const shared = { accounts: [{ id: 'acc_1', application: 'app_1' }], providers: {} };
-    const body = '{"account_id":"acc_1"}';
-    const gateway = await start(shared);
-    const headers = { 'content-type': 'application/json', 'idempotency-key': 'k-1' };
-    const original = await gateway.ask('POST', '/emails', headers, { body });
+  it('I4, I6: a retry after a change of the config is replayed; that of a released key goes to the new upstream', async () => {
+    const redis = await startRedis();
+    cleanups.push(() => redis.stop());
+    const rest = { store: `redis://127.0.0.1:${redis.port}/0`, storeDeadlineMs: 5_000, providers: {} };
+    const gone = await startUpstream();
+    const post = (gateway: InProcess, key: string) =>
+      gateway.ask(
+        'POST',
+        '/emails',
+        { 'content-type': 'application/json', 'idempotency-key': key },
+        { body: '{"account_id":"acc_1"}' },
+      );
+    const before = await start({ ...rest, upstream: gone.url });
+    const original = await post(before, 'k-1');
     expect(original.status).toBe(200);
-    const replay = await gateway.ask('POST', '/emails', headers, { body });
-    expect(replay.headers['idempotency-replayed']).toBe('true');
+    await gone.close();
+    expectProblem(await post(before, 'k-2'), 503, 'errors/network_down');
+    const after = await start(rest);
+    const replay = await post(after, 'k-1');
+    expect(replay).toMatchObject({ status: 200, text: original.text, headers: { 'idempotency-replayed': 'true' } });
+    expect(upstreams.main.seen).toHaveLength(0);
+    const retry = await post(after, 'k-2');
+    expect(retry.status).toBe(200);
+    expect(retry.headers['idempotency-replayed']).toBeUndefined();
     expect(upstreams.main.seen).toHaveLength(1);
-    await gateway.stop();
+    expect(upstreams.main.last().headers['idempotency-key']).toMatch(/^headgate-/);
+    await Promise.all([before.stop(), after.stop()]);
   });
 });
 
