@@ -8,6 +8,7 @@ import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { readConfigFile } from './config-file.ts';
 import { limitsTable } from './limits-table.ts';
+import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
 import { USAGE, UsageError, version } from './usage.ts';
 
@@ -60,7 +61,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
 
 function check(config: Config, terminal: Terminal): number {
   for (const { path, reason } of warningsFor(config)) terminal.error(`warning: ${path}: ${reason}\n`);
-  return print(terminal, limitsTable(config));
+  return print(terminal, `${routesTable(config)}\n${limitsTable(config)}`);
 }
 
 async function doctor(config: Config, terminal: Terminal): Promise<number> {

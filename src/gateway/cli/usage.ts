@@ -14,7 +14,7 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
       and prints commands to try. SIGHUP reloads the config.
   headgate check --config FILE [--host H] [--port N] [--upstream URL] [--store S]
       Lists every error in a config (exit code 2). For a valid config it prints
-      warnings, and the limits of each provider and route.
+      warnings, the upstream of each route, and the limits of each provider and route.
   headgate doctor --config FILE [--store S]
       Checks the store of a config: whether it can be reached, its version, eviction
       policy, clock and scripts (exit code 1 if there is a fault).
