@@ -37,6 +37,7 @@ export function refuseExchange(
 export function sendReply(exchange: Exchange, { status, headers, body }: Reply, cut = false): void {
   if (!isOpen(exchange)) return;
   exchange.answered = true;
+  exchange.hasOwnAnswer = true;
   const { request, response, id } = exchange;
   // After something malformed, the next bytes of the connection may be part of it.
   const closes = cut || status === 400 || hasRest(exchange, MAX_READ_TO_END);

@@ -1,14 +1,16 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
+import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import { type Health, healthCheckOf } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
  * The operator's listener: `GET /metrics` for Prometheus, and the health checks. It needs no API key, so only operators
- * may be able to reach its address.
+ * may be able to reach its address, or have a certificate for it.
  */
-export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health): Server {
-  return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health, tls?: TlsOptions): Server {
+  const server = createHttpServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, tls);
+  server.on('request', (request, response) => {
     request.resume();
     response.on('error', () => {});
     const check = healthCheckOf(request.method, request.url);
@@ -18,6 +20,7 @@ export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Heal
       response.writeHead(status, headers).end(body);
     });
   });
+  return server;
 }
 
 async function answerMetrics(

@@ -6,6 +6,7 @@ import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import { Connection, WaitingRequests } from './connection.ts';
+import { whenSecure } from './when-secure.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
@@ -131,6 +132,17 @@ export function watchConnections(
     else if (incomplete !== undefined) refuseExchange(incomplete, refusal, { cut: true });
     else answerInTurn(socket, refusal, error.code ?? 'unknown');
   });
+  const onClose = (socket: Socket): void => {
+    sockets.delete(socket);
+    idle.delete(socket);
+    // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event here.
+    for (const { response } of exchangesOn(socket)) {
+      if (response.socket !== null) continue;
+      response.destroy();
+      response.emit('close');
+    }
+    checkDrained();
+  };
   server.on('connection', (socket) => {
     sockets.add(socket);
     idle.add(socket);
@@ -140,18 +152,14 @@ export function watchConnections(
       if (longestIdle !== undefined) idle.delete(longestIdle);
       longestIdle?.destroy();
     }
-    socket.once('close', () => {
-      sockets.delete(socket);
-      idle.delete(socket);
-      // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event
-      // here.
-      for (const { response } of exchangesOn(socket)) {
-        if (response.socket !== null) continue;
-        response.destroy();
-        response.emit('close');
-      }
-      checkDrained();
-    });
+    socket.once('close', () => onClose(socket));
+  });
+  // With TLS a connection is first the client's TCP socket, and from the end of the handshake on another one.
+  whenSecure(server, (tcpSocket, socket) => {
+    if (sockets.delete(tcpSocket)) sockets.add(socket);
+    if (idle.delete(tcpSocket)) idle.add(socket);
+    if (draining) closeIdle(socket);
+    socket.once('close', () => onClose(socket));
   });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});

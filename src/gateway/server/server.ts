@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
@@ -9,6 +9,7 @@ import { type Refusal, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
 import { type Health, type HealthCheck, healthCheckOf } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
+import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import { type Connections, watchConnections } from './connections.ts';
 import type { Rules } from './rules.ts';
 import { closeSilentConnections } from './silence.ts';
@@ -19,6 +20,8 @@ export interface ServerOptions {
   readonly rules: () => Rules;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Undefined for a listener without TLS. */
+  readonly tls?: TlsOptions | undefined;
   /** Most connections at a time. */
   readonly maxConnections: number;
   /** Longest time in which a client reads nothing of an answer, in milliseconds. */
@@ -49,14 +52,15 @@ const KEEP_ALIVE_MS = 65_000;
 export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { log, metrics, health } = options;
   let draining = false;
-  const server = createServer({
+  const settings = {
     headersTimeout: HEADERS_MS,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 5_000,
     // The admission checks it, and answers with the error object.
     requireHostHeader: false,
-  });
+  };
+  const server = createHttpServer(settings, options.tls);
   // The size of the head is bounded to 16 KiB. Node would silently drop headers past a maximum count.
   server.maxHeadersCount = 0;
   const connections = watchConnections(server, {
