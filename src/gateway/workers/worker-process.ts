@@ -32,9 +32,13 @@ export interface WorkerProcess {
 /** If a worker's event loop is blocked, a scrape must still end within Prometheus's usual timeout of 10 s. */
 const METRICS_MS = 2_000;
 
+/** Longest wait, after the end of a process, for the messages that it had sent. */
+const RECEIVE_MS = 500;
+
 /** Starts a worker with this config. */
 export function forkWorker(config: Config): WorkerProcess {
   const worker = cluster.fork();
+  closeUnaccepted(worker);
   const exited = exitOf(worker);
   const call = callerOf(worker, exited);
   const started = call('start', config).catch((error: unknown) => {
@@ -70,17 +74,33 @@ export function forkWorker(config: Config): WorkerProcess {
   };
 }
 
-/** Resolves when the process has ended and everything that it sent has been received. */
+/** Resolves when the process has ended and what it had sent has been received. */
 function exitOf(worker: Worker): Promise<WorkerExit> {
-  const ended = new Promise<WorkerExit>((resolve) => {
-    worker.once('exit', (code: number | null, signal: string | null) => resolve({ code, signal }));
-  });
-  const received = new Promise((resolve) => worker.once('disconnect', resolve));
-  // A process that could not be created has no exit.
-  const failed = new Promise<WorkerExit>((resolve) => {
+  const received = new Promise<void>((resolve) => worker.once('disconnect', resolve));
+  return new Promise((resolve) => {
+    worker.once('exit', (code: number | null, signal: string | null) => {
+      // Node does not notice the end of the channel if a connection was on its way to the worker.
+      void Promise.race([received, elapsed(RECEIVE_MS)]).then(() => resolve({ code, signal }));
+    });
+    // A process that could not be created has no exit.
     worker.on('error', () => worker.process.pid === undefined && resolve({ code: null, signal: null }));
   });
-  return Promise.race([failed, Promise.all([ended, received]).then(([exit]) => exit)]);
+}
+
+/**
+ * Closes the connection that the worker had not yet accepted when it ended. Node keeps it open, so its client would wait
+ * for ever.
+ */
+function closeUnaccepted(worker: Worker): void {
+  const { process } = worker;
+  const send = process.send.bind(process) as (message: unknown, handle?: unknown, ...rest: unknown[]) => boolean;
+  // A worker is sent one connection at a time. To close one twice does no harm.
+  let last: { close(): void } | undefined;
+  process.send = (message: unknown, handle?: unknown, ...rest: unknown[]) => {
+    if (handle instanceof Object && 'close' in handle) last = handle as { close(): void };
+    return send(message, handle, ...rest);
+  };
+  worker.once('exit', () => last?.close());
 }
 
 type Caller = <Name extends CallName>(name: Name, config?: Config) => Promise<WorkerCalls[Name]['result']>;
