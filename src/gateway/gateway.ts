@@ -10,7 +10,7 @@ import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
-import { type Address, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
 
@@ -36,7 +36,7 @@ const CLOSE_MS = 2_000;
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.gauges);
+  const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
@@ -115,8 +115,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     store.close();
   };
   try {
-    const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
-    const address = await listen(main.server, config.listen, '--port');
+    const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const address = await listen(main.server, config.listen, LISTEN_PLACES);
     return {
       address,
       adminAddress,

@@ -4,7 +4,7 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
-import type { StoreGauge } from './store-gauges.ts';
+import type { ScrapedMetric } from './store-metrics.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
@@ -15,7 +15,7 @@ export interface Metrics {
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
   /** Adds gauges that are read at every scrape. */
-  addGauges(gauges: readonly StoreGauge[]): void;
+  addGauges(gauges: readonly Omit<ScrapedMetric, 'type'>[]): void;
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
@@ -43,7 +43,7 @@ export const CLIENT_GONE = 499;
 const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
 const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
+export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];
   collectDefaultMetrics({ register: registry });
@@ -100,10 +100,11 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
     buckets: SLOW,
     registers,
   });
-  const addGauges = (gauges: readonly StoreGauge[]): void => {
-    for (const { name, help, value, aggregator = 'sum' } of gauges) {
+  const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
+    const name = `headgate_${shortName}`;
+    if (type === 'gauge') {
       new Gauge({
-        name: `headgate_${name}`,
+        name,
         help,
         aggregator,
         registers,
@@ -111,11 +112,24 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
           this.set(value());
         },
       });
+    } else {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          // A counter has no set(). Its owner counts, so it is read anew for each scrape.
+          this.reset();
+          this.inc(value());
+        },
+      });
     }
   };
-  addGauges(storeGauges);
+  for (const metric of storeMetrics) add(metric);
   return {
-    addGauges,
+    addGauges(gauges) {
+      for (const gauge of gauges) add({ ...gauge, type: 'gauge' });
+    },
     onIdempotency(event) {
       switch (event.type) {
         case 'claimed':

@@ -6,7 +6,7 @@ import type { Gateway } from '../gateway.ts';
 import { createAdminServer } from '../operations/admin.ts';
 import type { Log } from '../operations/log.ts';
 import { familiesOf } from '../operations/metrics.ts';
-import { listen } from '../server/listen.ts';
+import { ADMIN_PLACES, listen } from '../server/listen.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
 
@@ -37,7 +37,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
         return { contentType: all.contentType, text: await all.metrics() };
       },
     });
-  const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
+  const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
   const closeAdmin = (): void => {
     admin?.close();
     admin?.closeAllConnections();

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Config } from '../config/schema.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
-import { type Address, ListenError } from '../server/listen.ts';
+import { type Address, LISTEN_PLACES, ListenError } from '../server/listen.ts';
 import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls } from './messages.ts';
 
 /** How a process ended. Both are null if the system could not create it. */
@@ -135,8 +135,9 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
 }
 
 function startError({ message, listenCode }: CallError, { listen }: Config): Error {
-  if (listenCode === undefined) return new Error(message);
-  return new ListenError(listen, '--port', Object.assign(new Error(message), { code: listenCode }));
+  // The stack is a part of the worker's message.
+  if (listenCode === undefined) return Object.assign(new Error(message), { stack: message });
+  return new ListenError(listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
 }
 
 function elapsed(ms: number): Promise<void> {
