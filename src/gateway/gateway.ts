@@ -7,7 +7,7 @@ import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics, type MetricFamily } from './operations/metrics.ts';
+import { createMetrics, type Metrics } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
@@ -18,13 +18,12 @@ import { openStore } from './store/store.ts';
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
+  readonly metrics: Metrics;
   /**
    * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
    * were cut off.
    */
   stop(): Promise<number>;
-  /** The metrics of now. */
-  metrics(): Promise<readonly MetricFamily[]>;
 }
 
 /** Longest wait at the end for the store to acknowledge outcomes. */
@@ -120,7 +119,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     return {
       address,
       adminAddress,
-      metrics: () => metrics.families(),
+      metrics,
       async stop() {
         main.drain();
         main.server.close();

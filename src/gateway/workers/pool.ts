@@ -77,7 +77,10 @@ export class WorkerPool {
     const worker = forkWorker(this.#config);
     this.#workers.add(worker);
     worker.started.then(
-      () => this.#listening.add(worker),
+      () => {
+        this.#listening.add(worker);
+        this.#log.logger.info({ worker: worker.id, pid: worker.pid }, 'worker listening');
+      },
       () => {},
     );
     void worker.exited.then((exit) => {
@@ -94,11 +97,7 @@ export class WorkerPool {
     const pauseMs = this.#pause.next(performance.now());
     const timer = setTimeout(() => {
       this.#restarts.delete(timer);
-      const next = this.#fork();
-      next.started.then(
-        () => this.#log.logger.info({ worker: next.id, pid: next.pid }, 'worker listening'),
-        () => {},
-      );
+      this.#fork();
     }, pauseMs);
     this.#restarts.add(timer);
     const line = { worker: id, pid, code, signal, pauseMs };

@@ -44,11 +44,11 @@ export function runWorker(): void {
         }
         break;
       case 'metrics':
-        await reply({ id, result: (await (await starting)?.metrics()) ?? [] });
+        await reply({ id, result: (await (await starting)?.metrics.families()) ?? [] });
         break;
       case 'stop': {
         const cutOff = await stop();
-        await reply({ id, result: { cutOff, metrics: (await (await starting)?.metrics()) ?? [] } });
+        await reply({ id, result: { cutOff, metrics: (await (await starting)?.metrics.families()) ?? [] } });
         exit(0);
       }
     }
