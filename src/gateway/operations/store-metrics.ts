@@ -11,7 +11,7 @@ export interface ScrapedMetric {
   readonly name: string;
   readonly help: string;
   value(): number;
-  /** How the values of several workers become one. Default: their sum. */
+  /** How the values of several workers become one. A counter is always summed. @default 'sum' */
   readonly aggregator?: 'sum' | 'max';
 }
 

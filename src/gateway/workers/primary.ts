@@ -1,17 +1,18 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
+import { configChange } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
-import type { Gateway } from '../gateway.ts';
+import { validityOf } from '../config/tls-files.ts';
+import { type Gateway, tlsOf } from '../gateway.ts';
 import { createAdminServer } from '../operations/admin.ts';
+import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
-import { createMetrics, familiesOf, type Metrics } from '../operations/metrics.ts';
+import { createMetrics, familiesOf } from '../operations/metrics.ts';
 import type { ScrapedMetric } from '../operations/store-metrics.ts';
 import { ADMIN_PLACES, listen } from '../server/listen.ts';
+import { renewTls } from '../tls/tls-server.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
-
-/** A worker that drains is killed if it has not ended this long after `drainMs`. */
-const END_MS = 7_000;
 
 /** How many processes serve. With 1 there is no primary. */
 export function workersOf({ workers }: Config): number {
@@ -24,16 +25,32 @@ export function workersOf({ workers }: Config): number {
  * @throws ListenError, or an Error if a worker cannot start
  */
 export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({ serialization: 'advanced' });
+  let current = config;
   const pool = new WorkerPool(config, log);
-  const metrics = metricsOf(pool);
-  const admin = config.admin && createAdminServer(metrics);
-  const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+  const own = createMetrics(poolMetrics(pool));
+  const sum = async () => sumOf([await own.families(), ...(await pool.metrics())]);
+  const render = async () => {
+    const all = await sum();
+    return { contentType: all.contentType, text: await all.metrics() };
+  };
+  const health = createHealth(async () => (pool.listening > 0 ? 'ok' : 'starting'));
+  const admin = config.admin && createAdminServer({ render }, health, tlsOf('admin', config.admin, log, own));
   const closeAdmin = (): void => {
     admin?.close();
     admin?.closeAllConnections();
   };
+  /** Returns the paths of the config that need a restart. */
+  const renewCertificate = (next: Config): readonly string[] => {
+    const tls = next.admin?.tls;
+    if (admin === undefined) return [];
+    if (!renewTls(admin, current.admin?.tls, tls)) return ['admin.tls'];
+    if (tls !== undefined) own.onCertificate('admin', validityOf(tls.cert).untilMs);
+    return [];
+  };
+  const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
   const releaseSignals = postponeSignals();
   // If this process ends before its workers, for example at a second signal, none of them may be left.
   process.once('exit', () => pool.kill());
@@ -41,9 +58,19 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
     return {
       address: await pool.start(workersOf(config)),
       adminAddress,
-      metrics,
+      configMetrics: own.config,
+      metrics: async () => familiesOf(await sum()),
+      async reload(wanted) {
+        const { config: next, changed, needsRestart } = configChange(current, wanted);
+        const reports = await pool.reload(next);
+        const restarts = [...renewCertificate(next), ...reports.flatMap((report) => report.needsRestart)];
+        current = next;
+        log.configure(next.log);
+        return { changed, needsRestart: [...new Set([...needsRestart, ...restarts])] };
+      },
       async stop() {
-        const cutOff = await pool.stop(config.drainMs + END_MS);
+        health.drain();
+        const cutOff = await pool.stop();
         closeAdmin();
         return cutOff;
       },
@@ -57,7 +84,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   }
 }
 
-/** The first workers serve while the others still start. A signal that arrives then is sent again when all have started. */
+/** The first workers serve while others still start. A signal that arrives then is sent again when all have started. */
 function postponeSignals(): () => void {
   let first: NodeJS.Signals | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -82,18 +109,4 @@ export function poolMetrics(pool: Pick<WorkerPool, 'listening' | 'unexpectedEnds
       value: () => pool.unexpectedEnds,
     },
   ];
-}
-
-/** The metrics of this process and of all workers, added up. */
-function metricsOf(pool: WorkerPool): Metrics {
-  const own = createMetrics(poolMetrics(pool));
-  const sum = async () => sumOf([await own.families(), ...(await pool.metrics())]);
-  return {
-    ...own,
-    families: async () => familiesOf(await sum()),
-    async render() {
-      const all = await sum();
-      return { contentType: all.contentType, text: await all.metrics() };
-    },
-  };
 }

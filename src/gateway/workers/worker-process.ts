@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Config } from '../config/schema.ts';
+import type { ReloadReport } from '../gateway.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import { type Address, LISTEN_PLACES, ListenError } from '../server/listen.ts';
 import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls } from './messages.ts';
@@ -20,6 +21,11 @@ export interface WorkerProcess {
    */
   readonly started: Promise<Address>;
   readonly exited: Promise<WorkerExit>;
+  /**
+   * The worker judges requests by this config from now on.
+   * @throws Error if it cannot, or does not reply in time
+   */
+  reload(config: Config): Promise<ReloadReport>;
   /** The metrics of the last {@link WorkerProcess.refreshMetrics} that the worker has answered. */
   readonly lastMetrics: readonly MetricFamily[];
   /** Never rejects. */
@@ -32,6 +38,8 @@ export interface WorkerProcess {
 /** If a worker's event loop is blocked, a scrape must still end within Prometheus's usual timeout of 10 s. */
 const METRICS_MS = 2_000;
 
+/** A worker that does not reply for so long is taken for dead. */
+const RELOAD_MS = 10_000;
 /** Longest wait, after the end of a process, for the messages that it had sent. */
 const RECEIVE_MS = 500;
 
@@ -41,9 +49,7 @@ export function forkWorker(config: Config): WorkerProcess {
   closeUnaccepted(worker);
   const exited = exitOf(worker);
   const call = callerOf(worker, exited);
-  const started = call('start', config).catch((error: unknown) => {
-    throw error instanceof Error ? error : startError(error as CallError, config);
-  });
+  const started = call('start', config);
   // Whoever needs to know awaits it. The exit is noticed in any case.
   started.catch(() => {});
   let lastMetrics: readonly MetricFamily[] = [];
@@ -53,6 +59,12 @@ export function forkWorker(config: Config): WorkerProcess {
     pid: worker.process.pid,
     started,
     exited,
+    reload(config) {
+      const late = elapsed(RELOAD_MS).then(() => {
+        throw new Error(`the worker did not reload within ${RELOAD_MS} ms`);
+      });
+      return Promise.race([call('reload', config), late]);
+    },
     get lastMetrics() {
       return lastMetrics;
     },
@@ -105,9 +117,9 @@ function closeUnaccepted(worker: Worker): void {
 
 type Caller = <Name extends CallName>(name: Name, config?: Config) => Promise<WorkerCalls[Name]['result']>;
 
-/** A call rejects with the {@link CallError} of the worker, or with an Error if it ends before it replies. */
+/** A call rejects with the error of the worker, or if it ends before it replies. */
 function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
-  const calls = new Map<number, { resolve(result: unknown): void; reject(error: unknown): void }>();
+  const calls = new Map<number, { resolve(result: unknown): void; reject(error: CallError | Error): void }>();
   let lastId = 0;
   let end: Error | undefined;
   worker.on('message', ({ id, result, error }: CallReply) => {
@@ -127,17 +139,20 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
         return;
       }
       lastId += 1;
-      calls.set(lastId, { resolve: resolve as (result: unknown) => void, reject });
+      calls.set(lastId, {
+        resolve: resolve as (result: unknown) => void,
+        reject: (error) => reject(error instanceof Error ? error : errorOf(error, config)),
+      });
       const call: Call = { id: lastId, name, config };
       // If it cannot be sent, the worker is about to end, and that rejects the call.
       worker.send(call, () => {});
     });
 }
 
-function startError({ message, listenCode }: CallError, { listen }: Config): Error {
-  // The stack is a part of the worker's message.
-  if (listenCode === undefined) return Object.assign(new Error(message), { stack: message });
-  return new ListenError(listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
+function errorOf({ message, listenCode }: CallError, config: Config | undefined): Error {
+  // The worker's message has its stack.
+  if (listenCode === undefined || config === undefined) return Object.assign(new Error(message), { stack: message });
+  return new ListenError(config.listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
 }
 
 function elapsed(ms: number): Promise<void> {

@@ -1,4 +1,5 @@
 /** `workers`: several processes that serve behind one primary, which replaces those that end and adds up their metrics. */
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Config, configOf, type Gateway, runHeadgate, startGateway, writeConfig } from '../../support/gateway.ts';
 import { eventually, oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
@@ -251,6 +252,80 @@ describe('the end', () => {
     hanging.release();
     expect(await Promise.all(hanging.replies)).toEqual([200, 200, 200, 200]);
     await eventually(() => workersOf(gateway).every(({ pid }) => !isAlive(pid)), 'the end of the workers');
+  });
+});
+
+describe('a reload', () => {
+  /** A gateway whose config file can be written again. */
+  async function startWithFile(max: number) {
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const listeners = { listen: { host: '127.0.0.1', port }, admin: { host: '127.0.0.1', port: adminPort } };
+    const configWith = (limit: number, rest: Config = {}) =>
+      JSON.stringify(workersConfig({ ...listeners, limits: { default: { allMethods: [`${limit}/1h`] } }, ...rest }));
+    const file = writeConfig(configWith(max));
+    const gateway = await serve(['--config', file], port, adminPort);
+    await eventually(() => gateway.log().some(({ msg }) => msg === 'listening'), 'all workers');
+    const write = (limit: number, rest?: Config) => writeFileSync(file, configWith(limit, rest));
+    return { gateway, write };
+  }
+  /** The limits that as many connections see. */
+  const limitsSeen = async (gateway: Gateway, connections: number): Promise<Set<unknown>> => {
+    const asked = Array.from({ length: connections }, () =>
+      gateway.ask('GET', '/api/v1/chats?account_id=acc_2', {}, { agent: oneConnection() }),
+    );
+    return new Set((await Promise.all(asked)).map(({ headers }) => headers['x-ratelimit-limit']));
+  };
+  const reloads = (gateway: Gateway) => gateway.log().filter(({ msg }) => msg === 'config reloaded').length;
+
+  it('reaches every worker, and those that start later', async () => {
+    const { gateway, write } = await startWithFile(500);
+    expect(await limitsSeen(gateway, 6)).toEqual(new Set(['500']));
+    write(700, { workers: 3 });
+    gateway.signal('SIGHUP');
+    await eventually(() => reloads(gateway) === 1, 'the reload');
+    expect(await limitsSeen(gateway, 6)).toEqual(new Set(['700']));
+    const lines = gateway.log().filter(({ needsRestart }) => needsRestart !== undefined);
+    expect(lines.map(({ needsRestart }) => needsRestart)).toEqual([['workers']]);
+    const [victim] = workersOf(gateway) as [Worker, Worker];
+    process.kill(victim.pid, 'SIGKILL');
+    await eventually(() => workersOf(gateway).length === 3, 'the replacement');
+    expect(await limitsSeen(gateway, 6)).toEqual(new Set(['700']));
+    expect(sampleOf(await scrape(gateway), 'headgate_config_reloads_total{result="applied"}')).toBe(1);
+    expect(sampleOf(await scrape(gateway), 'headgate_config_last_reload_successful')).toBe(1);
+    expect((await gateway.stop()).code).toBe(0);
+  });
+
+  it('a worker that does not apply it is replaced by one that has it', async () => {
+    const { gateway, write } = await startWithFile(500);
+    const [victim] = workersOf(gateway) as [Worker, Worker];
+    process.kill(victim.pid, 'SIGSTOP');
+    write(700);
+    gateway.signal('SIGHUP');
+    await eventually(() => reloads(gateway) === 1, 'the reload', 20_000);
+    const line = gateway.log().find(({ msg }) => msg === 'worker could not reload: another takes its place');
+    expect(line).toMatchObject({ level: 50, worker: victim.worker });
+    await eventually(() => workersOf(gateway).length === 3, 'the replacement');
+    process.kill(victim.pid, 'SIGKILL');
+    expect(await limitsSeen(gateway, 6)).toEqual(new Set(['700']));
+    expect((await gateway.stop()).code).toBe(0);
+    expect(gateway.output()).not.toContain('worker ended');
+  });
+});
+
+describe('health checks', () => {
+  it('the admin listener is ready while a worker listens', async () => {
+    const gateway = await start(workersConfig());
+    for (const path of ['/livez', '/readyz', '/healthz']) {
+      expect((await send(gateway.adminPort, { path })).status).toBe(200);
+      expect((await gateway.ask('GET', path)).status).toBe(200);
+    }
+    for (const { pid } of workersOf(gateway)) process.kill(pid, 'SIGKILL');
+    const statuses: number[] = [];
+    await eventually(async () => {
+      statuses.push((await send(gateway.adminPort, { path: '/readyz' })).status);
+      return statuses.includes(503) && statuses.at(-1) === 200;
+    }, '503, and 200 again');
+    await gateway.stop();
   });
 });
 
