@@ -1,7 +1,16 @@
 /** `workers`: several processes that serve behind one primary, which replaces those that end and adds up their metrics. */
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Config, configOf, type Gateway, runHeadgate, startGateway, writeConfig } from '../../support/gateway.ts';
+import {
+  type Config,
+  configOf,
+  freePort,
+  type Gateway,
+  runHeadgate,
+  serve,
+  startGateway,
+  writeConfig,
+} from '../../support/gateway.ts';
 import { eventually, oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
