@@ -58,6 +58,25 @@ export function framingFields({ method = '', headers }: IncomingMessage, isWithB
   return fields;
 }
 
+/** A method and a target, which has no blank. */
+const METHOD_AND_TARGET = /^[!-~]+ [\x21-\xff]+$/;
+
+/**
+ * The head of a request with the empty line at its end. Undefined if it would not be valid HTTP: a line break in a
+ * value would make two fields of one.
+ */
+export function requestHead(methodAndTarget: string, host: string, fields: readonly string[]): string | undefined {
+  if (!METHOD_AND_TARGET.test(methodAndTarget)) return undefined;
+  let head = `${methodAndTarget} HTTP/1.1\r\nHost: ${host}\r\n`;
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string;
+    const value = fields[i + 1] as string;
+    if (!TOKEN.test(name) || !VALUE.test(value)) return undefined;
+    head += `${name}: ${value}\r\n`;
+  }
+  return `${head}\r\n`;
+}
+
 /** What {@link answerFields} adds and replaces. */
 export interface AnswerFieldsOptions {
   /** Status of the upstream's response. */
