@@ -7,10 +7,10 @@ import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics } from './operations/metrics.ts';
+import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules } from './rules.ts';
-import { type Address, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
 
@@ -23,6 +23,8 @@ export interface Gateway {
    * were cut off.
    */
   stop(): Promise<number>;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
 }
 
 /** Longest wait at the end for the store to acknowledge outcomes. */
@@ -33,8 +35,9 @@ const CLOSE_MS = 2_000;
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.gauges);
+  const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
@@ -113,11 +116,12 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     store.close();
   };
   try {
-    const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
-    const address = await listen(main.server, config.listen, '--port');
+    const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const address = await listen(main.server, config.listen, LISTEN_PLACES);
     return {
       address,
       adminAddress,
+      metrics: () => metrics.families(),
       async stop() {
         main.drain();
         main.server.close();

@@ -11,12 +11,12 @@ import { type Config, MAX_TIMER_MS } from '../config/schema.ts';
 import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
 import {
-  memoryClaimGauges,
-  memoryLimitGauges,
-  redisClaimGauges,
-  redisLimitGauges,
-  type StoreGauge,
-} from '../operations/store-gauges.ts';
+  memoryClaimMetrics,
+  memoryLimitMetrics,
+  redisClaimMetrics,
+  redisLimitMetrics,
+  type ScrapedMetric,
+} from '../operations/store-metrics.ts';
 import { examineStore } from './doctor.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
 
@@ -25,7 +25,7 @@ export interface GatewayStore {
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
-  readonly gauges: readonly StoreGauge[];
+  readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
   close(): void;
@@ -53,8 +53,8 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 function openMemory(config: Config): GatewayStore {
   const limits = createMemoryStore({ maxKeys: keysNeeded(config) });
   const claims = createMemoryClaimStore(claimBounds(config));
-  const gauges = [...memoryLimitGauges(() => limits.stats()), ...memoryClaimGauges(() => claims.stats())];
-  return { limits, claims, gauges, health: async () => 'ok', close() {} };
+  const metrics = [...memoryLimitMetrics(() => limits.stats()), ...memoryClaimMetrics(() => claims.stats())];
+  return { limits, claims, metrics, health: async () => 'ok', close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -86,7 +86,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   return {
     limits,
     claims,
-    gauges: [...redisLimitGauges(() => limits.stats()), ...redisClaimGauges(() => claims.stats())],
+    metrics: [...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health: async () => {
       const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
       if (!(await answers(client, deadlineMs))) return 'degraded';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
 import { serve } from '../../../src/gateway/cli/serve.ts';
-import { ListenError } from '../../../src/gateway/server/listen.ts';
+import { LISTEN_PLACES, ListenError } from '../../../src/gateway/server/listen.ts';
 import { eventually } from '../../support/raw-http.ts';
 
 vi.mock('../../../src/gateway/cli/serve.ts', () => ({ serve: vi.fn(async () => {}) }));
@@ -62,7 +62,7 @@ describe('the entry', () => {
   it('sets no exit code while it serves', async () => {
     const mocked = vi.mocked((await import('../../../src/gateway/cli/serve.ts')).serve);
     mocked.mockClear();
-    await main('serve', '--port', '0');
+    await main('serve', LISTEN_PLACES, '0');
     await eventually(() => mocked.mock.calls.length === 1, 'serve');
     expect(mocked).toHaveBeenCalledWith(undefined, expect.objectContaining({ port: '0' }));
     await new Promise((resolve) => setImmediate(resolve));
@@ -84,7 +84,7 @@ describe('runCli', () => {
 
   it('serve: passes the config and the flags on, and has no exit code', async () => {
     const path = file({ listen: { port: 1 } });
-    expect(await run('serve', '--config', path, '--port', '2', '--host', '::1')).toEqual({
+    expect(await run('serve', '--config', path, LISTEN_PLACES, '2', '--host', '::1')).toEqual({
       code: undefined,
       out: '',
       error: '',
@@ -97,7 +97,7 @@ describe('runCli', () => {
 
   it('an address in use: one sentence, exit 1', async () => {
     const cause = Object.assign(new Error('x'), { code: 'EADDRINUSE' });
-    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, '--port', cause));
+    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, LISTEN_PLACES, cause));
     expect(await run('serve')).toEqual({
       code: 1,
       out: '',
