@@ -38,7 +38,8 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   server: ['exchange', 'operations'],
   rules: ['config', 'exchange', 'admission', 'operations', 'proxy', 'server'],
   gateway: ['config', 'body', 'admission', 'operations', 'store', 'proxy', 'server', 'rules'],
-  cli: ['config', 'operations', 'store', 'server', 'gateway'],
+  workers: ['config', 'operations', 'server', 'gateway'],
+  cli: ['config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 
 /** Packages that a folder may use at run time. All others, frameworks included, may only be imported as types. Node's own modules: see below. */

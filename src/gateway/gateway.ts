@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
@@ -7,11 +8,12 @@ import { configChange } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { createAdminServer } from './operations/admin.ts';
+import type { ConfigMetrics } from './operations/config-metrics.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics, type Metrics } from './operations/metrics.ts';
+import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { createRules, type RuleParts } from './rules.ts';
-import { type Address, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
 import { openStore } from './store/store.ts';
@@ -20,17 +22,19 @@ import { openStore } from './store/store.ts';
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
-  readonly metrics: Metrics;
+  readonly configMetrics: ConfigMetrics;
   /**
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
    * and claims stay. If it throws, nothing has changed.
    */
-  reload(config: Config): ReloadReport;
+  reload(config: Config): MaybePromise<ReloadReport>;
   /**
    * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
    * were cut off.
    */
   stop(): Promise<number>;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
 }
 
 /** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
@@ -51,8 +55,9 @@ const MIN_SILENCE_MS = 300_000;
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.gauges);
+  const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
@@ -129,22 +134,24 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     store.close();
   };
   try {
-    const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
-    const address = await listen(main.server, config.listen, '--port');
+    const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const address = await listen(main.server, config.listen, LISTEN_PLACES);
     return {
       address,
       adminAddress,
-      metrics,
+      configMetrics: metrics.config,
       reload(wanted) {
         const { config: next, changed, needsRestart } = configChange(current, wanted);
         if (changed.length > 0) {
           rules = createRules(next, parts);
           current = next;
+          log.configure(next.log);
           main.setSilence(silenceIn(next));
           store.setApplications(next);
         }
         return { changed, needsRestart };
       },
+      metrics: () => metrics.families(),
       async stop() {
         main.drain();
         main.server.close();

@@ -84,6 +84,17 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
   ['routes', undefined, ROUTES.slice(1), statusOf('GET', CHATS), [200, 404]],
   ['strictSiblings', undefined, true, statusOf('GET', '/api/SPECIAL'), [200, 404]],
   [
+    'log',
+    undefined,
+    { application: true },
+    async (gateway) => {
+      const before = gateway.lines().length;
+      await gateway.ask('GET', CHATS);
+      return (await eventually(() => gateway.lines()[before], 'the line')).application;
+    },
+    [undefined, 'app_1'],
+  ],
+  [
     'limits',
     undefined,
     { default: { allMethods: ['500/1m'] } },
@@ -103,6 +114,7 @@ const KEPT: readonly [key: string, after: unknown][] = [
   ['maxBufferedBytes', 0],
   ['maxConnections', 1],
   ['storeDeadlineMs', 1],
+  ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
 ];
@@ -153,11 +165,13 @@ describe('a reload', () => {
     const upstream = await startUpstream();
     const config = fullConfig(upstream.url);
     const gateway = await startInProcess(config);
-    const changed = { ...config, [key]: after, limits: { default: { allMethods: ['500/1m'] } } };
+    const checked = checkConfig({ ...config, limits: { default: { allMethods: ['500/1m'] } } }, 'test');
+    // Some values would be faults without others, so they are not checked.
+    const changed = { ...checked, [key]: after } as typeof checked;
     // What can be applied is applied.
-    expect(reload(gateway, changed)).toEqual({ changed: ['limits'], needsRestart: [key] });
+    expect(gateway.gateway.reload(changed)).toEqual({ changed: ['limits'], needsRestart: [key] });
     // It is compared with what the process has, not with the last file.
-    expect(reload(gateway, changed)).toEqual({ changed: [], needsRestart: [key] });
+    expect(gateway.gateway.reload(changed)).toEqual({ changed: [], needsRestart: [key] });
     expect(reload(gateway, config)).toEqual({ changed: ['limits'], needsRestart: [] });
     for (let i = 0; i < 3; i++) expect((await gateway.ask('GET', CHATS)).status).toBe(200);
     expect(await gateway.metrics()).toContain('headgate_memory_store_keys 1');

@@ -139,9 +139,16 @@ function spawnHeadgate(args: readonly string[], cwd: string, env: NodeJS.Process
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Runs the command to its end. After ten seconds it is killed; its code is then null. */
-export async function runHeadgate(args: readonly string[], cwd = scratchFolder()): Promise<Output> {
-  const { child, exited, stdout, stderr } = spawnHeadgate(args, cwd);
+/**
+ * Runs the command to its end. After ten seconds it is killed; its code is then null.
+ * @param env is added to the environment of this process
+ */
+export async function runHeadgate(
+  args: readonly string[],
+  cwd = scratchFolder(),
+  env: NodeJS.ProcessEnv = {},
+): Promise<Output> {
+  const { child, exited, stdout, stderr } = spawnHeadgate(args, cwd, env);
   const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
   const exit = await exited;
   clearTimeout(timer);

@@ -13,7 +13,8 @@ export interface RouteMatch {
 /** Finds routes by method and path. */
 export interface Routes {
   /**
-   * Each segment of the path is percent-decoded before it is compared. A literal wins over a parameter.
+   * Each segment of the path is percent-decoded before it is compared. A literal wins over a parameter, and a parameter
+   * over a wildcard. HEAD is matched as GET if no route of its own method matches.
    * @param path raw, checked by `readTarget`. Case, a trailing slash and an empty parameter make another path
    */
   match(method: string, path: string): RouteMatch | undefined;
@@ -24,6 +25,8 @@ interface StoredRoute {
   readonly route: Route;
   /** Names of the parameters, with the index of each in the path. */
   readonly parameters: readonly (readonly [name: string, segment: number])[];
+  /** Whether it matches only one path. */
+  readonly isLiteral: boolean;
 }
 
 /** @param config with checked routes */
@@ -35,15 +38,16 @@ export function createRoutes(config: Pick<Config, 'routes' | 'idempotency' | 'st
     const parameters = segments.flatMap((segment, i) =>
       'parameter' in segment ? [[segment.parameter, i] as const] : [],
     );
-    tree.add({ method, segments }, { route, parameters });
+    const isLiteral = segments.every((segment) => 'literal' in segment);
+    tree.add({ method, segments }, { route, parameters, isLiteral });
   }
   return {
     match(method, path) {
       const segments = decodedSegments(path);
       const stored = tree.find(method, segments);
       if (stored === undefined) return undefined;
-      const { route, parameters } = stored;
-      if (parameters.length > 0 && similar?.hides(route.name, method, segments)) return undefined;
+      const { route, parameters, isLiteral } = stored;
+      if (!isLiteral && similar?.hides(route.name, method, segments)) return undefined;
       return { route, parameters: new Map(parameters.map(([name, i]) => [name, segments[i] as string])) };
     },
   };

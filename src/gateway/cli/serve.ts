@@ -3,7 +3,9 @@ import type { Config } from '../config/schema.ts';
 import { warningsFor } from '../config/warnings.ts';
 import { type Gateway, startGateway } from '../gateway.ts';
 import { createLog, type Log } from '../operations/log.ts';
+import { surviveErrors } from '../operations/survive.ts';
 import { urlOf } from '../server/listen.ts';
+import { startWorkers, workersOf } from '../workers/primary.ts';
 import type { ConfigFile } from './config-file.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { createReloader, type Reloader } from './reloader.ts';
@@ -27,14 +29,13 @@ export async function serve(config: Config | undefined, overrides: Overrides, so
   const effective = config ?? (demo as Demo).config;
   const hangup = listenForHangup(source !== undefined, log);
   try {
-    const gateway = await startGateway(effective, log);
+    const gateway = await (workersOf(effective) === 1 ? startGateway : startWorkers)(effective, log);
     announce(gateway, effective, demo, source, log);
-    gateway.metrics.config.onConfig(source?.hash);
+    gateway.configMetrics.onConfig(source?.hash);
     stopOnSignals(gateway, demo, log);
     if (source !== undefined) {
       const apply = (wanted: Config) => gateway.reload(wanted);
-      const { config: metrics } = gateway.metrics;
-      const reloader = createReloader({ file: source, overrides, apply, log, metrics });
+      const reloader = createReloader({ file: source, overrides, apply, log, metrics: gateway.configMetrics });
       if (source.watch) watchConfig(source.name, reloader, log);
       hangup.reloadWith(reloader);
     }
@@ -43,9 +44,7 @@ export async function serve(config: Config | undefined, overrides: Overrides, so
     demo?.close();
     throw error;
   }
-  // No request should cause such an error. If one does, the other requests must still be served.
-  const survive = (error: unknown): void => log.logger.error({ err: error }, 'uncaught error');
-  process.on('uncaughtException', survive).on('unhandledRejection', survive);
+  surviveErrors(log);
 }
 
 function announce(

@@ -18,6 +18,8 @@ export const EFFECTS: Effects<Config> = {
   listen: 'restart',
   admin: 'restart',
   store: 'restart',
+  workers: 'restart',
+  log: 'reload',
   upstream: 'restart',
   forwardFields: 'reload',
   upstreamTimeoutMs: 'reload',

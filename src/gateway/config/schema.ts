@@ -67,6 +67,27 @@ const listener = (defaultPort: number) =>
     port: port.default(defaultPort).describe('0 takes any free port; the log has its number'),
   });
 
+const REFERENCE_HELP = 'Where a secret is read, in place of the secret itself';
+
+/** `{ "env": "NAME" }` or `{ "file": "PATH" }`. The secret has replaced it before a config is checked. */
+const secretReference = z
+  .strictObject({
+    env: name.optional().describe('Name of an environment variable'),
+    file: name.optional().describe("Path of a file, relative to the config's folder. Its last line break is dropped"),
+  })
+  .check((context) => {
+    if (Object.keys(context.value).length === 1) return;
+    context.issues.push({ code: 'custom', message: 'needs exactly one of env and file', input: context.value });
+  })
+  .meta({ description: REFERENCE_HELP, minProperties: 1, maxProperties: 1 });
+
+/** A text that may be secret, so the config may refer to it. */
+const secret = (text: z.ZodString) =>
+  z
+    .union([text, secretReference], { error: 'must be a string, or { "env": "NAME" } or { "file": "PATH" }' })
+    // A reference that is still there could not be read, which is an issue of its own.
+    .transform((value) => (typeof value === 'string' ? value : ''));
+
 type Settings<Wrapped> = { readonly [Name in keyof ClaimSettings]: Wrapped };
 
 const SETTING_HELP: Settings<string> = {
@@ -103,9 +124,7 @@ const routeSettings = Object.fromEntries(
 const idempotency = z.strictObject({
   ...settings,
   lateAnswerMs: lateAnswerMs.default(120_000),
-  secret: z
-    .string()
-    .min(1)
+  secret: secret(z.string().min(1))
     .optional()
     .describe('Key of the HMAC that makes fingerprints of requests; the same for all gateways of one store'),
 });
@@ -140,17 +159,24 @@ const perApplication = z.strictObject({
     .describe('Longest work per minute on bodies of requests that are then not forwarded, in milliseconds'),
 });
 
+const log = z.strictObject({
+  level: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least important lines that are written. A request is info; with an error of the gateway, warn'),
+  application: z.boolean().default(false).describe('Whether request lines name the application'),
+  account: z.boolean().default(false).describe('Whether request lines name the account. Its id may be personal data'),
+});
+
 const keyAsWritten = z.strictObject({
-  sha256: z
-    .string()
-    .regex(/^[0-9a-fA-F]{64}$/, 'must be the 64 hexadecimal digits of the SHA-256 of a token')
+  sha256: secret(z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be the 64 hexadecimal digits of the SHA-256 of a token'))
     .optional()
     .describe('SHA-256 of the token, in hexadecimal'),
-  token: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,1024}$/, 'must be 1 to 1,024 printable ASCII characters without spaces')
+  token: secret(
+    z.string().regex(/^[\x21-\x7e]{1,1024}$/, 'must be 1 to 1,024 printable ASCII characters without spaces'),
+  )
     .optional()
-    .describe('The token itself, to try things out. Only its hash stays in memory'),
+    .describe('The token itself, best as a reference. Only its hash stays in memory'),
   application: name.describe('Application that the key belongs to. The key reaches only accounts of this application'),
   role: z.enum(['service', 'account', 'scoped']).default('account'),
   scope: name.nullable().default(null).describe('The one scope of a scoped key'),
@@ -181,7 +207,11 @@ const routeIdempotency = z.strictObject({
 });
 
 const route = z.strictObject({
-  route: z.string().describe('Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}"'),
+  route: z
+    .string()
+    .describe(
+      'Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}", and * at the end all that follows, as in "GET /files/*"',
+    ),
   account: z
     .string()
     .regex(/^(path|query|header|body)\..+$/s, 'must be path.NAME, query.NAME, header.NAME or body.NAME')
@@ -197,9 +227,8 @@ export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
   listen: listener(8080).prefault({}).describe('The listener for requests'),
   admin: listener(8081).optional().describe("The operator's listener, for /metrics. Without it /metrics is not served"),
-  store: z
-    .string()
-    .default('memory')
+  store: secret(z.string())
+    .prefault('memory')
     .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),
   upstream: z
     .string()
@@ -231,7 +260,12 @@ export const configSchema = z.strictObject({
     .default(1_073_741_824)
     .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
   maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
+  workers: z
+    .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
+    .default(1)
+    .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
+  log: log.prefault({}).describe('What is logged'),
   headers: headers
     .default('x-ratelimit')
     .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),

@@ -5,7 +5,7 @@ import { layerHasWindows } from './limits.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute, type RouteTemplate } from './routes.ts';
 import type { Config } from './schema.ts';
-import { avoidableLiteral, tolerantTemplate } from './sibling-routes.ts';
+import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
@@ -123,14 +123,14 @@ function limitsWithoutAccount({ routes, limits }: Config): ConfigIssue[] {
   );
 }
 
-/** A parameter beside a literal takes other spellings of the literal, and so avoids that route's limits. */
+/** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */
 function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
   const templates = routes.map(({ route }) => tolerantTemplate(parseRoute(route) as RouteTemplate));
   return templates.flatMap((template, i) => {
     for (const [other, sibling] of templates.entries()) {
-      const literal = avoidableLiteral(template, sibling);
-      if (literal === undefined) continue;
-      const reason = `also matches spellings such as ${literal.toUpperCase()} or ${literal};a=1, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
+      const spelling = avoidingSpelling(template, sibling);
+      if (spelling === undefined) continue;
+      const reason = `also matches spellings such as ${spelling}, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
       return [{ path: `routes[${i}].route`, reason }];
     }
     return [];

@@ -10,6 +10,9 @@ const LINGER_MS = 2_000;
  */
 const MAX_READ_TO_END = 65_536;
 
+/** Every 401 has a challenge (RFC 9110, section 15.5.2), and that of a bearer token has a parameter (RFC 6750). */
+const CHALLENGE = { 'www-authenticate': 'Bearer realm="api"' };
+
 /** Answers with the error object; does nothing if an answer has begun. */
 export function refuseExchange(
   exchange: Exchange,
@@ -17,8 +20,12 @@ export function refuseExchange(
   { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] | undefined } = {},
 ): void {
   exchange.release?.();
-  const { retryAfter } = refusal;
-  const fields = retryAfter === undefined ? headers : { ...headers, 'retry-after': String(retryAfter) };
+  const { retryAfter, status } = refusal;
+  const fields = {
+    ...headers,
+    ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+    ...(status === 401 ? CHALLENGE : {}),
+  };
   sendReply(exchange, problemReply(refusal.problem(exchange.id), fields), cut);
 }
 
@@ -30,6 +37,7 @@ export function refuseExchange(
 export function sendReply(exchange: Exchange, { status, headers, body }: Reply, cut = false): void {
   if (!isOpen(exchange)) return;
   exchange.answered = true;
+  exchange.hasOwnAnswer = true;
   const { request, response, id } = exchange;
   const linger = cut || hasLongRest(exchange);
   // After something malformed, the next bytes of the connection may be part of it.

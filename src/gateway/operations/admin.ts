@@ -6,7 +6,7 @@ import type { Metrics } from './metrics.ts';
  * The operator's listener: `GET /metrics` for Prometheus. It needs no API key, so only operators may be able to reach
  * its address.
  */
-export function createAdminServer(metrics: Metrics): Server {
+export function createAdminServer(metrics: Pick<Metrics, 'render'>): Server {
   return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     request.resume();
     response.on('error', () => {});
@@ -16,7 +16,7 @@ export function createAdminServer(metrics: Metrics): Server {
   });
 }
 
-async function answer(metrics: Metrics, method: string | undefined, url: string): Promise<Reply> {
+async function answer(metrics: Pick<Metrics, 'render'>, method: string | undefined, url: string): Promise<Reply> {
   const id = crypto.randomUUID();
   if (method !== 'GET' || url.split('?', 1)[0] !== '/metrics') {
     const problem = createProblem(404, 'errors/resource_not_found', 'This listener has only GET /metrics.', id);

@@ -3,7 +3,10 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 /** What became of a reload: `refused` if the config has a fault, so that the earlier one stays. */
 export type ReloadResult = 'applied' | 'unchanged' | 'refused';
 
-/** Shows which config the process has, and what became of its reloads. */
+/**
+ * Shows which config the process has, and what became of its reloads. Beside workers only the primary calls it, so the
+ * aggregators choose its values.
+ */
 export interface ConfigMetrics {
   /**
    * The process has this config from now on.
@@ -24,17 +27,20 @@ export function createConfigMetrics(registers: Registry[]): ConfigMetrics {
   const appliedAt = new Gauge({
     name: 'headgate_config_applied_timestamp_seconds',
     help: 'Time since which the process has its config, in seconds since 1970',
+    aggregator: 'max',
     registers,
   });
   const isSuccessful = new Gauge({
     name: 'headgate_config_last_reload_successful',
     help: 'Whether the config file was valid when it was read last: 1 or 0',
+    aggregator: 'min',
     registers,
   });
   isSuccessful.set(1);
   const info = new Gauge({
     name: 'headgate_config_info',
     help: 'Always 1. The label has the first 12 hexadecimal digits of the SHA-256 of the config file',
+    aggregator: 'max',
     labelNames: ['hash'],
     registers,
   });

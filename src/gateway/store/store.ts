@@ -11,12 +11,12 @@ import { type Config, MAX_TIMER_MS } from '../config/schema.ts';
 import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
 import {
-  memoryClaimGauges,
-  memoryLimitGauges,
-  redisClaimGauges,
-  redisLimitGauges,
-  type StoreGauge,
-} from '../operations/store-gauges.ts';
+  memoryClaimMetrics,
+  memoryLimitMetrics,
+  redisClaimMetrics,
+  redisLimitMetrics,
+  type ScrapedMetric,
+} from '../operations/store-metrics.ts';
 import { examineStore } from './doctor.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
 
@@ -25,7 +25,7 @@ export interface GatewayStore {
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
-  readonly gauges: readonly StoreGauge[];
+  readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
   /** Shares the room for claims anew, among the applications of another config. */
@@ -60,9 +60,9 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 function openMemory(config: Config): GatewayStore {
   const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
   const claims = createMemoryClaimStore(claimBounds(config));
-  const gauges = [...memoryLimitGauges(() => limits.stats()), ...memoryClaimGauges(() => claims.stats())];
+  const metrics = [...memoryLimitMetrics(() => limits.stats()), ...memoryClaimMetrics(() => claims.stats())];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
-  return { limits, claims, gauges, setApplications, health: async () => 'ok', close() {} };
+  return { limits, claims, metrics, setApplications, health: async () => 'ok', close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -93,7 +93,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   return {
     limits,
     claims,
-    gauges: [...redisLimitGauges(() => limits.stats()), ...redisClaimGauges(() => claims.stats())],
+    metrics: [...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health: async () => {
       const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
       if (!(await answers(client, deadlineMs))) return 'degraded';

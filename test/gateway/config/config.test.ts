@@ -44,6 +44,7 @@ describe('defaults', () => {
       maxBufferedBytes: 1_073_741_824,
       maxConnections: 10_000,
       drainMs: 10_000,
+      log: { level: 'info', application: false, account: false },
       headers: 'x-ratelimit',
       storeDeadlineMs: 250,
       onStoreFailure: 'local',
@@ -112,13 +113,21 @@ describe('errors', () => {
     [{ clientTimeoutMs: 0 }, ['clientTimeoutMs: must be at least 1, got 0']],
     [{ maxConnections: 0 }, ['maxConnections: must be at least 1, got 0']],
     [{ maxBufferedBytes: -1 }, ['maxBufferedBytes: must be at least 0, got -1']],
+    [
+      { log: { level: 'fatal' } },
+      ['log.level: must be one of "debug", "info", "warn", "error", "silent", got "fatal"'],
+    ],
+    [{ log: { accounts: true } }, ['log.accounts: unknown option, did you mean "account"?']],
     [{ perApplication: { maxRequests: 0 } }, ['perApplication.maxRequests: must be at least 1, got 0']],
     [{ perApplication: { maxBufferedBytes: 'all' } }, ['perApplication.maxBufferedBytes: must be a number, got "all"']],
     [{ maxbodybytes: 1 }, ['maxbodybytes: unknown option, did you mean "maxBodyBytes"?']],
     [{ maxBody: 1 }, ['maxBody: unknown option, did you mean "maxBodyBytes"?']],
     [
       { keys: ['text', { sha256: 5, application: 'a' }] },
-      ['keys[0]: must be an object, got a string', 'keys[1].sha256: must be a string, got a number'],
+      [
+        'keys[0]: must be an object, got a string',
+        'keys[1].sha256: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
+      ],
     ],
     [
       { listen: { port: 65_536, hst: 'x' } },
@@ -296,7 +305,11 @@ describe('errors', () => {
     [{ route: 'get /x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "get /x"'],
     [{ route: 'GET x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "GET x"'],
     [{ route: 'BREW /x' }, 'routes[0].route: BREW is not a method for a route'],
-    [{ route: 'GET /x/*' }, 'routes[0].route: wildcards are not supported'],
+    [{ route: 'GET /x*' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/**' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/*/y' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/*/' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/*', account: 'path.*' }, 'routes[0].account: the route has no parameter {*}'],
     [{ route: 'GET /x//y' }, 'routes[0].route: has an empty segment (two slashes)'],
     [{ route: 'GET /x/../y' }, 'routes[0].route: a dot segment never matches: such requests are refused'],
     [{ route: 'GET /x/a{b}' }, 'routes[0].route: "a{b}": a parameter is a whole segment, such as {chat_id}'],
@@ -389,6 +402,12 @@ describe('warnings', () => {
     [['GET /api/{x}', 'GET /api/Special/'], 0, 1],
     [['GET /{x}/b', 'GET /a/{y}'], 0, 1],
     [['GET /{x}/{y}/c', 'GET /z', 'GET /q/b/c'], 0, 2],
+    [['GET /api/*', 'GET /api/special'], 0, 1],
+    [['GET /api', 'GET /api/*'], 1, 0],
+    [['GET /api/{x}', 'GET /api/*'], 1, 0],
+    [['GET /api/*', 'GET /api/a/*'], 0, 1],
+    [['GET /{x}/b', 'GET /api/*'], 0, 1],
+    [['GET /*', 'GET /api/{x}/more'], 0, 1],
   ])('of %j, one has a parameter beside a literal', (names, index, sibling) => {
     expect(warningsOf(routes(...names), /^routes/)).toEqual([
       {
@@ -405,6 +424,9 @@ describe('warnings', () => {
     [['GET /api/special', 'GET /other/{x}']],
     [['GET /a/{x}/c', 'GET /a/b/d']],
     [['GET /a', 'GET /b/{x}', 'GET /b/{x}/c']],
+    [['GET /a/*', 'POST /a/b', 'GET /b', 'GET /b/{x}']],
+    [['GET /a/*', 'GET /b/*']],
+    [['GET /{x}', 'GET /a/b/*']],
   ])('of %j, none has', (names) => {
     expect(warningsOf(routes(...names), /^routes/)).toEqual([]);
   });
@@ -536,7 +558,9 @@ describe('idempotency settings', () => {
   it('the secret is a text that is not empty, for all routes', () => {
     expect(checkConfig({ idempotency: { secret: 's' } }, 'test').idempotency.secret).toBe('s');
     expect(issuesOf({ idempotency: { secret: '' } })).toEqual(['idempotency.secret: must not be empty']);
-    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual(['idempotency.secret: must be a string, got a number']);
+    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual([
+      'idempotency.secret: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
+    ]);
     expect(issuesOf({ routes: [{ route: 'POST /x', idempotent: { secret: 's' } }] })).toEqual([
       expect.stringMatching(/^routes\[0\]\.idempotent\.secret: unknown option \(expected /),
     ]);

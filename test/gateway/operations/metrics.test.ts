@@ -9,7 +9,7 @@ import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { expectProblem } from '../../support/gateway.ts';
 import { openRaw, send } from '../../support/raw-http.ts';
 
-const create = () => createMetrics([{ name: 'store_gauge', help: 'A gauge', value: () => 7 }]);
+const create = () => createMetrics([{ type: 'gauge', name: 'store_gauge', help: 'A gauge', value: () => 7 }]);
 
 /** The lines of one metric, without its name. */
 async function samplesOf(metrics: ReturnType<typeof create>, name: string): Promise<string[]> {
@@ -149,6 +149,7 @@ describe('the admin listener', () => {
   it('an error while it collects: 500, the error object, and the next request is answered', async () => {
     const metrics = createMetrics([
       {
+        type: 'gauge',
         name: 'store_gauge',
         help: 'A gauge',
         value: () => {
