@@ -7,8 +7,10 @@ import { BufferBudget } from './body/buffer-budget.ts';
 import { configChange } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
+import { validityOf } from './config/tls-files.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
+import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createProxy } from './proxy/proxy.ts';
@@ -17,6 +19,7 @@ import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/list
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
 import { openStore } from './store/store.ts';
+import { renewTls, type TlsOptions } from './tls/tls-server.ts';
 
 /** A running gateway. */
 export interface Gateway {
@@ -25,12 +28,12 @@ export interface Gateway {
   readonly configMetrics: ConfigMetrics;
   /**
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
-   * and claims stay. If it throws, nothing has changed.
+   * and claims stay. New certificates are used from the next handshake on. If it throws, nothing has changed.
    */
   reload(config: Config): MaybePromise<ReloadReport>;
   /**
-   * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
-   * were cut off.
+   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
+   * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
   /** The metrics of now. */
@@ -106,13 +109,24 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     proxy,
   };
+  const tlsOf = (listener: 'listen' | 'admin', { tls }: Config['listen']): TlsOptions | undefined => {
+    if (tls === undefined) return undefined;
+    metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+    return {
+      material: tls,
+      onFailure: ({ cause, isDeparture }) =>
+        log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
+    };
+  };
+  const health = createHealth(() => store.health());
   let current = config;
   let rules = createRules(config, parts);
   const main = createGatewayServer({
     rules: () => rules,
+    tls: tlsOf('listen', config.listen),
     log,
     metrics,
-    health: () => store.health(),
+    health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
   });
@@ -125,7 +139,23 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
-  const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
+  const admin =
+    config.admin === undefined ? undefined : createAdminServer(metrics, health, tlsOf('admin', config.admin));
+  let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
+  /** Returns the paths of the config that need a restart. */
+  const renewCertificates = (next: Config): readonly string[] => {
+    const given = { listen: next.listen.tls, admin: next.admin?.tls };
+    const servers = { listen: main.server, admin };
+    return (['listen', 'admin'] as const).flatMap((listener) => {
+      const [server, tls] = [servers[listener], given[listener]];
+      // A listener that does not exist needs a restart anyway.
+      if (server === undefined) return [];
+      if (!renewTls(server, tlsInUse[listener], tls)) return [`${listener}.tls`];
+      tlsInUse = { ...tlsInUse, [listener]: tls };
+      if (tls !== undefined) metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+      return [];
+    });
+  };
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
@@ -140,23 +170,25 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       address,
       adminAddress,
       configMetrics: metrics.config,
+      metrics: () => metrics.families(),
       reload(wanted) {
         const { config: next, changed, needsRestart } = configChange(current, wanted);
         if (changed.length > 0) {
           rules = createRules(next, parts);
           current = next;
-          log.configure(next.log);
           main.setSilence(silenceIn(next));
           store.setApplications(next);
+          log.configure(next.log);
         }
-        return { changed, needsRestart };
+        const refused = renewCertificates(next);
+        const isApplied = (path: string): boolean => !refused.includes(path);
+        return { changed: changed.filter(isApplied), needsRestart: [...needsRestart, ...refused] };
       },
-      metrics: () => metrics.families(),
       async stop() {
-        main.drain();
-        main.server.close();
-        const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
-        await Promise.race([idle, elapsed(current.drainMs)]);
+        health.drain();
+        main.closeAfterLast();
+        if (current.shutdownDelayMs > 0) await elapsed(current.shutdownDelayMs);
+        await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(current.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;

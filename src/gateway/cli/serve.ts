@@ -55,9 +55,12 @@ function announce(
   log: Log,
 ): void {
   if (demo !== undefined) process.stdout.write(`${demo.banner(address, adminAddress)}\n`);
-  if (adminAddress !== undefined) log.logger.info({ ...adminAddress, url: urlOf(adminAddress) }, 'admin listening');
+  const schemeOf = (listener: Config['admin']) => (listener?.tls === undefined ? 'http' : 'https');
+  if (adminAddress !== undefined) {
+    log.logger.info({ ...adminAddress, url: urlOf(adminAddress, schemeOf(config.admin)) }, 'admin listening');
+  }
   for (const { path, reason } of warningsFor(config)) log.logger.warn({ at: path }, reason);
-  log.logger.info({ ...address, url: urlOf(address), config: source?.hash }, 'listening');
+  log.logger.info({ ...address, url: urlOf(address, schemeOf(config.listen)), config: source?.hash }, 'listening');
 }
 
 /** Listens to SIGHUP. It never ends the process, not even while the process starts. */

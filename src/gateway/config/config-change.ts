@@ -15,11 +15,12 @@ type EffectsOfKeys<Value> = Value extends readonly unknown[] | string | number |
  */
 export const EFFECTS: Effects<Config> = {
   $schema: 'reload',
-  listen: 'restart',
-  admin: 'restart',
-  store: 'restart',
+  // Of a certificate, what is in its files. Whether there is TLS at all needs a restart.
+  listen: { host: 'restart', port: 'restart', tls: 'reload' },
+  admin: { host: 'restart', port: 'restart', tls: 'reload' },
   workers: 'restart',
   log: 'reload',
+  store: 'restart',
   upstream: 'restart',
   forwardFields: 'reload',
   upstreamTimeoutMs: 'reload',
@@ -30,6 +31,7 @@ export const EFFECTS: Effects<Config> = {
   maxBodyBytes: 'reload',
   maxBufferedBytes: 'restart',
   maxConnections: 'restart',
+  shutdownDelayMs: 'reload',
   drainMs: 'reload',
   headers: 'reload',
   storeDeadlineMs: 'restart',

@@ -3,10 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 /** What became of a reload: `refused` if the config has a fault, so that the earlier one stays. */
 export type ReloadResult = 'applied' | 'unchanged' | 'refused';
 
-/**
- * Shows which config the process has, and what became of its reloads. Beside workers only the primary calls it, so the
- * aggregators choose its values.
- */
+/** Shows which config the process has, and what became of its reloads. */
 export interface ConfigMetrics {
   /**
    * The process has this config from now on.
@@ -27,6 +24,7 @@ export function createConfigMetrics(registers: Registry[]): ConfigMetrics {
   const appliedAt = new Gauge({
     name: 'headgate_config_applied_timestamp_seconds',
     help: 'Time since which the process has its config, in seconds since 1970',
+    // With workers only the primary sets these: it reads the file.
     aggregator: 'max',
     registers,
   });
@@ -40,8 +38,8 @@ export function createConfigMetrics(registers: Registry[]): ConfigMetrics {
   const info = new Gauge({
     name: 'headgate_config_info',
     help: 'Always 1. The label has the first 12 hexadecimal digits of the SHA-256 of the config file',
-    aggregator: 'max',
     labelNames: ['hash'],
+    aggregator: 'max',
     registers,
   });
   return {

@@ -21,6 +21,8 @@ export interface Metrics {
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
+  /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
+  onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
 }
@@ -100,6 +102,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     help: "Time until the head of the upstream's answer",
     labelNames: ['route'],
     buckets: SLOW,
+    registers,
+  });
+  const certificates = new Gauge({
+    name: 'headgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener expires, in seconds since 1970',
+    labelNames: ['listener'],
+    aggregator: 'max',
     registers,
   });
   const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
@@ -183,6 +192,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     },
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
 }
