@@ -3,7 +3,9 @@ import type { Config } from '../config/schema.ts';
 import { warningsFor } from '../config/warnings.ts';
 import { type Gateway, startGateway } from '../gateway.ts';
 import { createLog, type Log } from '../operations/log.ts';
+import { surviveErrors } from '../operations/survive.ts';
 import { urlOf } from '../server/listen.ts';
+import { startWorkers, workersOf } from '../workers/primary.ts';
 import { type Demo, startDemo } from './demo.ts';
 
 /**
@@ -16,23 +18,24 @@ export async function serve(config: Config | undefined, overrides: Overrides): P
   const demo = config === undefined ? await startDemo(overrides) : undefined;
   const effective = config ?? (demo as Demo).config;
   try {
-    const gateway = await startGateway(effective, log);
+    const gateway = await (workersOf(effective) === 1 ? startGateway : startWorkers)(effective, log);
     announce(gateway, effective, demo, log);
     stopOnSignals(gateway, demo, log);
   } catch (error) {
     demo?.close();
     throw error;
   }
-  // No request should cause such an error. If one does, the other requests must still be served.
-  const survive = (error: unknown): void => log.logger.error({ err: error }, 'uncaught error');
-  process.on('uncaughtException', survive).on('unhandledRejection', survive);
+  surviveErrors(log);
 }
 
 function announce({ address, adminAddress }: Gateway, config: Config, demo: Demo | undefined, log: Log): void {
   if (demo !== undefined) process.stdout.write(`${demo.banner(address, adminAddress)}\n`);
-  if (adminAddress !== undefined) log.logger.info({ ...adminAddress, url: urlOf(adminAddress) }, 'admin listening');
+  const schemeOf = (listener: Config['admin']) => (listener?.tls === undefined ? 'http' : 'https');
+  if (adminAddress !== undefined) {
+    log.logger.info({ ...adminAddress, url: urlOf(adminAddress, schemeOf(config.admin)) }, 'admin listening');
+  }
   for (const { path, reason } of warningsFor(config)) log.logger.warn({ at: path }, reason);
-  log.logger.info({ ...address, url: urlOf(address) }, 'listening');
+  log.logger.info({ ...address, url: urlOf(address, schemeOf(config.listen)) }, 'listening');
 }
 
 function stopOnSignals(gateway: Gateway, demo: Demo | undefined, log: Log): void {

@@ -32,6 +32,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...corsIssues(objectOrEmpty(file.cors)),
     ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
     ...issueIf('store', storeFlaw(file.store)),
+    ...issueIf('workers', workersFlaw(file)),
     ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
   ];
 }
@@ -91,8 +92,9 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
       issues.push({ path: `routes[${index}].route`, reason: template.reason });
       return undefined;
     }
-    if (/^(GET|HEAD) \/healthz$/.test(route)) {
-      issues.push({ path: `routes[${index}].route`, reason: 'the gateway itself answers /healthz' });
+    const [, check] = /^(?:GET|HEAD) (\/(?:healthz|livez|readyz))$/.exec(route) ?? [];
+    if (check !== undefined) {
+      issues.push({ path: `routes[${index}].route`, reason: `the gateway itself answers ${check}` });
     }
     const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
     issues.push(...issueIf(`routes[${index}].account`, reason));
@@ -231,6 +233,12 @@ function forwardFieldFlaw(name: unknown): string | undefined {
 function storeFlaw(store: unknown): string | undefined {
   if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return undefined;
   return 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port';
+}
+
+/** In memory each worker would count by itself, and would not know the idempotency keys of the others. */
+function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | undefined {
+  if (workers === 1 || store !== 'memory') return undefined;
+  return 'several workers need Redis as store: in memory each of them would admit the whole of every limit';
 }
 
 function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {

@@ -5,6 +5,7 @@ import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
 import type { Account } from '../config/schema.ts';
+import type { UpstreamCause } from './upstream-failure.ts';
 
 /** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
 export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed' | 'preflight';
@@ -45,8 +46,12 @@ export interface Exchange {
   /** The upstream may still read the body, or send its response, even if the client has gone. */
   forwarding: boolean;
   decision: DecisionLabel;
+  /** Why the upstream did not answer, or broke off; undefined if it did neither. */
+  upstreamCause: UpstreamCause | undefined;
   /** An answer has begun, so no other may begin. */
   answered: boolean;
+  /** That answer is the gateway's, or a replay, not the upstream's. */
+  hasOwnAnswer: boolean;
   /** The connection closes after this answer. Requests that the client sent behind it are ignored. */
   closesConnection: boolean;
   /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
@@ -77,7 +82,9 @@ export function createExchange(
     leave: undefined,
     forwarding: false,
     decision: 'refused',
+    upstreamCause: undefined,
     answered: false,
+    hasOwnAnswer: false,
     closesConnection: false,
     release: undefined,
   };

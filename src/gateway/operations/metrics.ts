@@ -10,6 +10,8 @@ import type { ScrapedMetric } from './store-metrics.ts';
 export interface Metrics {
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** The same as data, to be added to those of other processes. */
+  families(): Promise<readonly MetricFamily[]>;
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
   /** Adds gauges that are read at every scrape. */
@@ -17,8 +19,25 @@ export interface Metrics {
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
+  /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
+  onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
+}
+
+/** One metric with its values, as prom-client gives it to be added to that of another process. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: string;
+  /** How values of several processes become one: 'sum', 'max', 'min', 'average', 'first' or 'omit'. */
+  readonly aggregator: string;
+  readonly values: readonly object[];
+}
+
+/** All metrics of a registry, read now. */
+export async function familiesOf(registry: Registry): Promise<readonly MetricFamily[]> {
+  // The declaration of prom-client takes the type for a number.
+  return (await registry.getMetricsAsJSON()) as unknown as readonly MetricFamily[];
 }
 
 /** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
@@ -83,12 +102,20 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     buckets: SLOW,
     registers,
   });
-  const add = ({ type, name: shortName, help, value }: ScrapedMetric): void => {
+  const certificates = new Gauge({
+    name: 'headgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener expires, in seconds since 1970',
+    labelNames: ['listener'],
+    aggregator: 'max',
+    registers,
+  });
+  const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
     const name = `headgate_${shortName}`;
     if (type === 'gauge') {
       new Gauge({
         name,
         help,
+        aggregator,
         registers,
         collect() {
           this.set(value());
@@ -139,6 +166,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
           claimSteps.inc({ step: event.type });
       }
     },
+    families: () => familiesOf(registry),
     render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
     onEvent(event) {
       switch (event.type) {
@@ -161,6 +189,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     },
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
 }

@@ -10,6 +10,9 @@ export interface Address {
 /** How to choose another host and another port, for error messages: the flag, or the place in the config. */
 export type AddressPlaces = Readonly<Record<'host' | 'port', string>>;
 
+export const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
+export const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: 'admin.port in the config' };
+
 /** The process cannot listen on an address; exit code 1. */
 export class ListenError extends Error {
   constructor({ host, port }: Address, places: AddressPlaces, cause: NodeJS.ErrnoException) {
@@ -51,6 +54,6 @@ export function listen(server: Server, address: Address, places: AddressPlaces):
 }
 
 /** `http://127.0.0.1:8080`; an IPv6 address gets brackets. */
-export function urlOf({ host, port }: Address): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+export function urlOf({ host, port }: Address, scheme: 'http' | 'https' = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
 import { serve } from '../../../src/gateway/cli/serve.ts';
-import { ListenError } from '../../../src/gateway/server/listen.ts';
+import { LISTEN_PLACES, ListenError } from '../../../src/gateway/server/listen.ts';
 import { eventually } from '../../support/raw-http.ts';
 
 vi.mock('../../../src/gateway/cli/serve.ts', () => ({ serve: vi.fn(async () => {}) }));
@@ -97,7 +97,7 @@ describe('runCli', () => {
 
   it('an address in use: one sentence, exit 1', async () => {
     const cause = Object.assign(new Error('x'), { code: 'EADDRINUSE' });
-    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, '--port', cause));
+    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, LISTEN_PLACES, cause));
     expect(await run('serve')).toEqual({
       code: 1,
       out: '',
