@@ -28,6 +28,7 @@ export interface RuleParts {
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
   readonly upstreams: Upstreams;
+  readonly onUpstreamFailure: ForwardSettings['onFailure'];
 }
 
 /** The rules that a config describes. */
@@ -64,6 +65,7 @@ export function createRules(config: Config, parts: RuleParts): Rules {
     answerMs: config.upstreamAnswerMs,
     maxBodyBytes: config.maxBodyBytes,
     onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
+    onFailure: parts.onUpstreamFailure,
   };
   const routes = createRoutes(config);
   const urls = upstreamUrls(config);

@@ -42,6 +42,9 @@ export type Give = (error: Error | null, socket?: Socket) => void;
 /** No connection is free for the request, and too many requests of its application wait for one already. */
 export class PoolFullError extends Error {}
 
+/** The gateway closed its connections itself. */
+export class PoolClosedError extends Error {}
+
 interface Connection {
   readonly socket: Socket;
   /** Undefined while the connection is idle. */
@@ -85,7 +88,7 @@ export class ConnectionPool {
   lease({ application, needsFresh }: Applicant, give: Give): Lease {
     const lease = new Lease(this, application, needsFresh, give);
     const maxWaiting = this.#options.maxPerApplication * WAITING_PER_CONNECTION;
-    if (this.#closed !== undefined) give(new Error('the pool is closed'));
+    if (this.#closed !== undefined) give(new PoolClosedError('the pool is closed'));
     else if (this.#mayServe(application)) this.#serve(lease);
     else if (this.#waiting.lengthOf(application) < maxWaiting) this.#waiting.push(application, lease);
     else give(new PoolFullError('too many requests wait for a connection'));
@@ -105,8 +108,8 @@ export class ConnectionPool {
     const closed = new Promise<void>((resolve) => {
       this.#closed = resolve;
     });
-    for (const lease of this.#waiting.clear()) lease.give(new Error('the pool was closed'));
-    for (const { socket } of this.#open) socket.destroy();
+    for (const lease of this.#waiting.clear()) lease.give(new PoolClosedError('the pool was closed'));
+    for (const { socket } of this.#open) socket.destroy(new PoolClosedError('the pool was closed'));
     if (this.#open.size === 0) this.#closed?.();
     await closed;
     // An error is reported to its request a moment after its connection has closed.

@@ -35,6 +35,7 @@ export interface UpstreamProxy {
 export function createProxy(options: ProxyOptions): UpstreamProxy {
   const url = new URL(options.upstream);
   const base = url.pathname.replace(/\/$/, '');
+  const upstream = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const pool = new ConnectionPool({ ...options, connect: connectorTo(url) });
   return {
     get connectionsInUse() {
@@ -44,7 +45,7 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
       return pool.waiting;
     },
     forward(exchange, passage, settings) {
-      const forwarding = new Forwarding(exchange, passage, settings);
+      const forwarding = new Forwarding(exchange, passage, settings, upstream);
       const { method = '', url: target = '' } = exchange.request;
       const fields = ['Host', url.host, ...requestFields(exchange, settings.forwardFields)];
       const framing = framingFields(exchange.request, forwarding.body !== null);

@@ -131,6 +131,7 @@ describe('the connections to a URL', () => {
     answerMs: 5_000,
     maxBodyBytes: 100,
     onHead: () => {},
+    onFailure: () => {},
   };
   const passage: Passage = {
     kind: 'proceed',
