@@ -49,7 +49,21 @@ export function createHttpServer(options: ServerOptions, tls: TlsOptions | undef
     onFailure(failureOf(error, socket));
     socket.destroy();
   });
+  server.on('secureConnection', keepPaused);
   return server;
+}
+
+/**
+ * While a client does not read its answers, Node pauses its parser. What TLS has decrypted already would still reach the
+ * parser, which then fails (HPE_PAUSED), and the client's further requests would be lost. With a listener of `data`,
+ * Node's server reads the connection as a stream, which keeps the data until it goes on.
+ */
+function keepPaused(socket: TLSSocket & { readonly _paused?: boolean }): void {
+  socket.on('data', () => {});
+  // As Node does by itself for connections that it does not read as streams.
+  socket.on('resume', () => {
+    if (socket._paused === true) socket.pause();
+  });
 }
 
 /**
