@@ -39,7 +39,8 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   server: ['exchange', 'operations', 'tls'],
   rules: ['config', 'exchange', 'admission', 'operations', 'proxy', 'server'],
   gateway: ['config', 'body', 'admission', 'operations', 'store', 'proxy', 'server', 'rules', 'tls'],
-  cli: ['config', 'operations', 'store', 'server', 'gateway'],
+  workers: ['config', 'operations', 'server', 'gateway', 'tls'],
+  cli: ['config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 
 /** Packages that a folder may use at run time. All others, frameworks included, may only be imported as types. Node's own modules: see below. */

@@ -3,6 +3,7 @@
 import { createServer } from 'node:net';
 import { LARGE_ANSWER_BYTES } from './fairness-tenants.mjs';
 import { answerWith } from './member.mjs';
+import { createRequestReader } from './request-reader.mjs';
 
 /** Longer than a phase. */
 const SLOW_MS = 10_000;
@@ -28,33 +29,6 @@ function listen() {
     socket.on('data', read);
   });
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve({ stats, port: server.address().port })));
-}
-
-/** @param onRequest called with the first line of each request, when its last byte has come */
-function createRequestReader(onRequest) {
-  let head = '';
-  let left = 0;
-  return (data) => {
-    let at = 0;
-    while (at < data.length) {
-      if (left === 0) {
-        // A head and its end may come in pieces.
-        head += data.toString('latin1', at);
-        const end = head.indexOf('\r\n\r\n');
-        if (end === -1) return;
-        at = data.length - (head.length - end - 4);
-        left = Number(/\r\ncontent-length: (\d+)/i.exec(head.slice(0, end))?.[1] ?? 0);
-        head = head.slice(0, end);
-      }
-      const taken = Math.min(left, data.length - at);
-      left -= taken;
-      at += taken;
-      if (left > 0) return;
-      const line = head;
-      head = '';
-      onRequest(line);
-    }
-  };
 }
 
 const ports = [await listen(), await listen()];

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -12,24 +13,29 @@ const READY_WITHIN_MS = 30_000;
  * @param folder where its config file is written
  * @param config its config; the two listeners are filled in
  * @param dist folder of the build, with a slash at its end; this repository's by default
+ * @param profile folder for a CPU profile, which is written when the gateway ends by itself
  */
-export async function startGatewayProcess({ folder, name, config, dist = DIST }) {
+export async function startGatewayProcess({ folder, name, config, dist = DIST, profile }) {
   const [port, adminPort] = [await freePort(), await freePort()];
   const listeners = { listen: { host: '127.0.0.1', port }, admin: { host: '127.0.0.1', port: adminPort } };
   const file = `${folder}/${name}.json`;
   writeFileSync(file, JSON.stringify({ ...listeners, ...config }));
-  const child = spawn(process.execPath, [fileURLToPath(new URL('headgate.cjs', dist)), 'serve', '--config', file], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+  const args = [...flags, fileURLToPath(new URL('headgate.cjs', dist)), 'serve', '--config', file];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   await ready(child, port, name);
   return {
     port,
     pid: child.pid,
-    stop() {
+    async stop() {
       process.off('exit', kill);
-      kill();
+      if (profile === undefined) kill();
+      else {
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
     },
     /** Microseconds of CPU since its start, from its own metrics. */
     async cpuMicros() {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** From here on the system counts the most memory of the process anew. Only Linux can do that. */
 export function forgetPeak(pid) {
@@ -20,4 +20,43 @@ export function peakRss(pid) {
 export function mainThreadMs(pid) {
   if (process.platform !== 'linux') return undefined;
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ', 1)[0]) / 1e6;
+}
+
+/**
+ * Processor time that processes have used, with all their threads, in microseconds. It does not grow while they wait
+ * for a core. Only Linux can tell.
+ * @param pids processes of one candidate
+ */
+export function cpuMicrosOf(pids) {
+  let nanoseconds = 0;
+  for (const pid of pids) {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      nanoseconds += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ', 1)[0]);
+    }
+  }
+  return nanoseconds / 1_000;
+}
+
+/** The process and all that it has started, and so on. Only on Linux. */
+export function processTree(root) {
+  const children = new Map();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const parent = parentOf(name);
+    children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+  }
+  const tree = [root];
+  for (const pid of tree) tree.push(...(children.get(pid) ?? []));
+  return tree;
+}
+
+/** @returns undefined if the process has ended */
+function parentOf(pid) {
+  try {
+    // The name of the program, in brackets, may have spaces.
+    const [, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
+    return Number(parent);
+  } catch {
+    return undefined;
+  }
 }

@@ -10,6 +10,7 @@ export const TOPICS = [
   'redis',
   'encodings',
   'idempotency',
+  'gateway',
   'scale-out',
   'fairness',
   'service-send',

@@ -127,7 +127,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
   }
   if (issue.code === 'invalid_union') {
     const meant = issue.errors.find((issues) =>
-      issues.some((inner) => inner.path.length > 0 || inner.code !== 'invalid_type'),
+      issues.some((inner) => inner.path.length > 0 || !['invalid_type', 'invalid_value'].includes(inner.code)),
     );
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, file, path));
   }
@@ -136,7 +136,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
 
 /** Nothing at these places is shown: the value may be a secret, or may have one in it. */
 const SECRET =
-  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|keys(\[\d+\])?|idempotency|upstream|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
+  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|keys(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
 
 /** What zod calls values with keys or elements. */
 const SECTIONS: readonly string[] = ['object', 'record', 'array'];

@@ -11,6 +11,8 @@ export interface ScrapedMetric {
   readonly name: string;
   readonly help: string;
   value(): number;
+  /** How the values of several workers become one. A counter is always summed. @default 'sum' */
+  readonly aggregator?: 'sum' | 'max';
 }
 
 type Make<Stats> = (name: string, help: string, read: (stats: Stats) => number) => ScrapedMetric;
@@ -76,7 +78,7 @@ export function redisLimitMetrics(stats: () => RedisStoreStats): ScrapedMetric[]
     counter('deadline_misses', 'Calls that missed their deadline', ({ timeouts }) => timeouts),
     counter('late_answers', 'Calls that were answered after their deadline', ({ late }) => late),
     counter('degraded_decisions', 'Decisions made by the failure policy (S17)', ({ degraded }) => degraded),
-    gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]),
+    { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
   ];
 }
 
@@ -91,15 +93,18 @@ export function redisClaimMetrics(stats: () => RedisClaimStoreStats): ScrapedMet
       'Requests refused because their application has too many keys (I13)',
       ({ refusedInScope }) => refusedInScope,
     ),
-    gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]),
+    { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
     gauge('large_bytes', 'Bytes of large answers that wait for Redis or are on their way', ({ large }) => large.bytes),
     counter('large_deadline_misses', 'Large answers that missed their deadline', ({ large }) => large.timeouts),
     counter('large_refused', 'Large answers refused by the budget of their application', ({ large }) => large.refused),
     counter('large_dropped', 'Outcomes stored without their large answer', ({ large }) => large.dropped),
-    gauge(
-      'large_breaker',
-      'Circuit breaker of large answers: 0 closed, 1 half-open, 2 open',
-      ({ large }) => BREAKER[large.breaker],
-    ),
+    {
+      ...gauge(
+        'large_breaker',
+        'Circuit breaker of large answers: 0 closed, 1 half-open, 2 open',
+        ({ large }) => BREAKER[large.breaker],
+      ),
+      aggregator: 'max',
+    },
   ];
 }
