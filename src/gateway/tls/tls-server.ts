@@ -68,7 +68,7 @@ function keepPaused(socket: TLSSocket & { readonly _paused?: boolean }): void {
 
 /**
  * From now on, handshakes of a server use other material. Open connections go on with theirs. Sessions of before are not
- * resumed, because each context has keys of its own for tickets: an authority that was removed admits nobody.
+ * resumed, because each context has keys of its own for tickets: an authority that was removed admits no client.
  * @returns false if the server stays as it was, because only a restart can turn TLS, or certificates of clients, on or off
  */
 export function renewTls(server: Server, before: TlsMaterial | undefined, now: TlsMaterial | undefined): boolean {
