@@ -95,7 +95,11 @@ describe.each(['listen', 'admin'])('%s: a fault', (listener) => {
     ['the content in place of a name', { ...TLS, key: good.key }, 'key: must be the name of a file, not its content'],
     ['no key', { cert: 'tls.crt' }, 'key: is missing (expected a string)'],
     ['an old version', { ...TLS, minVersion: '1.1' }, 'minVersion: must be one of "1.2", "1.3", got "1.1"'],
-    ['an unknown option', { ...TLS, certificate: 'x' }, 'certificate: unknown option (expected cert, key, clientCa or minVersion)'],
+    [
+      'an unknown option',
+      { ...TLS, certificate: 'x' },
+      'certificate: unknown option (expected cert, key, clientCa or minVersion)',
+    ],
   ])('%s', (_title, tls, ...issues) => {
     const found = issuesOf(tls, listener);
     expect(found).toEqual(issues.map((issue) => `${listener}.tls.${issue.replace('LISTENER', listener)}`));
