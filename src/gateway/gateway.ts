@@ -176,7 +176,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
           store.setApplications(next);
           log.configure(next.log);
         }
-        return { changed, needsRestart: [...needsRestart, ...renewCertificates(next)] };
+        const kept = renewCertificates(next);
+        return { changed: changed.filter((path) => !kept.includes(path)), needsRestart: [...needsRestart, ...kept] };
       },
       async stop() {
         health.drain();
