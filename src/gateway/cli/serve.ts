@@ -7,6 +7,7 @@ import { surviveErrors } from '../operations/survive.ts';
 import { urlOf } from '../server/listen.ts';
 import { startWorkers, workersOf } from '../workers/primary.ts';
 import { type Demo, startDemo } from './demo.ts';
+import { whenNpxEnds } from './npx.ts';
 
 /**
  * Runs a gateway until a signal ends the process.
@@ -58,4 +59,7 @@ function stopOnSignals(gateway: Gateway, demo: Demo | undefined, log: Log): void
     );
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  whenNpxEnds(() => {
+    if (!stopping) onSignal('SIGTERM');
+  });
 }
