@@ -8,12 +8,14 @@ import { configChange } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { validityOf } from './config/tls-files.ts';
+import { upstreamUrls } from './config/upstreams.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics, type MetricFamily } from './operations/metrics.ts';
-import { createProxy } from './proxy/proxy.ts';
+import { createMetrics, type MetricFamily, type Metrics } from './operations/metrics.ts';
+import { createUpstreamFailures } from './operations/upstream-failures.ts';
+import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
@@ -26,6 +28,8 @@ export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
   /**
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
    * and claims stay. New certificates are used from the next handshake on. If it throws, nothing has changed.
@@ -36,8 +40,6 @@ export interface Gateway {
    * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
-  /** The metrics of now. */
-  metrics(): Promise<readonly MetricFamily[]>;
 }
 
 /** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
@@ -78,8 +80,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
   ]);
   const { perApplication } = config;
-  const proxy = createProxy({
-    upstream: config.upstream,
+  const upstreams = createUpstreams({
     idleMs: config.upstreamIdleMs,
     maxConnections: config.maxUpstreamConnections,
     maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
@@ -87,13 +88,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   metrics.addGauges([
     {
       name: 'upstream_connections_in_use',
-      help: 'Connections to the upstream that a request uses',
-      value: () => proxy.connectionsInUse,
+      help: 'Connections to upstreams that a request uses',
+      value: () => upstreams.connectionsInUse,
     },
     {
       name: 'upstream_waiting',
-      help: 'Requests that wait for a connection to the upstream',
-      value: () => proxy.waiting,
+      help: 'Requests that wait for a connection to their upstream',
+      value: () => upstreams.waiting,
     },
   ]);
   const buffers = new BufferBudget({
@@ -107,23 +108,16 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     idempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
-    proxy,
-  };
-  const tlsOf = (listener: 'listen' | 'admin', { tls }: Config['listen']): TlsOptions | undefined => {
-    if (tls === undefined) return undefined;
-    metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
-    return {
-      material: tls,
-      onFailure: ({ cause, isDeparture }) =>
-        log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
-    };
+    upstreams,
+    onUpstreamFailure: createUpstreamFailures(log, metrics),
   };
   const health = createHealth(() => store.health());
   let current = config;
   let rules = createRules(config, parts);
+  upstreams.keep(upstreamUrls(config).values());
   const main = createGatewayServer({
     rules: () => rules,
-    tls: tlsOf('listen', config.listen),
+    tls: tlsOf('listen', config.listen, log, metrics),
     log,
     metrics,
     health,
@@ -140,7 +134,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
   const admin =
-    config.admin === undefined ? undefined : createAdminServer(metrics, health, tlsOf('admin', config.admin));
+    config.admin === undefined
+      ? undefined
+      : createAdminServer(metrics, health, tlsOf('admin', config.admin, log, metrics));
   let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
   /** Returns the paths of the config that need a restart. */
   const renewCertificates = (next: Config): readonly string[] => {
@@ -159,7 +155,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
-    await proxy.close();
+    await upstreams.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
     store.close();
   };
@@ -175,6 +171,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
         const { config: next, changed, needsRestart } = configChange(current, wanted);
         if (changed.length > 0) {
           rules = createRules(next, parts);
+          upstreams.keep(upstreamUrls(next).values());
           current = next;
           main.setSilence(silenceIn(next));
           store.setApplications(next);
@@ -198,6 +195,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await close();
     throw error;
   }
+}
+
+/** TLS of a listener, if the config has it. */
+export function tlsOf(
+  listener: 'listen' | 'admin',
+  { tls }: Config['listen'],
+  log: Log,
+  metrics: Metrics,
+): TlsOptions | undefined {
+  if (tls === undefined) return undefined;
+  metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+  return {
+    material: tls,
+    onFailure: ({ cause, isDeparture }) =>
+      log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
+  };
 }
 
 function silenceIn({ clientTimeoutMs, upstreamTimeoutMs }: Config): SilenceLimits {
