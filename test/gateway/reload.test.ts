@@ -40,11 +40,24 @@ const ROUTES = [
   { route: 'POST /once', idempotent: true },
   { route: 'GET /api/special' },
   { route: 'GET /api/{name}' },
+  { route: 'GET /elsewhere', upstream: 'other' },
 ];
+const NOWHERE = 'http://127.0.0.1:1';
 
 /** Key, its value before (undefined: the default) and after the reload, and what a request shows before and after. */
 const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: Probe, shows: readonly unknown[]][] = [
   ['$schema', undefined, 'x', statusOf('GET', CHATS), [200, 200]],
+  ['upstream', undefined, NOWHERE, statusOf('GET', CHATS), [200, 503]],
+  ['upstreams', undefined, (url: string) => ({ other: url }), statusOf('GET', '/elsewhere'), [503, 200]],
+  ['providers', undefined, { mock: { upstream: 'other' } }, statusOf('GET', CHATS), [200, 503]],
+  [
+    'cors',
+    undefined,
+    { origins: ['https://app.example'] },
+    async (gateway) =>
+      (await gateway.ask('GET', CHATS, { origin: 'https://app.example' })).headers['access-control-allow-origin'],
+    [undefined, 'https://app.example'],
+  ],
   [
     'forwardFields',
     undefined,
@@ -158,10 +171,12 @@ describe('a reload', () => {
 
   it.each(RELOADED)('applies `%s` to the next request', async (key, before, after, probe, shows) => {
     const upstream = await startSlowUpstream();
-    const config = fullConfig(upstream.url, { routes: ROUTES, ...(before === undefined ? {} : { [key]: before }) });
+    const config: Record<string, unknown> = fullConfig(upstream.url, { routes: ROUTES, upstreams: { other: NOWHERE } });
+    if (before !== undefined) config[key] = before;
     const gateway = await startInProcess(config);
     const shown = [await probe(gateway, upstream)];
-    expect(reload(gateway, { ...config, [key]: after })).toEqual({ changed: [key], needsRestart: [] });
+    const value = typeof after === 'function' ? after(upstream.url) : after;
+    expect(reload(gateway, { ...config, [key]: value })).toEqual({ changed: [key], needsRestart: [] });
     shown.push(await probe(gateway, upstream));
     expect(shown).toEqual(shows);
   });
