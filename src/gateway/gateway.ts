@@ -5,7 +5,9 @@ import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
+import { validityOf } from './config/tls-files.ts';
 import { createAdminServer } from './operations/admin.ts';
+import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
@@ -14,14 +16,20 @@ import { createRules } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import { openStore } from './store/store.ts';
+import { renewTls, type TlsOptions } from './tls/tls-server.ts';
 
 /** A running gateway. */
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
   /**
-   * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
-   * were cut off.
+   * Uses the TLS files of a config from the next handshake on; open connections live on. Returns the paths of the config
+   * that need a restart.
+   */
+  renewTls(config: Config): readonly ('listen.tls' | 'admin.tls')[];
+  /**
+   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
+   * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
   /** The metrics of now. */
@@ -88,11 +96,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     proxy,
     onUpstreamFailure: createUpstreamFailures(log, metrics),
   });
+  const tlsOf = (listener: 'listen' | 'admin', { tls }: Config['listen']): TlsOptions | undefined => {
+    if (tls === undefined) return undefined;
+    metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+    return {
+      material: tls,
+      onFailure: ({ cause, isDeparture }) =>
+        log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
+    };
+  };
+  const health = createHealth(() => store.health());
   const main = createGatewayServer({
     rules: () => rules,
+    tls: tlsOf('listen', config.listen),
     log,
     metrics,
-    health: () => store.health(),
+    health,
     maxConnections: config.maxConnections,
     clientTimeoutMs: config.clientTimeoutMs,
     silenceMs: Math.min(
@@ -109,7 +128,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
-  const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
+  const admin =
+    config.admin === undefined ? undefined : createAdminServer(metrics, health, tlsOf('admin', config.admin));
+  let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
@@ -124,11 +145,24 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       address,
       adminAddress,
       metrics: () => metrics.families(),
+      renewTls(next) {
+        const given = { listen: next.listen.tls, admin: next.admin?.tls };
+        const servers = { listen: main.server, admin };
+        return (['listen', 'admin'] as const).flatMap((listener) => {
+          const [server, tls] = [servers[listener], given[listener]];
+          // A listener that does not exist needs a restart anyway.
+          if (server === undefined) return [];
+          if (!renewTls(server, tlsInUse[listener], tls)) return [`${listener}.tls` as const];
+          tlsInUse = { ...tlsInUse, [listener]: tls };
+          if (tls !== undefined) metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+          return [];
+        });
+      },
       async stop() {
-        main.drain();
-        main.server.close();
-        const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
-        await Promise.race([idle, elapsed(config.drainMs)]);
+        health.drain();
+        main.closeAfterLast();
+        if (config.shutdownDelayMs > 0) await elapsed(config.shutdownDelayMs);
+        await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(config.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;

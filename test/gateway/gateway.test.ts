@@ -208,7 +208,7 @@ describe('draining', () => {
     await half.closed;
     const refused = reply as { status: number; headers: Record<string, string>; text: string };
     expectProblem(refused, 503, 'errors/service_unavailable');
-    expect(ratesOf(refused)).toEqual(NO_RATES);
+    expect(ratesOf(refused)).toEqual({ ...NO_RATES, retryAfter: 1 });
     expect(upstream.seen).toHaveLength(1);
     hold.release();
     expect((await running).status).toBe(200);

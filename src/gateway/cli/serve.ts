@@ -30,9 +30,12 @@ export async function serve(config: Config | undefined, overrides: Overrides): P
 
 function announce({ address, adminAddress }: Gateway, config: Config, demo: Demo | undefined, log: Log): void {
   if (demo !== undefined) process.stdout.write(`${demo.banner(address, adminAddress)}\n`);
-  if (adminAddress !== undefined) log.logger.info({ ...adminAddress, url: urlOf(adminAddress) }, 'admin listening');
+  const schemeOf = (listener: Config['admin']) => (listener?.tls === undefined ? 'http' : 'https');
+  if (adminAddress !== undefined) {
+    log.logger.info({ ...adminAddress, url: urlOf(adminAddress, schemeOf(config.admin)) }, 'admin listening');
+  }
   for (const { path, reason } of warningsFor(config)) log.logger.warn({ at: path }, reason);
-  log.logger.info({ ...address, url: urlOf(address) }, 'listening');
+  log.logger.info({ ...address, url: urlOf(address, schemeOf(config.listen)) }, 'listening');
 }
 
 function stopOnSignals(gateway: Gateway, demo: Demo | undefined, log: Log): void {

@@ -85,8 +85,9 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
       issues.push({ path: `routes[${index}].route`, reason: template.reason });
       return undefined;
     }
-    if (/^(GET|HEAD) \/healthz$/.test(route)) {
-      issues.push({ path: `routes[${index}].route`, reason: 'the gateway itself answers /healthz' });
+    const [, check] = /^(?:GET|HEAD) (\/(?:healthz|livez|readyz))$/.exec(route) ?? [];
+    if (check !== undefined) {
+      issues.push({ path: `routes[${index}].route`, reason: `the gateway itself answers ${check}` });
     }
     const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
     issues.push(...issueIf(`routes[${index}].account`, reason));

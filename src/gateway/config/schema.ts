@@ -61,10 +61,21 @@ const headers = z
   })
   .transform((styles) => styles as RateLimitFields);
 
+/** A checked config has the content of the files in place of their names. */
+const tls = z.strictObject({
+  cert: name.describe("File with the certificate and its intermediates, in PEM, relative to the config's folder"),
+  key: name.describe('File with the private key of the certificate, in PEM, without a passphrase'),
+  clientCa: name
+    .optional()
+    .describe('File with certificate authorities, in PEM. With it, each client must have a certificate of one of them'),
+  minVersion: z.enum(['1.2', '1.3']).default('1.2').describe('Oldest version of TLS that is accepted'),
+});
+
 const listener = (defaultPort: number) =>
   z.strictObject({
     host: name.default('127.0.0.1').describe('Address to listen on'),
     port: port.default(defaultPort).describe('0 takes any free port; the log has its number'),
+    tls: tls.optional().describe('Serves HTTPS. Without it the listener serves HTTP'),
   });
 
 const REFERENCE_HELP = 'Where a secret is read, in place of the secret itself';
@@ -264,6 +275,11 @@ export const configSchema = z.strictObject({
     .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
     .default(1)
     .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+  shutdownDelayMs: milliseconds(0)
+    .default(0)
+    .describe(
+      'How long a terminated process still serves while /readyz says 503, so that a load balancer notices, in milliseconds',
+    ),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   log: log.prefault({}).describe('What is logged'),
   headers: headers

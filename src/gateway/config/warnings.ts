@@ -7,6 +7,7 @@ import { parseRoute, type RouteTemplate } from './routes.ts';
 import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';
+import { validityOf } from './tls-files.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
 const GOOD_SECRET_LENGTH = 16;
@@ -70,8 +71,10 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...config.forwardFields.flatMap((name, i) =>
       warnIf(!isObeyed(name.toLowerCase()), `forwardFields[${i}]`, `${name} is forwarded without being listed`),
     ),
+    ...certificateWarnings('listen', config.listen),
+    ...(admin === undefined ? [] : certificateWarnings('admin', admin)),
     ...warnIf(
-      admin !== undefined && !isLoopback(admin.host),
+      admin !== undefined && !isLoopback(admin.host) && admin.tls?.clientCa === undefined,
       'admin.host',
       'other machines can reach this address, and /metrics needs no key: use 127.0.0.1, or let a firewall admit only your monitoring',
     ),
@@ -135,6 +138,20 @@ function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
     }
     return [];
   });
+}
+
+function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {
+  if (tls === undefined) return [];
+  const { fromMs, untilMs } = validityOf(tls.cert);
+  const path = `${listener}.tls.cert`;
+  return [
+    ...warnIf(Date.now() > untilMs, path, `the certificate expired at ${timeOf(untilMs)}, so clients refuse it`),
+    ...warnIf(Date.now() < fromMs, path, `the certificate is not valid before ${timeOf(fromMs)}, so clients refuse it`),
+  ];
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 /** Whether only this machine can reach a listener on the host. */

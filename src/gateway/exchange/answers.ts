@@ -39,9 +39,10 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
   exchange.answered = true;
   exchange.hasOwnAnswer = true;
   const { request, response, id } = exchange;
-  const linger = cut || hasLongRest(exchange);
   // After something malformed, the next bytes of the connection may be part of it.
-  if (linger || status === 400) {
+  const closes = cut || status === 400 || hasRest(exchange, MAX_READ_TO_END);
+  const linger = cut || (hasRest(exchange, 0) && (closes || !response.shouldKeepAlive));
+  if (closes) {
     exchange.closesConnection = true;
     response.shouldKeepAlive = false;
   }
@@ -76,9 +77,10 @@ export function discardBody({ request }: Exchange): void {
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
 }
 
-function hasLongRest({ request }: Exchange): boolean {
+/** Whether the request body is still coming in, and is or may be longer than so many bytes. */
+function hasRest({ request }: Exchange, bytes: number): boolean {
   if (request.complete || !hasBody(request.headers)) return false;
-  return !(Number(request.headers['content-length']) <= MAX_READ_TO_END);
+  return !(Number(request.headers['content-length']) <= bytes);
 }
 
 /** Whether a request has a body, by its framing. */

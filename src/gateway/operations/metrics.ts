@@ -22,6 +22,8 @@ export interface Metrics {
   onUpstream(route: string, seconds: number): void;
   /** @param upstream its host and port */
   onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
+  /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
+  onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
 }
@@ -109,6 +111,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     buckets: SLOW,
     registers,
   });
+  const certificates = new Gauge({
+    name: 'headgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener expires, in seconds since 1970',
+    labelNames: ['listener'],
+    aggregator: 'max',
+    registers,
+  });
   const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
     const name = `headgate_${shortName}`;
     if (type === 'gauge') {
@@ -190,6 +199,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
 }

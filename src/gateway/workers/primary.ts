@@ -4,13 +4,14 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import type { Gateway } from '../gateway.ts';
 import { createAdminServer } from '../operations/admin.ts';
+import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { familiesOf } from '../operations/metrics.ts';
 import { ADMIN_PLACES, listen } from '../server/listen.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
 
-/** A worker that drains is killed if it has not ended this long after `drainMs`. */
+/** A worker that stops is killed if it has not ended this long after `shutdownDelayMs` and `drainMs`. */
 const END_MS = 7_000;
 
 /** How many processes serve. With 1 there is no primary. */
@@ -30,14 +31,12 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   const pool = new WorkerPool(config, log);
   const registry = primaryMetrics(pool);
   const sum = async () => sumOf([await familiesOf(registry), ...(await pool.metrics())]);
-  const admin =
-    config.admin &&
-    createAdminServer({
-      async render() {
-        const all = await sum();
-        return { contentType: all.contentType, text: await all.metrics() };
-      },
-    });
+  const render = async () => {
+    const all = await sum();
+    return { contentType: all.contentType, text: await all.metrics() };
+  };
+  const health = createHealth(async () => (pool.listening > 0 ? 'ok' : 'starting'));
+  const admin = config.admin && createAdminServer({ render }, health);
   const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
   const closeAdmin = (): void => {
     admin?.close();
@@ -52,7 +51,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
       adminAddress,
       metrics: async () => familiesOf(await sum()),
       async stop() {
-        const cutOff = await pool.stop(config.drainMs + END_MS);
+        health.drain();
+        const cutOff = await pool.stop(config.shutdownDelayMs + config.drainMs + END_MS);
         closeAdmin();
         return cutOff;
       },

@@ -62,7 +62,7 @@ describe('the entry', () => {
   it('sets no exit code while it serves', async () => {
     const mocked = vi.mocked((await import('../../../src/gateway/cli/serve.ts')).serve);
     mocked.mockClear();
-    await main('serve', LISTEN_PLACES, '0');
+    await main('serve', '--port', '0');
     await eventually(() => mocked.mock.calls.length === 1, 'serve');
     expect(mocked).toHaveBeenCalledWith(undefined, expect.objectContaining({ port: '0' }));
     await new Promise((resolve) => setImmediate(resolve));
@@ -84,7 +84,7 @@ describe('runCli', () => {
 
   it('serve: passes the config and the flags on, and has no exit code', async () => {
     const path = file({ listen: { port: 1 } });
-    expect(await run('serve', '--config', path, LISTEN_PLACES, '2', '--host', '::1')).toEqual({
+    expect(await run('serve', '--config', path, '--port', '2', '--host', '::1')).toEqual({
       code: undefined,
       out: '',
       error: '',
