@@ -5,11 +5,12 @@ import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { alternatives, nearestName } from '../config/suggest.ts';
 import { warningsFor } from '../config/warnings.ts';
+import { version } from '../operations/version.ts';
 import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { limitsTable } from './limits-table.ts';
 import { serve } from './serve.ts';
-import { USAGE, version } from './usage.ts';
+import { USAGE } from './usage.ts';
 
 /** Where the command line prints. */
 export interface Terminal {
