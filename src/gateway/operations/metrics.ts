@@ -5,11 +5,13 @@ import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
 import type { UpstreamCause } from '../exchange/upstream-failure.ts';
+import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
+  readonly config: ConfigMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** The same as data, to be added to those of other processes. */
@@ -21,10 +23,10 @@ export interface Metrics {
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
-  /** @param upstream its host and port */
-  onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
   /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
   onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
+  /** @param upstream its host and port */
+  onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
 }
@@ -153,6 +155,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   };
   for (const metric of storeMetrics) add(metric);
   return {
+    config: createConfigMetrics(registers),
     addGauges(gauges) {
       for (const gauge of gauges) add({ ...gauge, type: 'gauge' });
     },

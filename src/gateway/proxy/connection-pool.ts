@@ -25,6 +25,8 @@ export interface ConnectionPoolOptions {
   readonly maxPerApplication: number;
   /** How long a connection stays open without a request, in milliseconds. */
   readonly idleMs: number;
+  /** Called each time the last connection has closed. */
+  readonly onEmpty?: () => void;
 }
 
 /** Who needs a connection. */
@@ -64,6 +66,7 @@ export class ConnectionPool {
   /** Leases per application. */
   readonly #leases = new Tally();
   readonly #waiting = new FairQueue<Lease>();
+  #keepsIdle = true;
   #sweeper: NodeJS.Timeout | undefined;
   #closed: (() => void) | undefined;
 
@@ -90,6 +93,13 @@ export class ConnectionPool {
     else if (this.#waiting.lengthOf(application) < maxWaiting) this.#waiting.push(application, lease);
     else give(new PoolFullError('too many requests wait for a connection'));
     return lease;
+  }
+
+  /** Whether connections stay open without a request. If not, idle ones are closed, and a new request gets a new one. */
+  keepIdle(keepsIdle: boolean): void {
+    this.#keepsIdle = keepsIdle;
+    if (!keepsIdle) for (const { socket } of this.#idle) socket.destroy();
+    if (this.#open.size === 0) this.#options.onEmpty?.();
   }
 
   /** Closes every connection at once. Resolves when all of them are closed, and their requests know it. */
@@ -119,7 +129,8 @@ export class ConnectionPool {
     const now = performance.now();
     connection.idleSince = now;
     connection.idleUntil = now + Math.min(this.#options.idleMs, (hintMs ?? Number.POSITIVE_INFINITY) - MARGIN_MS);
-    if (connection.idleUntil <= now || !isUsable(socket) || this.#closed !== undefined) {
+    const isKept = this.#keepsIdle && this.#closed === undefined;
+    if (!isKept || connection.idleUntil <= now || !isUsable(socket)) {
       socket.destroy();
       return;
     }
@@ -200,7 +211,9 @@ export class ConnectionPool {
       this.#endLease(connection);
       lease.give(reason ?? new Error('the connection was closed'));
     }
-    if (this.#open.size === 0) this.#closed?.();
+    if (this.#open.size > 0) return;
+    this.#closed?.();
+    this.#options.onEmpty?.();
   }
 
   /** The application may use another connection instead, and so may one that waits. */

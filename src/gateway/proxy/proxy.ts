@@ -25,6 +25,8 @@ export interface UpstreamProxy {
   readonly waiting: number;
   /** Forwards the request and answers the exchange, with the upstream's response or with an error. Never throws. */
   forward(exchange: Exchange, passage: Passage, settings: ForwardSettings): void;
+  /** Whether connections stay open without a request, which they do at first. */
+  keep(keepsIdle: boolean): void;
   /** Closes every connection to the upstream at once. */
   close(): Promise<void>;
 }
@@ -49,6 +51,7 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
       const framing = framingFields(exchange.request, forwarding.body !== null);
       forwarding.send(pool, { path: base + target, method, headers: [...fields, ...framing] });
     },
+    keep: (keepsIdle) => pool.keepIdle(keepsIdle),
     close: () => pool.close(),
   };
 }

@@ -12,7 +12,7 @@ import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
 import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import { type Connections, watchConnections } from './connections.ts';
 import type { Rules } from './rules.ts';
-import { closeSilentConnections } from './silence.ts';
+import { closeSilentConnections, type SilenceLimits } from './silence.ts';
 
 /** The parts of the main listener. */
 export interface ServerOptions {
@@ -24,10 +24,7 @@ export interface ServerOptions {
   readonly tls?: TlsOptions | undefined;
   /** Most connections at a time. */
   readonly maxConnections: number;
-  /** Longest time in which a client reads nothing of an answer, in milliseconds. */
-  readonly clientTimeoutMs: number;
-  /** Longest silence on a connection while a request runs, in milliseconds. */
-  readonly silenceMs: number;
+  readonly silence: SilenceLimits;
   readonly health: Health;
 }
 
@@ -35,6 +32,8 @@ export interface ServerOptions {
 export interface GatewayServer {
   readonly server: Server;
   readonly connections: Connections;
+  /** Sets other limits for silent connections. */
+  readonly setSilence: (limits: SilenceLimits) => void;
   /** From now on the last answer of each connection says `Connection: close`. */
   closeAfterLast(): void;
   /**
@@ -72,11 +71,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     },
   });
 
-  closeSilentConnections(server, {
-    clientTimeoutMs: options.clientTimeoutMs,
-    silenceMs: options.silenceMs,
-    isQuiet: connections.isQuiet,
-  });
+  const setSilence = closeSilentConnections(server, options.silence, connections.isQuiet);
 
   const run = (exchange: Exchange): void => {
     const check = checkOf(exchange);
@@ -85,6 +80,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return;
     }
     const rules = options.rules();
+    const preflight = rules.cors?.(exchange);
+    if (preflight !== undefined && !draining) {
+      exchange.decision = 'preflight';
+      sendReply(exchange, preflight);
+      return;
+    }
     onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
@@ -128,7 +129,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       freeIfDone(exchange);
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
       const check = exchange.route === undefined ? checkOf(exchange) : undefined;
-      metrics.onRequest(check ?? exchange.route?.name, status);
+      metrics.onRequest(check ?? exchange.route?.name ?? preflightLabel(exchange), status);
       if (check === undefined) log.request(exchange, status);
     });
     connections.whenTurn(exchange, () => {
@@ -147,6 +148,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     server,
     connections,
     closeAfterLast: () => connections.closeAfterLast(),
+    setSilence,
     drain() {
       draining = true;
       // The server's own `close` would also destroy idle connections, with a reset for a request that is on its way.
@@ -154,6 +156,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return connections.drain();
     },
   };
+}
+
+/** Label of preflights in the metrics: they belong to no route. */
+function preflightLabel({ decision }: Exchange): string | undefined {
+  return decision === 'preflight' ? decision : undefined;
 }
 
 const DRAINING = refuseForNow('The gateway is shutting down: try again.');

@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import type { Gateway } from '../gateway.ts';
 import { createAdminServer } from '../operations/admin.ts';
+import { createConfigMetrics } from '../operations/config-metrics.ts';
 import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { familiesOf } from '../operations/metrics.ts';
@@ -30,6 +31,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   cluster.setupPrimary({ serialization: 'advanced' });
   const pool = new WorkerPool(config, log);
   const registry = primaryMetrics(pool);
+  const configMetrics = createConfigMetrics([registry]);
   const sum = async () => sumOf([await familiesOf(registry), ...(await pool.metrics())]);
   const render = async () => {
     const all = await sum();
@@ -49,7 +51,9 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
     return {
       address,
       adminAddress,
+      configMetrics,
       metrics: async () => familiesOf(await sum()),
+      reload: () => Promise.reject(new Error('workers cannot reload yet')),
       async stop() {
         health.drain();
         const cutOff = await pool.stop(config.shutdownDelayMs + config.drainMs + END_MS);

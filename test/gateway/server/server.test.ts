@@ -41,8 +41,7 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
     metrics,
     health,
     maxConnections: 100,
-    clientTimeoutMs: 10_000,
-    silenceMs: 10_000,
+    silence: { clientTimeoutMs: 10_000, silenceMs: 10_000 },
     ...parts,
   });
   const { server } = gatewayServer;
@@ -178,7 +177,7 @@ it('the gateway itself answers health checks: GET and HEAD, with or without a qu
 it('an upstream may take longer than clientTimeoutMs, but a client that reads nothing of its answer may not', async () => {
   const answers: (() => void)[] = [];
   const forward = ({ response }: Exchange) => void answers.push(() => response.end('x'.repeat(30_000_000)));
-  const { port, connections } = await start({ clientTimeoutMs: 200, forward });
+  const { port, connections } = await start({ silence: { clientTimeoutMs: 200, silenceMs: 10_000 }, forward });
   const [reading, silent] = await Promise.all([openRaw(port), openRaw(port)]);
   silent.socket.pause();
   let bytes = 0;
@@ -223,8 +222,19 @@ it('a connection past maxConnections takes the place of the one that has been id
 });
 
 it('closes a connection after silenceMs without data', async () => {
-  const { port } = await start({ silenceMs: 50 });
+  const { port } = await start({ silence: { clientTimeoutMs: 10_000, silenceMs: 50 } });
   const connection = await openRaw(port);
   await connection.closed;
   expect(connection.received()).toBe('');
+});
+
+it('other limits for silence apply to an open connection from its next request on', async () => {
+  const { port, setSilence } = await start({ forward: () => {} });
+  const connection = await openRaw(port);
+  connection.write(rawRequest('GET', '/healthz'));
+  await connection.waitFor(1);
+  setSilence({ clientTimeoutMs: 10_000, silenceMs: 50 });
+  connection.write(rawRequest('GET', '/x'));
+  await connection.closed;
+  expect(connection.replies()).toHaveLength(1);
 });
