@@ -7,12 +7,14 @@ import { configChange } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
 import { validityOf } from './config/tls-files.ts';
+import { upstreamUrls } from './config/upstreams.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily, type Metrics } from './operations/metrics.ts';
-import { createProxy } from './proxy/proxy.ts';
+import { createUpstreamFailures } from './operations/upstream-failures.ts';
+import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
@@ -77,8 +79,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
   ]);
   const { perApplication } = config;
-  const proxy = createProxy({
-    upstream: config.upstream,
+  const upstreams = createUpstreams({
     idleMs: config.upstreamIdleMs,
     maxConnections: config.maxUpstreamConnections,
     maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
@@ -86,13 +87,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   metrics.addGauges([
     {
       name: 'upstream_connections_in_use',
-      help: 'Connections to the upstream that a request uses',
-      value: () => proxy.connectionsInUse,
+      help: 'Connections to upstreams that a request uses',
+      value: () => upstreams.connectionsInUse,
     },
     {
       name: 'upstream_waiting',
-      help: 'Requests that wait for a connection to the upstream',
-      value: () => proxy.waiting,
+      help: 'Requests that wait for a connection to their upstream',
+      value: () => upstreams.waiting,
     },
   ]);
   const buffers = new BufferBudget({
@@ -106,11 +107,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     idempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
-    proxy,
+    upstreams,
+    onUpstreamFailure: createUpstreamFailures(log, metrics),
   };
   const health = createHealth(() => store.health());
   let current = config;
   let rules = createRules(config, parts);
+  upstreams.keep(upstreamUrls(config).values());
   const main = createGatewayServer({
     rules: () => rules,
     tls: tlsOf('listen', config.listen, log, metrics),
@@ -151,7 +154,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
-    await proxy.close();
+    await upstreams.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
     store.close();
   };
@@ -167,6 +170,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
         const { config: next, changed, needsRestart } = configChange(current, wanted);
         if (changed.length > 0) {
           rules = createRules(next, parts);
+          upstreams.keep(upstreamUrls(next).values());
           current = next;
           main.setSilence(silenceIn(next));
           store.setApplications(next);

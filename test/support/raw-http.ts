@@ -26,10 +26,13 @@ export interface Ask {
   readonly tls?: ConnectionOptions | undefined;
 }
 
+/** The ports for which `send` and `openRaw` use TLS by default. */
+export const tlsPorts = new Map<number, ConnectionOptions>();
+
 /** Sends one request with node:http; `path` is sent unchanged. Rejects if there is no response. */
 export function send(port: number, ask: Ask): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const { method = 'GET', path, headers = {}, body, agent, tls } = ask;
+    const { method = 'GET', path, headers = {}, body, agent, tls = tlsPorts.get(port) } = ask;
     // node:http itself gives the body of a DELETE no length.
     const framed = body === undefined ? headers : { 'content-length': Buffer.byteLength(body), ...headers };
     const options = { host: '127.0.0.1', port, method, path, headers: framed, agent: agent ?? false };
@@ -90,13 +93,15 @@ export interface RawConnection {
   /** Resolves when the other side has closed the connection. */
   readonly closed: Promise<void>;
   destroy(): void;
+  /** Ends it with a reset. */
+  reset(): void;
 }
 
 /** @param tls opens it over TLS */
-export function openRaw(port: number, tls?: ConnectionOptions): Promise<RawConnection> {
+export function openRaw(port: number, tls = tlsPorts.get(port)): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
-    const target = { host: '127.0.0.1', port };
-    const socket = tls === undefined ? connect(target) : connectTls({ ...target, ...tls });
+    const tcp = connect({ host: '127.0.0.1', port });
+    const socket = tls === undefined ? tcp : connectTls({ socket: tcp, ...tls });
     const chunks: Buffer[] = [];
     const received = () => Buffer.concat(chunks).toString('latin1');
     const replies = () => parseReplies(received());
@@ -119,6 +124,7 @@ export function openRaw(port: number, tls?: ConnectionOptions): Promise<RawConne
         },
         closed,
         destroy: () => void socket.destroy(),
+        reset: () => void tcp.resetAndDestroy(),
       });
     });
   });

@@ -136,7 +136,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
 
 /** Nothing at these places is shown: the value may be a secret, or may have one in it. */
 const SECRET =
-  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|keys(\[\d+\])?|idempotency|upstream|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
+  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|keys(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
 
 /** What zod calls values with keys or elements. */
 const SECTIONS: readonly string[] = ['object', 'record', 'array'];

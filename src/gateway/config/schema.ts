@@ -231,6 +231,27 @@ const route = z.strictObject({
       'Where requests give the account: path.NAME, query.NAME, header.NAME or body.NAME. Without it: not limited',
     ),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
+  upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
+});
+
+const provider = z.strictObject({
+  upstream: name.describe("Name of the upstream for requests of this provider's accounts"),
+});
+
+const cors = z.strictObject({
+  origins: z
+    .array(z.string())
+    .describe('Origins of pages that may read answers, such as "https://app.example.com"; ["*"] for all'),
+  headers: z
+    .array(z.string())
+    .default([])
+    .describe('Names of request fields that pages may send, besides those that the gateway itself reads'),
+  exposedHeaders: z
+    .array(z.string())
+    .default([])
+    .describe('Names of answer fields that pages may read, besides those that the gateway itself writes'),
+  credentials: z.boolean().default(false).describe('Whether pages may send cookies'),
+  maxAgeS: z.int().min(0).max(86_400).default(600).describe('How long a browser stores a preflight, in seconds'),
 });
 
 /** The config file, section by section. */
@@ -245,6 +266,11 @@ export const configSchema = z.strictObject({
     .string()
     .default('http://127.0.0.1:9000')
     .describe('Where requests are forwarded. Its path is put in front of theirs'),
+  upstreams: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe('Further upstreams: a URL by name, for routes and providers'),
+  providers: z.record(z.string(), provider).default({}).describe('Settings by provider, as accounts name it'),
   forwardFields: z
     .array(z.string())
     .default([])
@@ -258,7 +284,7 @@ export const configSchema = z.strictObject({
   upstreamIdleMs: milliseconds(0)
     .default(4_000)
     .describe('How long a connection to the upstream stays open without a request, in milliseconds'),
-  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to the upstream'),
+  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to each upstream'),
   clientTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe(
@@ -297,6 +323,11 @@ export const configSchema = z.strictObject({
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),
+  cors: cors
+    .optional()
+    .describe(
+      'Lets pages of other origins use the gateway. Without it, fields and preflights are forwarded as they are',
+    ),
   strictSiblings: z
     .boolean()
     .default(false)

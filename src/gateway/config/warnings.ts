@@ -68,6 +68,14 @@ export function warningsFor(config: Config): ConfigIssue[] {
         `no account of the file has this plan${didYouMean(name, [...plans])}`,
       ),
     ),
+    ...unusedUpstreams(config),
+    ...Object.keys(config.providers).flatMap((name) =>
+      warnIf(
+        accounts.length > 0 && !providers.has(name),
+        formatPath(['providers', name]),
+        `no account of the file has this provider${didYouMean(name, [...providers])}`,
+      ),
+    ),
     ...config.forwardFields.flatMap((name, i) =>
       warnIf(!isObeyed(name.toLowerCase()), `forwardFields[${i}]`, `${name} is forwarded without being listed`),
     ),
@@ -107,6 +115,13 @@ function unlimitedAccounts({ accounts, limits }: Config): ConfigIssue[] {
     const reason = `no limit applies to this account, and none is recommended for its provider${didYouMean(provider, known)}`;
     return warnIf(!isLimited, `accounts[${i}].provider`, `${reason} (recommended: ${known.join(', ')})`);
   });
+}
+
+function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
+  const used = new Set([...routes, ...Object.values(providers)].flatMap(({ upstream }) => upstream ?? []));
+  return Object.keys(upstreams).flatMap((name) =>
+    warnIf(!used.has(name), formatPath(['upstreams', name]), 'no route and no provider uses this upstream'),
+  );
 }
 
 /** Only requests for an account are limited. */

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { problemReply, type Reply } from '../../http/problem.ts';
+import { withCorsFields } from './cors-fields.ts';
 import { type Exchange, isOpen } from './exchange.ts';
 import type { Refusal } from './refusal.ts';
 
@@ -49,7 +50,7 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
   const fields: OutgoingHttpHeaders = { ...headers, 'x-request-id': id };
   // The answer to HEAD is replayed without its body, so the length is not known.
   if (request.method === 'HEAD' && body.length === 0) delete fields['content-length'];
-  response.writeHead(status, fields);
+  response.writeHead(status, withCorsFields(fields, exchange.cors));
   if (!linger) {
     response.end(body);
     discardBody(exchange);

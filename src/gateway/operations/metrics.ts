@@ -4,6 +4,7 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import type { UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 
@@ -23,6 +24,8 @@ export interface Metrics {
   onUpstream(route: string, seconds: number): void;
   /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
   onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
+  /** @param upstream its host and port */
+  onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
 }
@@ -70,6 +73,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'provider_rejections_total',
     "429 answers of the provider's own limits, by route",
     'route',
+  );
+  const upstreamErrors = counter(
+    'upstream_errors_total',
+    'Requests that the upstream did not answer, or not in full, by upstream (host and port) and cause',
+    'upstream',
+    'cause',
   );
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
@@ -191,6 +200,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
       }
     },
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),

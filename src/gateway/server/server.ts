@@ -80,6 +80,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return;
     }
     const rules = options.rules();
+    const preflight = rules.cors?.(exchange);
+    if (preflight !== undefined && !draining) {
+      exchange.decision = 'preflight';
+      sendReply(exchange, preflight);
+      return;
+    }
     onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
@@ -123,7 +129,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       freeIfDone(exchange);
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
       const check = exchange.route === undefined ? checkOf(exchange) : undefined;
-      metrics.onRequest(check ?? exchange.route?.name, status);
+      metrics.onRequest(check ?? exchange.route?.name ?? preflightLabel(exchange), status);
       if (check === undefined) log.request(exchange, status);
     });
     connections.whenTurn(exchange, () => {
@@ -150,6 +156,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return connections.drain();
     },
   };
+}
+
+/** Label of preflights in the metrics: they belong to no route. */
+function preflightLabel({ decision }: Exchange): string | undefined {
+  return decision === 'preflight' ? decision : undefined;
 }
 
 const DRAINING = refuseForNow('The gateway is shutting down: try again.');
