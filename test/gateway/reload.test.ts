@@ -84,6 +84,17 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
   ['routes', undefined, ROUTES.slice(1), statusOf('GET', CHATS), [200, 404]],
   ['strictSiblings', undefined, true, statusOf('GET', '/api/SPECIAL'), [200, 404]],
   [
+    'log',
+    undefined,
+    { application: true },
+    async (gateway) => {
+      const before = gateway.lines().length;
+      await gateway.ask('GET', CHATS);
+      return (await eventually(() => gateway.lines()[before], 'the line')).application;
+    },
+    [undefined, 'app_1'],
+  ],
+  [
     'limits',
     undefined,
     { default: { allMethods: ['500/1m'] } },
@@ -93,8 +104,11 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
 ];
 
 /** Keys that a reload leaves as they were. */
-const KEPT: readonly [key: string, after: unknown][] = [
-  ['listen', { host: '127.0.0.1', port: 1 }],
+const KEPT: readonly [path: string, after: unknown][] = [
+  ['listen.host', '127.0.0.2'],
+  ['listen.port', 1],
+  ['admin.host', '127.0.0.2'],
+  ['admin.port', 1],
   ['admin', undefined],
   ['store', 'redis://127.0.0.1:1'],
   ['upstream', 'http://127.0.0.1:1'],
@@ -103,6 +117,7 @@ const KEPT: readonly [key: string, after: unknown][] = [
   ['maxBufferedBytes', 0],
   ['maxConnections', 1],
   ['storeDeadlineMs', 1],
+  ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
 ];
@@ -122,8 +137,14 @@ const startSlowUpstream = () =>
 
 describe('a reload', () => {
   it('every key of the config has a row here', () => {
-    const rows = [...RELOADED.map(([key]) => key), ...KEPT.map(([key]) => key), 'drainMs'];
-    expect(rows.sort()).toEqual(Object.keys(EFFECTS).sort());
+    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs');
+    const pathsOf = ([key, effect]: [string, unknown]): string[] =>
+      typeof effect === 'string' ? [key] : Object.keys(effect as object).map((name) => `${key}.${name}`);
+    // Certificates have tests of their own.
+    const paths = Object.entries(EFFECTS)
+      .flatMap(pathsOf)
+      .filter((path) => !path.endsWith('.tls'));
+    expect(tested.filter((path) => path !== 'admin').sort()).toEqual(paths.sort());
   });
 
   it.each(RELOADED)('applies `%s` to the next request', async (key, before, after, probe, shows) => {
@@ -134,6 +155,18 @@ describe('a reload', () => {
     expect(reload(gateway, { ...config, [key]: after })).toEqual({ changed: [key], needsRestart: [] });
     shown.push(await probe(gateway, upstream));
     expect(shown).toEqual(shows);
+  });
+
+  it('applies `shutdownDelayMs` to the next stop', async () => {
+    const config = fullConfig('http://127.0.0.1:1');
+    const gateway = await startInProcess(config);
+    expect(reload(gateway, { ...config, shutdownDelayMs: 100 })).toEqual({
+      changed: ['shutdownDelayMs'],
+      needsRestart: [],
+    });
+    const stopped = gateway.stop();
+    expect((await gateway.ask('GET', '/api/v1/open')).status).toBe(503);
+    expect(await stopped).toBe(0);
   });
 
   it('applies `drainMs` to the next stop', async () => {
@@ -149,15 +182,19 @@ describe('a reload', () => {
     hold.release();
   });
 
-  it.each(KEPT)('leaves `%s` as it was, and says that it needs a restart', async (key, after) => {
+  it.each(KEPT)('leaves `%s` as it was, and says that it needs a restart', async (path, after) => {
     const upstream = await startUpstream();
     const config = fullConfig(upstream.url);
     const gateway = await startInProcess(config);
-    const changed = { ...config, [key]: after, limits: { default: { allMethods: ['500/1m'] } } };
+    const checked = checkConfig({ ...config, limits: { default: { allMethods: ['500/1m'] } } }, 'test');
+    // Some values would be faults without others, so they are not checked.
+    const [section = '', key] = path.split('.');
+    const value = key === undefined ? after : { ...checked[section as 'listen'], [key]: after };
+    const changed = { ...checked, [section]: value } as typeof checked;
     // What can be applied is applied.
-    expect(reload(gateway, changed)).toEqual({ changed: ['limits'], needsRestart: [key] });
+    expect(gateway.gateway.reload(changed)).toEqual({ changed: ['limits'], needsRestart: [path] });
     // It is compared with what the process has, not with the last file.
-    expect(reload(gateway, changed)).toEqual({ changed: [], needsRestart: [key] });
+    expect(gateway.gateway.reload(changed)).toEqual({ changed: [], needsRestart: [path] });
     expect(reload(gateway, config)).toEqual({ changed: ['limits'], needsRestart: [] });
     for (let i = 0; i < 3; i++) expect((await gateway.ask('GET', CHATS)).status).toBe(200);
     expect(await gateway.metrics()).toContain('headgate_memory_store_keys 1');
