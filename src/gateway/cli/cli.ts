@@ -47,12 +47,12 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
+    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
     if (command === 'health') return await health(values, terminal);
     for (const flag of ['url', 'timeout'] as const)
-      if (values[flag] !== undefined) throw new UsageError(`--${flag} is a flag of health, not of ${command}`);
+      if (values[flag] !== undefined) throw new UsageError(`--${flag} is only for health, not for ${command}`);
     const file = values.config === undefined ? undefined : await readConfigFile(values.config);
     const config = file === undefined ? undefined : parseConfig(file.text, file.name, values);
-    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
     if (values.watch && file === undefined) throw new UsageError('--watch needs --config FILE');
     if (command === 'serve') {
       await serve(config, values, file && { name: file.name, hash: file.hash, watch: values.watch === true });
