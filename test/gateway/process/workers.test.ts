@@ -170,12 +170,15 @@ describe('a worker that dies', () => {
     await eventually(() => workersOf(gateway).length === 3, 'the replacement');
     hanging.release();
     const outcomes = await Promise.all(hanging.replies);
-    // Connections were distributed in turn.
-    expect(outcomes.filter((outcome) => outcome === 'broken')).toHaveLength(3);
-    expect(outcomes.filter((outcome) => outcome === 200)).toHaveLength(3);
+    const wholeAtUpstream = await Promise.all(upstream.seen.slice(-6).map(({ over }) => over));
+    const survived = wholeAtUpstream.filter((isWhole) => isWhole).length;
+    expect(survived).toBeGreaterThan(0);
+    expect(survived).toBeLessThan(6);
+    expect(outcomes.filter((outcome) => outcome === 200)).toHaveLength(survived);
+    expect(outcomes.filter((outcome) => outcome === 'broken')).toHaveLength(6 - survived);
     const line = gateway.log().find(({ msg }) => msg === 'worker ended: another takes its place');
     expect(line).toMatchObject({ level: 50, ...pick(victim), code: null, signal: 'SIGKILL', pauseMs: 0 });
-    await eventually(async () => sampleOf(await scrape(gateway), OPEN_200) === before + 3, 'the sum');
+    await eventually(async () => sampleOf(await scrape(gateway), OPEN_200) === before + survived, 'the sum');
     const text = await scrape(gateway);
     expect(sampleOf(text, 'headgate_workers')).toBe(2);
     expect(sampleOf(text, 'headgate_worker_ends_total')).toBe(1);
@@ -333,7 +336,9 @@ describe('a reload', () => {
     expect(line).toMatchObject({ level: 50, worker: victim.worker });
     await eventually(() => workersOf(gateway).length === 3, 'the replacement');
     process.kill(victim.pid, 'SIGKILL');
-    expect(await limitsSeen(gateway, 6)).toEqual(new Set(['700']));
+    // Until its end is noticed, a connection can be on its way to it.
+    const seen = () => limitsSeen(gateway, 6).catch(() => undefined);
+    expect(await eventually(seen, 'six replies')).toEqual(new Set(['700']));
     expect((await gateway.stop()).code).toBe(0);
     expect(gateway.output()).not.toContain('worker ended');
   });
