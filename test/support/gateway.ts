@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { afterFile } from './after-file.ts';
 import { type Ask, eventually, type Reply, send } from './raw-http.ts';
+import { listenDefaults, onListening } from './tls-listener.ts';
 
 export const HEADGATE = fileURLToPath(new URL('../../dist/headgate.cjs', import.meta.url));
 
@@ -167,7 +168,9 @@ export async function startGateway(
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const adminPort = await freePort();
-    const listeners = { listen: { host: '127.0.0.1', port }, admin: { host: '127.0.0.1', port: adminPort } };
+    const listen = { host: '127.0.0.1', port, ...listenDefaults() };
+    const listeners = { listen, admin: { host: '127.0.0.1', port: adminPort } };
+    onListening(port);
     const file = writeConfig({ ...listeners, ...config });
     try {
       return await serve(['--config', file, ...flags], port, adminPort, env);

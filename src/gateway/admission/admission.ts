@@ -67,7 +67,7 @@ function tokenOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
 }
 
 /** Refuses heads that Node's parser accepts, but that must not be forwarded. */
-function refusalOfHead({ request }: Exchange): Refusal | undefined {
+export function refusalOfHead({ request }: Exchange): Refusal | undefined {
   // Node's parser accepts other versions too, and answers in 1.1.
   if (request.httpVersionMajor !== 1) return malformed('The gateway supports only HTTP/1.1 and HTTP/1.0.');
   const hosts = fieldValues(request.rawHeaders, 'host').length;

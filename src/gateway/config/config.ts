@@ -3,11 +3,12 @@ import type { z } from 'zod';
 import { describe } from '../../core/errors.ts';
 import { ConfigError, type ConfigIssue, formatPath } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
-import { isObject, objectOrEmpty, readJson } from './json.ts';
+import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
-import { readSecrets } from './secrets.ts';
+import { readSecrets, type WithSecrets } from './secrets.ts';
 import { alternatives, didYouMean } from './suggest.ts';
+import { readTlsFiles } from './tls-files.ts';
 
 /** Values of command-line flags; each wins over the file. */
 export interface Overrides {
@@ -37,13 +38,14 @@ export function parseConfig(text: string, source: string, overrides: Overrides =
 }
 
 /**
- * Checks a config that is already JSON, and fills in its defaults. Reads the secrets that it refers to.
+ * Checks a config that is already JSON, and fills in its defaults. Reads the secrets and the TLS files that it refers to:
+ * the result has their content.
  * @param source see {@link parseConfig}
  * @throws ConfigError with every issue
  */
 export function checkConfig(input: unknown, source: string, overrides: Overrides = {}): Config {
   const given = isObject(input) ? withFlags(input, overrides) : input;
-  const { file: read, issues: unread, origins } = readSecrets(objectOrEmpty(given), dirname(source));
+  const { file: read, issues: unread, origins } = readReferences(objectOrEmpty(given), dirname(source));
   const file = isObject(given) ? read : given;
   // zod drops a property called `__proto__`, but an account may have that name.
   const result = configSchema.safeParse(renamed(file, PROTO, STAND_IN), { error: knownOptions });
@@ -58,6 +60,22 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
     source,
     issues.map((issue) => underFlag(withOrigin(issue, origins), overrides)),
   );
+}
+
+/** Reads the secrets and the TLS files that a file refers to. */
+function readReferences(file: JsonObject, folder: string): WithSecrets {
+  const secrets = readSecrets(file, folder);
+  const listen = readTlsFiles(file.listen, 'listen', folder);
+  const admin = readTlsFiles(file.admin, 'admin', folder);
+  return {
+    file: {
+      ...secrets.file,
+      ...(file.listen === undefined ? {} : { listen: listen.listener }),
+      ...(file.admin === undefined ? {} : { admin: admin.listener }),
+    },
+    issues: [...secrets.issues, ...listen.issues, ...admin.issues],
+    origins: secrets.origins,
+  };
 }
 
 function withFlags(file: object, { host, port, upstream, store }: Overrides): object {
@@ -118,7 +136,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
 
 /** Nothing at these places is shown: the value may be a secret, or may have one in it. */
 const SECRET =
-  /^(|keys(\[\d+\])?|idempotency|upstream|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
+  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|keys(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
 
 /** What zod calls values with keys or elements. */
 const SECTIONS: readonly string[] = ['object', 'record', 'array'];

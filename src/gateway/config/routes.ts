@@ -12,6 +12,8 @@ export interface Route {
   readonly source: AccountSource | undefined;
   /** Undefined if the route is not idempotent. */
   readonly idempotent: RouteIdempotency | undefined;
+  /** Name of the upstream that its requests go to; undefined if it has none of its own. */
+  readonly upstream?: string | undefined;
 }
 
 /** The settings of one route: its own, then those of the config's `idempotency`. */
@@ -40,7 +42,7 @@ const DOTS = /^\.\.?(;.*)?$/;
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, idempotent = false }) => {
+  return routes.map(({ route, account, idempotent = false, upstream }) => {
     const own = typeof idempotent === 'boolean' ? {} : idempotent;
     const { required = false, lateAnswerMs = idempotency.lateAnswerMs, ...given } = own;
     const settings = settingsOf(given, settingsIn(idempotency));
@@ -48,6 +50,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       name: route,
       source: account === undefined ? undefined : parseAccountSource(account),
       idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
+      upstream,
     };
   });
 }

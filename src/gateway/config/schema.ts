@@ -61,10 +61,21 @@ const headers = z
   })
   .transform((styles) => styles as RateLimitFields);
 
+/** A checked config has the content of the files in place of their names. */
+const tls = z.strictObject({
+  cert: name.describe("File with the certificate and its intermediates, in PEM, relative to the config's folder"),
+  key: name.describe('File with the private key of the certificate, in PEM, without a passphrase'),
+  clientCa: name
+    .optional()
+    .describe('File with certificate authorities, in PEM. With it, each client must have a certificate of one of them'),
+  minVersion: z.enum(['1.2', '1.3']).default('1.2').describe('Oldest version of TLS that is accepted'),
+});
+
 const listener = (defaultPort: number) =>
   z.strictObject({
     host: name.default('127.0.0.1').describe('Address to listen on'),
     port: port.default(defaultPort).describe('0 takes any free port; the log has its number'),
+    tls: tls.optional().describe('Serves HTTPS. Without it the listener serves HTTP'),
   });
 
 const REFERENCE_HELP = 'Where a secret is read, in place of the secret itself';
@@ -220,6 +231,27 @@ const route = z.strictObject({
       'Where requests give the account: path.NAME, query.NAME, header.NAME or body.NAME. Without it: not limited',
     ),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
+  upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
+});
+
+const provider = z.strictObject({
+  upstream: name.describe("Name of the upstream for requests of this provider's accounts"),
+});
+
+const cors = z.strictObject({
+  origins: z
+    .array(z.string())
+    .describe('Origins of pages that may read answers, such as "https://app.example.com"; ["*"] for all'),
+  headers: z
+    .array(z.string())
+    .default([])
+    .describe('Names of request fields that pages may send, besides those that the gateway itself reads'),
+  exposedHeaders: z
+    .array(z.string())
+    .default([])
+    .describe('Names of answer fields that pages may read, besides those that the gateway itself writes'),
+  credentials: z.boolean().default(false).describe('Whether pages may send cookies'),
+  maxAgeS: z.int().min(0).max(86_400).default(600).describe('How long a browser stores a preflight, in seconds'),
 });
 
 /** The config file, section by section. */
@@ -234,6 +266,11 @@ export const configSchema = z.strictObject({
     .string()
     .default('http://127.0.0.1:9000')
     .describe('Where requests are forwarded. Its path is put in front of theirs'),
+  upstreams: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe('Further upstreams: a URL by name, for routes and providers'),
+  providers: z.record(z.string(), provider).default({}).describe('Settings by provider, as accounts name it'),
   forwardFields: z
     .array(z.string())
     .default([])
@@ -247,7 +284,7 @@ export const configSchema = z.strictObject({
   upstreamIdleMs: milliseconds(0)
     .default(4_000)
     .describe('How long a connection to the upstream stays open without a request, in milliseconds'),
-  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to the upstream'),
+  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to each upstream'),
   clientTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe(
@@ -264,6 +301,11 @@ export const configSchema = z.strictObject({
     .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
     .default(1)
     .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+  shutdownDelayMs: milliseconds(0)
+    .default(0)
+    .describe(
+      'How long a terminated process still serves while /readyz says 503, so that a load balancer notices, in milliseconds',
+    ),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
   log: log.prefault({}).describe('What is logged'),
   headers: headers
@@ -281,6 +323,11 @@ export const configSchema = z.strictObject({
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),
+  cors: cors
+    .optional()
+    .describe(
+      'Lets pages of other origins use the gateway. Without it, fields and preflights are forwarded as they are',
+    ),
   strictSiblings: z
     .boolean()
     .default(false)

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
@@ -7,7 +8,7 @@ import type { Account } from '../config/schema.ts';
 import type { UpstreamCause } from './upstream-failure.ts';
 
 /** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
-export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed';
+export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed' | 'preflight';
 
 /** The idempotency key of a request. */
 export interface KeyedRequest {
@@ -38,6 +39,8 @@ export interface Exchange {
   idempotent: KeyedRequest | undefined;
   /** Where its buffered bytes are counted, once its application is known. */
   buffer: BufferShare | undefined;
+  /** Fields of CORS on its answer, whatever it is; undefined if the gateway leaves CORS to the upstream. */
+  cors: HeaderFields | undefined;
   /** Ends its place among the running requests of its application. */
   leave: (() => void) | undefined;
   /** The upstream may still read the body, or send its response, even if the client has gone. */
@@ -75,6 +78,7 @@ export function createExchange(
     bodyWork: undefined,
     idempotent: undefined,
     buffer: undefined,
+    cors: undefined,
     leave: undefined,
     forwarding: false,
     decision: 'refused',

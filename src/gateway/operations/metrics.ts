@@ -4,10 +4,13 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import type { UpstreamCause } from '../exchange/upstream-failure.ts';
+import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
+  readonly config: ConfigMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** The same as data, to be added to those of other processes. */
@@ -19,6 +22,10 @@ export interface Metrics {
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
+  /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
+  onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
+  /** @param upstream its host and port */
+  onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
 }
@@ -67,6 +74,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     "429 answers of the provider's own limits, by route",
     'route',
   );
+  const upstreamErrors = counter(
+    'upstream_errors_total',
+    'Requests that the upstream did not answer, or not in full, by upstream (host and port) and cause',
+    'upstream',
+    'cause',
+  );
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
   const claims = counter(
@@ -100,6 +113,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     buckets: SLOW,
     registers,
   });
+  const certificates = new Gauge({
+    name: 'headgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener expires, in seconds since 1970',
+    labelNames: ['listener'],
+    aggregator: 'max',
+    registers,
+  });
   const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
     const name = `headgate_${shortName}`;
     if (type === 'gauge') {
@@ -127,6 +147,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   };
   for (const metric of storeMetrics) add(metric);
   return {
+    config: createConfigMetrics(registers),
     addGauges(gauges) {
       for (const gauge of gauges) add({ ...gauge, type: 'gauge' });
     },
@@ -179,7 +200,9 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
       }
     },
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
 }

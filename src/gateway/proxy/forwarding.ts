@@ -8,10 +8,12 @@ import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuse, refuseBody, refuseForNow } from '../exchange/refusal.ts';
+import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
-import { type ConnectionPool, PoolFullError } from './connection-pool.ts';
+import { type ConnectionPool, PoolClosedError, PoolFullError } from './connection-pool.ts';
 import { type ResponseHead, UnreadableResponse } from './response-reader.ts';
 import { StoredAnswer } from './stored-answer.ts';
+import { causeOf } from './upstream-cause.ts';
 import { answerFields } from './upstream-fields.ts';
 import { type RequestMessage, type UpstreamListener, UpstreamRequest } from './upstream-request.ts';
 
@@ -52,6 +54,8 @@ export interface ForwardingOptions {
   readonly maxBodyBytes: number;
   /** Called for each head that arrives, with the seconds that it took. */
   readonly onHead: (exchange: Exchange, seconds: number) => void;
+  /** Called if the upstream does not respond, or not in full: at most once per request. */
+  readonly onFailure: (exchange: Exchange, failure: UpstreamFailure) => void;
 }
 
 /**
@@ -65,6 +69,7 @@ export class Forwarding implements UpstreamListener {
   readonly #exchange: Exchange;
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
+  readonly #upstream: string;
   readonly #recording: Recording | undefined;
   #sink: AnswerSink;
   #request: UpstreamRequest | undefined;
@@ -80,10 +85,12 @@ export class Forwarding implements UpstreamListener {
   readonly #startedAt = performance.now();
   #timer: NodeJS.Timeout;
 
-  constructor(exchange: Exchange, passage: Passage, options: ForwardingOptions) {
+  /** @param upstream its host and port, for the report of a failure */
+  constructor(exchange: Exchange, passage: Passage, options: ForwardingOptions, upstream: string) {
     this.#exchange = exchange;
     this.#passage = passage;
     this.#options = options;
+    this.#upstream = upstream;
     this.#recording = passage.recording;
     this.#sink = passage.recording ? new StoredAnswer(exchange, passage.recording) : new StreamedAnswer(exchange);
     this.#sink.onReady = () => this.#request?.resume();
@@ -150,7 +157,7 @@ export class Forwarding implements UpstreamListener {
       this.#stop();
       return;
     }
-    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#breakOff(), this.#options.answerMs);
+    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(rawFields, { status, id: exchange.id, gateFields: headers, isLimited });
@@ -199,8 +206,17 @@ export class Forwarding implements UpstreamListener {
       !request.complete &&
       !this.body.writableNeedDrain;
     if (waitsForClient) this.#giveUp(BODY_TIMEOUT);
-    else if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
-    else this.#giveUp(this.#request?.isWaiting === true ? UPSTREAM_BUSY : UPSTREAM_TIMEOUT);
+    else if (this.#request?.isWaiting === true) this.#giveUp(UPSTREAM_BUSY);
+    else {
+      this.#report('timeout');
+      if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
+      else this.#giveUp(UPSTREAM_TIMEOUT);
+    }
+  }
+
+  #onAnswerTimeout(): void {
+    this.#report('timeout');
+    this.#breakOff();
   }
 
   /** The client gets a 504, but the operation continues. If a response still arrives, retries get it. */
@@ -233,8 +249,18 @@ export class Forwarding implements UpstreamListener {
 
   #fail(error: Error): void {
     if (this.#isFinished) return;
+    if (isUpstreamError(error)) this.#report(causeOf(error), error.code);
     if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) this.#breakOff();
     else this.#giveUp(this.#refusalFor(error));
+  }
+
+  /** Reports why the upstream did not respond, or not in full. */
+  #report(cause: UpstreamCause, code?: string): void {
+    const exchange = this.#exchange;
+    // The rest of a discarded response does not matter. After a 504, the connection may break as well.
+    if (this.#sink instanceof DiscardedAnswer || exchange.upstreamCause !== undefined) return;
+    exchange.upstreamCause = cause;
+    this.#options.onFailure(exchange, { upstream: this.#upstream, cause, code, isSent: this.#isSent });
   }
 
   #refusalFor(error: Error): Refusal {
@@ -289,4 +315,9 @@ export class Forwarding implements UpstreamListener {
 /** An error answer of the gateway, as it is stored. */
 function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
   return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
+}
+
+/** Whether the error comes from the upstream or the way to it, not from the client or the gateway's own bounds. */
+function isUpstreamError(error: Error): error is NodeJS.ErrnoException {
+  return !isBodyError(error) && !(error instanceof PoolFullError || error instanceof PoolClosedError);
 }

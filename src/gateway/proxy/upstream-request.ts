@@ -105,11 +105,11 @@ export class UpstreamRequest implements ConnectionUser {
   onUpstreamEnd(): void {
     if (this.#isOver) return;
     if (this.#reader.end()) this.#finish();
-    else this.#fail(new Error('the connection ended'));
+    else this.#fail(closedError());
   }
 
   onClosed(error: Error | undefined): void {
-    if (!this.#isOver) this.#fail(error ?? new Error('the connection was closed'));
+    if (!this.#isOver) this.#fail(error ?? closedError());
   }
 
   #flushHead(): void {
@@ -166,6 +166,10 @@ export class UpstreamRequest implements ConnectionUser {
 function idleMsOf(hint: string): number | undefined {
   const seconds = /\btimeout=(\d{1,9})/.exec(hint)?.[1];
   return seconds ? Number(seconds) * 1_000 : undefined;
+}
+
+function closedError(): Error {
+  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
 }
 
 function uncork(socket: Socket): void {

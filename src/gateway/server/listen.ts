@@ -54,6 +54,6 @@ export function listen(server: Server, address: Address, places: AddressPlaces):
 }
 
 /** `http://127.0.0.1:8080`; an IPv6 address gets brackets. */
-export function urlOf({ host, port }: Address): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+export function urlOf({ host, port }: Address, scheme: 'http' | 'https' = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -28,6 +28,8 @@ export interface GatewayStore {
   readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
+  /** Shares the room for claims anew, among the applications of another config. */
+  setApplications(config: Config): void;
   close(): void;
 }
 
@@ -36,6 +38,11 @@ const START_MS = 2_000;
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
+/**
+ * Most pairs of account and route in memory: the most that a store can have. Only accounts and routes of the config
+ * reach the store, so the config bounds them. A reload adds to them, and must never find the store full (S18).
+ */
+const MAX_PAIRS = 16_000_000;
 /** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
@@ -51,10 +58,11 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 }
 
 function openMemory(config: Config): GatewayStore {
-  const limits = createMemoryStore({ maxKeys: keysNeeded(config) });
+  const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
   const claims = createMemoryClaimStore(claimBounds(config));
   const metrics = [...memoryLimitMetrics(() => limits.stats()), ...memoryClaimMetrics(() => claims.stats())];
-  return { limits, claims, metrics, health: async () => 'ok', close() {} };
+  const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
+  return { limits, claims, metrics, setApplications, health: async () => 'ok', close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -69,8 +77,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
   const { maxClaims: maxClaimsPerScope, maxLargeBytes: maxBytesPerScope } = perApplication;
-  const localMaxKeys = keysNeeded(config);
-  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys });
+  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys: MAX_PAIRS });
   const claims = createRedisClaimStore(client, {
     deadlineMs,
     onError,
@@ -96,6 +103,8 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
         await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
       return isWell() ? 'ok' : 'degraded';
     },
+    // Each process has a fixed bound per application, however many there are.
+    setApplications() {},
     close() {
       client.disconnect();
       largeClient.disconnect();
@@ -134,13 +143,4 @@ function claimBounds({ keys, perApplication }: Config): MemoryClaimStoreOptions 
   const isScarce = applications * maxClaims > maxKeys;
   const guaranteed = Math.max(1, Math.floor(maxKeys / 2 / applications));
   return { maxKeys, maxClaimsPerScope: maxClaims, minClaimsPerScope: isScarce ? guaranteed : undefined };
-}
-
-/**
- * Only accounts and routes of the config reach the store. With room for each of these pairs, and per account for the
- * count that its routes share, the store is never full (S18).
- */
-function keysNeeded({ accounts, routes }: Config): number {
-  const limited = routes.filter(({ account }) => account !== undefined).length;
-  return Math.min(16_000_000, Math.max(1, accounts.length * (limited + 1)));
 }

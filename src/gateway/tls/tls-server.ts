@@ -21,9 +21,9 @@ export interface HandshakeFailure {
   readonly isDeparture: boolean;
 }
 
-/** TLS of a listener. Without material it listens without TLS. */
+/** TLS of a listener. */
 export interface TlsOptions {
-  readonly material: TlsMaterial | undefined;
+  readonly material: TlsMaterial;
   readonly onFailure: (failure: HandshakeFailure) => void;
 }
 
@@ -31,9 +31,10 @@ export interface TlsOptions {
 const HANDSHAKE_MS = 10_000;
 const DEPARTURES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_TLS_HANDSHAKE_TIMEOUT']);
 
-/** A server for HTTP/1.1, over TLS if there is material for it. */
-export function createHttpServer(options: ServerOptions, { material, onFailure }: TlsOptions): Server {
-  if (material === undefined) return createServer(options);
+/** A server for HTTP/1.1. Without `tls` it listens without TLS. */
+export function createHttpServer(options: ServerOptions, tls: TlsOptions | undefined): Server {
+  if (tls === undefined) return createServer(options);
+  const { material, onFailure } = tls;
   const server = createTlsServer({
     ...options,
     ...contextOf(material),
@@ -52,17 +53,19 @@ export function createHttpServer(options: ServerOptions, { material, onFailure }
 }
 
 /**
- * From now on, handshakes of a server use this material. Open connections go on with theirs. Whether there is TLS at
- * all, and whether clients need a certificate, does not change. Sessions of before are not resumed, because each context
- * has keys of its own for tickets, so an authority that was removed admits nobody.
- * @param server made with material
+ * From now on, handshakes of a server use other material. Open connections go on with theirs. Sessions of before are not
+ * resumed, because each context has keys of its own for tickets: an authority that was removed admits nobody.
+ * @returns false if the server stays as it was, because only a restart can turn TLS, or certificates of clients, on or off
  */
-export function renewTls(server: Server, material: TlsMaterial): void {
-  (server as TlsServer).setSecureContext(contextOf(material));
+export function renewTls(server: Server, before: TlsMaterial | undefined, now: TlsMaterial | undefined): boolean {
+  if (before === undefined || now === undefined) return before === now;
+  if (JSON.stringify(before) === JSON.stringify(now)) return true;
+  if ((before.clientCa === undefined) !== (now.clientCa === undefined)) return false;
+  (server as TlsServer).setSecureContext(contextOf(now));
+  return true;
 }
 
-/** @throws Error if OpenSSL refuses the material */
-export function contextOf({ cert, key, clientCa, minVersion }: TlsMaterial): SecureContextOptions {
+function contextOf({ cert, key, clientCa, minVersion }: TlsMaterial): SecureContextOptions {
   return {
     cert,
     key,

@@ -62,9 +62,9 @@ describe('the entry', () => {
   it('sets no exit code while it serves', async () => {
     const mocked = vi.mocked((await import('../../../src/gateway/cli/serve.ts')).serve);
     mocked.mockClear();
-    await main('serve', LISTEN_PLACES, '0');
+    await main('serve', '--port', '0');
     await eventually(() => mocked.mock.calls.length === 1, 'serve');
-    expect(mocked).toHaveBeenCalledWith(undefined, expect.objectContaining({ port: '0' }));
+    expect(mocked).toHaveBeenCalledWith(undefined, expect.objectContaining({ port: '0' }), undefined);
     await new Promise((resolve) => setImmediate(resolve));
     expect(process.exitCode).toBe(exitCode);
     expect(printed).toEqual({ out: '', error: '' });
@@ -84,7 +84,7 @@ describe('runCli', () => {
 
   it('serve: passes the config and the flags on, and has no exit code', async () => {
     const path = file({ listen: { port: 1 } });
-    expect(await run('serve', '--config', path, LISTEN_PLACES, '2', '--host', '::1')).toEqual({
+    expect(await run('serve', '--config', path, '--port', '2', '--host', '::1')).toEqual({
       code: undefined,
       out: '',
       error: '',
@@ -92,6 +92,25 @@ describe('runCli', () => {
     expect(serve).toHaveBeenLastCalledWith(
       expect.objectContaining({ listen: { host: '::1', port: 2 } }),
       expect.objectContaining({ port: '2', host: '::1' }),
+      { name: path, hash: expect.stringMatching(/^[0-9a-f]{12}$/), watch: false },
+    );
+  });
+
+  it.each([
+    [['serve', '--watch'], /--watch needs --config FILE/],
+    [['check', '--watch', '--config', 'FILE'], /--watch is only for serve, not for check/],
+  ])('%j: exit 2', async (args, message) => {
+    const path = file({});
+    const { code, error } = await run(...args.map((arg) => (arg === 'FILE' ? path : arg)));
+    expect({ code, error }).toEqual({ code: 2, error: expect.stringMatching(message) });
+  });
+
+  it('serve --watch: says so', async () => {
+    await run('serve', '--config', file({}), '--watch');
+    expect(serve).toHaveBeenLastCalledWith(
+      expect.anything(),
+      expect.anything(),
+      expect.objectContaining({ watch: true }),
     );
   });
 

@@ -34,6 +34,8 @@ describe('defaults', () => {
       listen: { host: '127.0.0.1', port: 8080 },
       store: 'memory',
       upstream: 'http://127.0.0.1:9000',
+      upstreams: {},
+      providers: {},
       forwardFields: [],
       upstreamTimeoutMs: 30_000,
       upstreamAnswerMs: 300_000,
@@ -43,6 +45,7 @@ describe('defaults', () => {
       maxBodyBytes: 26_214_400,
       maxBufferedBytes: 1_073_741_824,
       maxConnections: 10_000,
+      shutdownDelayMs: 0,
       drainMs: 10_000,
       log: { level: 'info', application: false, account: false },
       headers: 'x-ratelimit',
@@ -133,7 +136,7 @@ describe('errors', () => {
       { listen: { port: 65_536, hst: 'x' } },
       ['listen.port: must be at most 65535, got 65536', 'listen.hst: unknown option, did you mean "host"?'],
     ],
-    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host or port)']],
+    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host, port or tls)']],
     [{ listen: { host: '' } }, ['listen.host: must not be empty']],
     [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
     [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
@@ -316,6 +319,8 @@ describe('errors', () => {
     [{ route: 'GET /x?y' }, 'routes[0].route: "x?y" has a character that a path cannot have unencoded'],
     [{ route: 'GET /{a}/{a}' }, 'routes[0].route: has the parameter {a} twice'],
     [{ route: 'GET /healthz' }, 'routes[0].route: the gateway itself answers /healthz'],
+    [{ route: 'GET /readyz' }, 'routes[0].route: the gateway itself answers /readyz'],
+    [{ route: 'HEAD /livez' }, 'routes[0].route: the gateway itself answers /livez'],
     [
       { route: 'GET /x', account: 'cookie.x' },
       'routes[0].account: must be path.NAME, query.NAME, header.NAME or body.NAME, got "cookie.x"',
@@ -333,6 +338,67 @@ describe('errors', () => {
     ],
   ])('a route %j', (route, issue) => {
     expect(issuesOf({ routes: [route], limits: { unlimited: true } })).toEqual([issue]);
+  });
+
+  it.each([
+    [{ upstreams: { a: 'ftp://x' } }, 'upstreams.a: must be a URL with http:// or https://, got "ftp://…"'],
+    [{ upstreams: { 'a b': 'http://u:p@x' } }, 'upstreams["a b"]: must not have a user name or password in it'],
+    [{ upstreams: { a: ['http://u:secret@x'] } }, 'upstreams.a: must be a string, got an array'],
+    [{ upstreams: 'http://u:secret@x' }, 'upstreams: must be an object, got a string'],
+    [
+      { upstreams: { default: 'http://x' } },
+      "upstreams.default: default is the name of the config's upstream: choose another one",
+    ],
+    [
+      { upstreams: { social: 'http://x' }, routes: [{ route: 'GET /x', upstream: 'socal' }] },
+      'routes[0].upstream: upstreams has no "socal", did you mean "social"?',
+    ],
+    [{ routes: [{ route: 'GET /x', upstream: '' }] }, 'routes[0].upstream: must not be empty'],
+    [
+      { upstreams: { social: 'http://x' }, providers: { 'p q': { upstream: 'Socials' } } },
+      'providers["p q"].upstream: upstreams has no "Socials", did you mean "social"?',
+    ],
+    [{ providers: { p: {} } }, 'providers.p.upstream: is missing (expected a string)'],
+    [{ cors: {} }, 'cors.origins: is missing (expected an array)'],
+    [{ cors: { origins: [] } }, 'cors.origins: must not be empty: without cors, no origin is allowed'],
+    [
+      { cors: { origins: ['https://a.com/'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "https://…"',
+    ],
+    [
+      { cors: { origins: ['*', 'https://A.com:443'] } },
+      'cors.origins[1]: browsers write it as "https://a.com", got "https://A.com:443"',
+    ],
+    [
+      { cors: { origins: ['app.example.com'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "app.example.com"',
+    ],
+    [
+      { cors: { origins: ['https://*.example.com'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "https://…"',
+    ],
+    [
+      { cors: { origins: ['null'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "null"',
+    ],
+    [
+      { cors: { origins: ['*'], credentials: true } },
+      'cors.origins[0]: with credentials, browsers do not accept "*": list the values',
+    ],
+    [
+      { cors: { origins: ['https://a.com'], headers: ['x', '*'], credentials: true } },
+      'cors.headers[1]: with credentials, browsers do not accept "*": list the values',
+    ],
+    [{ cors: { origins: ['*'], exposedHeaders: ['a b'] } }, 'cors.exposedHeaders[0]: "a b" is not a header name'],
+    [{ cors: { origins: ['*'], maxAgeS: 86_401 } }, 'cors.maxAgeS: must be at most 86400, got 86401'],
+    [{ cors: { origin: '*', origins: ['*'] } }, 'cors.origin: unknown option, did you mean "origins"?'],
+  ])('upstreams and CORS: %j', (config, issue) => {
+    expect(issuesOf(config)).toEqual([issue]);
+  });
+
+  it('an origin of an app is not a URL of the web', () => {
+    const origins = ['capacitor://localhost', 'chrome-extension://abc', 'http://localhost:3000', 'http://[::1]:80801'];
+    expect(issuesOf({ cors: { origins } })).toEqual([expect.stringContaining('cors.origins[3]: must be an origin')]);
   });
 
   it('S3: limits: each window has its own place', () => {
@@ -429,6 +495,19 @@ describe('warnings', () => {
     [['GET /{x}', 'GET /a/b/*']],
   ])('of %j, none has', (names) => {
     expect(warningsOf(routes(...names), /^routes/)).toEqual([]);
+  });
+
+  it('upstreams that no route and no provider uses, and settings of a provider without accounts', () => {
+    const config = {
+      upstreams: { a: 'http://a', b: 'http://b', c: 'http://c' },
+      providers: { outlok: { upstream: 'b' } },
+      accounts: [{ id: 'x', application: 'a', provider: 'outlook' }],
+      routes: [{ route: 'GET /x', upstream: 'a' }],
+    };
+    expect(warningsOf(config, /^(upstreams|providers)/)).toEqual([
+      { path: 'upstreams.c', reason: 'no route and no provider uses this upstream' },
+      { path: 'providers.outlok', reason: 'no account of the file has this provider, did you mean "outlook"?' },
+    ]);
   });
 
   it.each(['0.0.0.0', '::', '10.0.0.1', '192.0.2.1', 'admin.example.test', '127.example.test'])(
