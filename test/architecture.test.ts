@@ -32,13 +32,15 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   body: [],
   exchange: ['config', 'body'],
   admission: ['config', 'body', 'exchange'],
-  operations: ['exchange'],
+  tls: [],
+  operations: ['exchange', 'tls'],
   store: ['config', 'operations'],
   proxy: ['config', 'body', 'exchange'],
-  server: ['exchange', 'operations'],
+  server: ['exchange', 'operations', 'tls'],
   rules: ['config', 'exchange', 'admission', 'operations', 'proxy', 'server'],
-  gateway: ['config', 'body', 'admission', 'operations', 'store', 'proxy', 'server', 'rules'],
-  cli: ['config', 'operations', 'store', 'server', 'gateway'],
+  gateway: ['config', 'body', 'admission', 'operations', 'store', 'proxy', 'server', 'rules', 'tls'],
+  workers: ['config', 'operations', 'server', 'gateway', 'tls'],
+  cli: ['config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 
 /** Packages that a folder may use at run time. All others, frameworks included, may only be imported as types. Node's own modules: see below. */

@@ -188,7 +188,7 @@ describe('tables in the docs say what the code has', () => {
   });
 
   it('metrics of the process, with their types', async () => {
-    // A Redis that is down is only a warning: its gauges are there all the same.
+    // A Redis that is down is only a warning: its metrics are there all the same.
     const processes = await Promise.all([
       startInProcess({ store: 'memory' }),
       startInProcess({ store: 'redis://127.0.0.1:1' }),

@@ -3,38 +3,65 @@ import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
+import { configChange } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
 import { type Config, MAX_TIMER_MS } from './config/schema.ts';
+import { validityOf } from './config/tls-files.ts';
+import { upstreamUrls } from './config/upstreams.ts';
 import { createAdminServer } from './operations/admin.ts';
+import type { ConfigMetrics } from './operations/config-metrics.ts';
+import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics } from './operations/metrics.ts';
-import { createProxy } from './proxy/proxy.ts';
-import { createRules } from './rules.ts';
-import { type Address, listen } from './server/listen.ts';
+import { createMetrics, type MetricFamily } from './operations/metrics.ts';
+import { createUpstreamFailures } from './operations/upstream-failures.ts';
+import { createUpstreams } from './proxy/upstreams.ts';
+import { createRules, type RuleParts } from './rules.ts';
+import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
+import type { SilenceLimits } from './server/silence.ts';
 import { openStore } from './store/store.ts';
+import { renewTls, type TlsOptions } from './tls/tls-server.ts';
 
 /** A running gateway. */
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
+  readonly configMetrics: ConfigMetrics;
   /**
-   * Stops accepting, waits at most `drainMs` for running requests, and closes everything. Resolves to how many requests
-   * were cut off.
+   * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
+   * and claims stay. New certificates are used from the next handshake on. If it throws, nothing has changed.
+   */
+  reload(config: Config): ReloadReport | Promise<ReloadReport>;
+  /**
+   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
+   * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
+}
+
+/** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
+export interface ReloadReport {
+  /** Keys that have changed. */
+  readonly changed: readonly string[];
+  /** Keys that stay as they were until a restart. */
+  readonly needsRestart: readonly string[];
 }
 
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
+/** A connection on which a request runs may be silent for at least so long. */
+const MIN_SILENCE_MS = 300_000;
 
 /**
  * Builds a gateway from a config, and listens.
  * @throws ListenError
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+  log.configure(config.log);
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.gauges);
+  const metrics = createMetrics(store.metrics);
   const limits = metrics.measured(store.limits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
@@ -52,8 +79,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
   ]);
   const { perApplication } = config;
-  const proxy = createProxy({
-    upstream: config.upstream,
+  const upstreams = createUpstreams({
     idleMs: config.upstreamIdleMs,
     maxConnections: config.maxUpstreamConnections,
     maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
@@ -61,39 +87,50 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   metrics.addGauges([
     {
       name: 'upstream_connections_in_use',
-      help: 'Connections to the upstream that a request uses',
-      value: () => proxy.connectionsInUse,
+      help: 'Connections to upstreams that a request uses',
+      value: () => upstreams.connectionsInUse,
     },
     {
       name: 'upstream_waiting',
-      help: 'Requests that wait for a connection to the upstream',
-      value: () => proxy.waiting,
+      help: 'Requests that wait for a connection to their upstream',
+      value: () => upstreams.waiting,
     },
   ]);
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
   });
-  const rules = createRules(config, {
+  const parts: RuleParts = {
     log,
     metrics,
     limits,
     idempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
-    proxy,
-  });
+    upstreams,
+    onUpstreamFailure: createUpstreamFailures(log, metrics),
+  };
+  const tlsOf = (listener: 'listen' | 'admin', { tls }: Config['listen']): TlsOptions | undefined => {
+    if (tls === undefined) return undefined;
+    metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+    return {
+      material: tls,
+      onFailure: ({ cause, isDeparture }) =>
+        log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
+    };
+  };
+  const health = createHealth(() => store.health());
+  let current = config;
+  let rules = createRules(config, parts);
+  upstreams.keep(upstreamUrls(config).values());
   const main = createGatewayServer({
     rules: () => rules,
+    tls: tlsOf('listen', config.listen),
     log,
     metrics,
-    health: () => store.health(),
+    health,
     maxConnections: config.maxConnections,
-    clientTimeoutMs: config.clientTimeoutMs,
-    silenceMs: Math.min(
-      MAX_TIMER_MS,
-      Math.max(300_000, config.upstreamTimeoutMs + 60_000, config.clientTimeoutMs + 60_000),
-    ),
+    silence: silenceIn(config),
   });
   metrics.addGauges([
     { name: 'connections', help: 'Connections of clients that are open', value: () => main.connections.open },
@@ -104,25 +141,55 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     },
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
-  const admin = config.admin === undefined ? undefined : createAdminServer(metrics);
+  const admin =
+    config.admin === undefined ? undefined : createAdminServer(metrics, health, tlsOf('admin', config.admin));
+  let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
+  /** Returns the paths of the config that need a restart. */
+  const renewCertificates = (next: Config): readonly string[] => {
+    const given = { listen: next.listen.tls, admin: next.admin?.tls };
+    const servers = { listen: main.server, admin };
+    return (['listen', 'admin'] as const).flatMap((listener) => {
+      const [server, tls] = [servers[listener], given[listener]];
+      // A listener that does not exist needs a restart anyway.
+      if (server === undefined) return [];
+      if (!renewTls(server, tlsInUse[listener], tls)) return [`${listener}.tls`];
+      tlsInUse = { ...tlsInUse, [listener]: tls };
+      if (tls !== undefined) metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+      return [];
+    });
+  };
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
-    await proxy.close();
+    await upstreams.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
     store.close();
   };
   try {
-    const adminAddress = admin && config.admin && (await listen(admin, config.admin, 'admin.port in the config'));
-    const address = await listen(main.server, config.listen, '--port');
+    const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const address = await listen(main.server, config.listen, LISTEN_PLACES);
     return {
       address,
       adminAddress,
+      configMetrics: metrics.config,
+      metrics: () => metrics.families(),
+      reload(wanted) {
+        const { config: next, changed, needsRestart } = configChange(current, wanted);
+        if (changed.length > 0) {
+          rules = createRules(next, parts);
+          upstreams.keep(upstreamUrls(next).values());
+          current = next;
+          main.setSilence(silenceIn(next));
+          store.setApplications(next);
+          log.configure(next.log);
+        }
+        return { changed, needsRestart: [...needsRestart, ...renewCertificates(next)] };
+      },
       async stop() {
-        main.drain();
-        main.server.close();
-        const idle = Promise.all([main.connections.idle(), idempotency.idle()]);
-        await Promise.race([idle, elapsed(config.drainMs)]);
+        health.drain();
+        main.closeAfterLast();
+        if (current.shutdownDelayMs > 0) await elapsed(current.shutdownDelayMs);
+        await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(current.drainMs)]);
         const { running } = main.connections;
         await close();
         return running;
@@ -132,6 +199,11 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await close();
     throw error;
   }
+}
+
+function silenceIn({ clientTimeoutMs, upstreamTimeoutMs }: Config): SilenceLimits {
+  const silenceMs = Math.max(MIN_SILENCE_MS, upstreamTimeoutMs + 60_000, clientTimeoutMs + 60_000);
+  return { clientTimeoutMs, silenceMs: Math.min(MAX_TIMER_MS, silenceMs) };
 }
 
 function elapsed(ms: number): Promise<void> {

@@ -4,16 +4,19 @@ import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
+import { createCors } from './admission/cors.ts';
 import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
 import { limiterOf } from './config/limits.ts';
 import type { Config } from './config/schema.ts';
+import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
 import type { Exchange } from './exchange/exchange.ts';
 import type { Log } from './operations/log.ts';
 import type { Metrics } from './operations/metrics.ts';
-import type { ForwardSettings, UpstreamProxy } from './proxy/proxy.ts';
+import type { ForwardSettings } from './proxy/proxy.ts';
+import type { Upstreams } from './proxy/upstreams.ts';
 import type { Rules } from './server/rules.ts';
 
 /** What lasts as long as the process. All rules share it. */
@@ -24,12 +27,13 @@ export interface RuleParts {
   readonly idempotency: Idempotency;
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
-  readonly proxy: UpstreamProxy;
+  readonly upstreams: Upstreams;
+  readonly onUpstreamFailure: ForwardSettings['onFailure'];
 }
 
 /** The rules that a config describes. */
 export function createRules(config: Config, parts: RuleParts): Rules {
-  const { log, metrics, limits, idempotency, shares, workBudget, proxy } = parts;
+  const { log, metrics, limits, idempotency, shares, workBudget, upstreams } = parts;
   const gate = createGate<Exchange>({
     limiter: limiterOf(config, limits),
     idempotency,
@@ -61,10 +65,15 @@ export function createRules(config: Config, parts: RuleParts): Rules {
     answerMs: config.upstreamAnswerMs,
     maxBodyBytes: config.maxBodyBytes,
     onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
+    onFailure: parts.onUpstreamFailure,
   };
+  const routes = createRoutes(config);
+  const urls = upstreamUrls(config);
+  const choose = upstreamChoice(config.providers);
   return {
+    cors: config.cors && createCors(config.cors, routes),
     admit: createAdmission({
-      routes: createRoutes(config),
+      routes,
       keys: createKeys(config.keys),
       accounts: createAccounts(config.accounts),
       shares,
@@ -74,6 +83,9 @@ export function createRules(config: Config, parts: RuleParts): Rules {
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,
-    forward: (exchange, passage) => proxy.forward(exchange, passage, settings),
+    forward(exchange, passage) {
+      const name = choose(exchange.route?.upstream, exchange.account?.provider);
+      upstreams.forward(urls.get(name) as string, exchange, passage, settings);
+    },
   };
 }

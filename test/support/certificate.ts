@@ -21,7 +21,18 @@ const SUBJECT_ALT_NAME = '551d11';
 const DAY_MS = 86_400_000;
 
 /** @param hosts names for which the certificate is valid too, such as `localhost` or `*.example.test` */
-export function createCertificate(...hosts: readonly string[]): Certificate {
+export const createCertificate = (...hosts: readonly string[]): Certificate => createCertificateOf({ hosts });
+
+/** By default the certificate is valid from a day ago until a day from now. */
+export function createCertificateOf({
+  hosts = [],
+  fromMs = -DAY_MS,
+  untilMs = DAY_MS,
+}: {
+  readonly hosts?: readonly string[];
+  readonly fromMs?: number;
+  readonly untilMs?: number;
+}): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(oid(ECDSA_WITH_SHA256));
   const name = sequence(der(0x31, sequence(oid(COMMON_NAME), der(0x0c, Buffer.from('headgate test')))));
@@ -37,7 +48,7 @@ export function createCertificate(...hosts: readonly string[]): Certificate {
     der(0x02, Buffer.from([1])),
     algorithm,
     name,
-    sequence(time(-DAY_MS), time(DAY_MS)),
+    sequence(time(fromMs), time(untilMs)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, extensions),

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { afterFile } from './after-file.ts';
 import { type Ask, eventually, type Reply, send } from './raw-http.ts';
+import { listenDefaults, onListening } from './tls-listener.ts';
 
 export const HEADGATE = fileURLToPath(new URL('../../dist/headgate.cjs', import.meta.url));
 
@@ -139,9 +140,16 @@ function spawnHeadgate(args: readonly string[], cwd: string, env: NodeJS.Process
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Runs the command to its end. After ten seconds it is killed; its code is then null. */
-export async function runHeadgate(args: readonly string[], cwd = scratchFolder()): Promise<Output> {
-  const { child, exited, stdout, stderr } = spawnHeadgate(args, cwd);
+/**
+ * Runs the command to its end. After ten seconds it is killed; its code is then null.
+ * @param env is added to the environment of this process
+ */
+export async function runHeadgate(
+  args: readonly string[],
+  cwd = scratchFolder(),
+  env: NodeJS.ProcessEnv = {},
+): Promise<Output> {
+  const { child, exited, stdout, stderr } = spawnHeadgate(args, cwd, env);
   const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
   const exit = await exited;
   clearTimeout(timer);
@@ -160,7 +168,9 @@ export async function startGateway(
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const adminPort = await freePort();
-    const listeners = { listen: { host: '127.0.0.1', port }, admin: { host: '127.0.0.1', port: adminPort } };
+    const listen = { host: '127.0.0.1', port, ...listenDefaults() };
+    const listeners = { listen, admin: { host: '127.0.0.1', port: adminPort } };
+    onListening(port);
     const file = writeConfig({ ...listeners, ...config });
     try {
       return await serve(['--config', file, ...flags], port, adminPort, env);

@@ -9,6 +9,7 @@ import { createLog, type Log } from '../../src/gateway/operations/log.ts';
 import { afterFile } from './after-file.ts';
 import { TOKEN } from './gateway.ts';
 import { type Ask, type Reply, send } from './raw-http.ts';
+import { listenDefaults, onListening } from './tls-listener.ts';
 
 /** A log that writes to a file. */
 export interface LogFile {
@@ -54,8 +55,10 @@ export function openLog(): LogFile {
 export async function startInProcess(config: Record<string, unknown>): Promise<InProcess> {
   const anyPort = { host: '127.0.0.1', port: 0 };
   const { log, lines } = openLog();
-  const gateway = await startGateway(checkConfig({ listen: anyPort, admin: anyPort, ...config }, 'test'), log);
+  const listen = { ...anyPort, ...listenDefaults() };
+  const gateway = await startGateway(checkConfig({ listen, admin: anyPort, ...config }, 'test'), log);
   const { port } = gateway.address;
+  onListening(port);
   const adminPort = gateway.adminAddress?.port ?? 0;
   let stopped: Promise<number> | undefined;
   const stop = () => {

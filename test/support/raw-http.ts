@@ -1,5 +1,7 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { request as requestTls } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 
 /** A response, or the part of it that arrived before the connection broke. */
 export interface Reply {
@@ -20,15 +22,21 @@ export interface Ask {
   readonly body?: string | Buffer;
   /** @default a new connection */
   readonly agent?: Agent;
+  /** Sends it over TLS. */
+  readonly tls?: ConnectionOptions | undefined;
 }
+
+/** The ports for which `send` and `openRaw` use TLS by default. */
+export const tlsPorts = new Map<number, ConnectionOptions>();
 
 /** Sends one request with node:http; `path` is sent unchanged. Rejects if there is no response. */
 export function send(port: number, ask: Ask): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const { method = 'GET', path, headers = {}, body, agent } = ask;
+    const { method = 'GET', path, headers = {}, body, agent, tls = tlsPorts.get(port) } = ask;
     // node:http itself gives the body of a DELETE no length.
     const framed = body === undefined ? headers : { 'content-length': Buffer.byteLength(body), ...headers };
-    const outgoing = request({ host: '127.0.0.1', port, method, path, headers: framed, agent: agent ?? false });
+    const options = { host: '127.0.0.1', port, method, path, headers: framed, agent: agent ?? false };
+    const outgoing = tls === undefined ? request(options) : requestTls({ ...options, ...(tls as object) });
     outgoing.on('error', reject);
     outgoing.on('response', (answer) => {
       const chunks: Buffer[] = [];
@@ -85,11 +93,15 @@ export interface RawConnection {
   /** Resolves when the other side has closed the connection. */
   readonly closed: Promise<void>;
   destroy(): void;
+  /** Ends it with a reset. */
+  reset(): void;
 }
 
-export function openRaw(port: number): Promise<RawConnection> {
+/** @param tls opens it over TLS */
+export function openRaw(port: number, tls = tlsPorts.get(port)): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port });
+    const tcp = connect({ host: '127.0.0.1', port });
+    const socket = tls === undefined ? tcp : connectTls({ socket: tcp, ...tls });
     const chunks: Buffer[] = [];
     const received = () => Buffer.concat(chunks).toString('latin1');
     const replies = () => parseReplies(received());
@@ -100,7 +112,7 @@ export function openRaw(port: number): Promise<RawConnection> {
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
     socket.once('error', reject);
     socket.on('error', () => {});
-    socket.once('connect', () => {
+    socket.once(tls === undefined ? 'connect' : 'secureConnect', () => {
       resolve({
         socket,
         write: (bytes) => void socket.write(bytes),
@@ -112,6 +124,7 @@ export function openRaw(port: number): Promise<RawConnection> {
         },
         closed,
         destroy: () => void socket.destroy(),
+        reset: () => void tcp.resetAndDestroy(),
       });
     });
   });

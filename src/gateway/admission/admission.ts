@@ -11,6 +11,9 @@ import type { RouteMatch, Routes } from './routes.ts';
 import type { Shares } from './shares.ts';
 import { readTarget, type Target } from './target.ts';
 
+/** Any case is allowed, and so are several spaces (RFC 9110, section 11.1). */
+const BEARER = /^bearer +(.*)$/i;
+
 /** What the stages in front of the gate need. */
 export interface AdmissionOptions extends BodyStageOptions {
   readonly routes: Routes;
@@ -40,8 +43,7 @@ export function createAdmission(options: AdmissionOptions) {
     const match = routes.match(request.method ?? '', target.path);
     if (match === undefined) return refuse(404, 'errors/resource_not_found', 'There is no such route.');
     exchange.route = match.route;
-    const token = request.headers['x-api-key'];
-    const key = keys.authenticate(Array.isArray(token) ? token.join() : token);
+    const key = keys.authenticate(tokenOf(request));
     if (isRefusal(key)) return key;
     exchange.application = key.application;
     const account = findAccount(request, target, match, key);
@@ -52,8 +54,20 @@ export function createAdmission(options: AdmissionOptions) {
   };
 }
 
+/**
+ * The token of `X-API-KEY`, also if it is empty, otherwise that of `Authorization: Bearer`. Then `Authorization` is the
+ * gateway's own field, and is not forwarded.
+ */
+function tokenOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
+  const token = headers['x-api-key'];
+  if (token !== undefined) return Array.isArray(token) ? token.join() : token;
+  if (headers.authorization === undefined) return undefined;
+  // Node's `headers` has only the first of several, and an upstream could read another one.
+  return BEARER.exec(fieldValues(rawHeaders, 'authorization').join())?.[1];
+}
+
 /** Refuses heads that Node's parser accepts, but that must not be forwarded. */
-function refusalOfHead({ request }: Exchange): Refusal | undefined {
+export function refusalOfHead({ request }: Exchange): Refusal | undefined {
   // Node's parser accepts other versions too, and answers in 1.1.
   if (request.httpVersionMajor !== 1) return malformed('The gateway supports only HTTP/1.1 and HTTP/1.0.');
   const hosts = fieldValues(request.rawHeaders, 'host').length;

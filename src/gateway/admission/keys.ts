@@ -18,7 +18,7 @@ export interface ApiKey {
 
 /** Knows keys by the SHA-256 of their tokens. */
 export interface Keys {
-  /** The key of the token in `X-API-KEY`, or 401. */
+  /** The key of the token that a request has, or 401. */
   authenticate(token: string | undefined): ApiKey | Refusal;
 }
 
@@ -39,7 +39,7 @@ export function createKeys(config: Config['keys'], now: () => number = Date.now)
         return refuse(
           401,
           'errors/missing_credentials',
-          'The request has no API key: send it in the header X-API-KEY.',
+          'The request has no API key: send it in the header X-API-KEY, or as Authorization: Bearer.',
         );
       }
       const key = keys.get(digestOfToken(token));

@@ -4,7 +4,10 @@ import type { RouteTemplate } from '../config/routes.ts';
 export interface RouteTree<Value> {
   /** Two routes that match the same requests share a place, which the first one keeps. */
   add(template: RouteTemplate, value: Value): void;
-  /** @param segments of a path, decoded */
+  /**
+   * A HEAD without a route of its own gets that of GET.
+   * @param segments of a path, decoded
+   */
   find(method: string, segments: readonly string[], lookUp?: LookUp): Value | undefined;
 }
 
@@ -15,6 +18,8 @@ interface Node<Value> {
   readonly literals: Map<string, Node<Value>>;
   parameter: Node<Value> | undefined;
   value: Value | undefined;
+  /** The value of all paths below this place that have none of their own. */
+  wildcard: Value | undefined;
 }
 
 const exactly: LookUp = (literals, segment) => literals.get(segment);
@@ -25,6 +30,11 @@ export function createRouteTree<Value>(): RouteTree<Value> {
     add({ method, segments }, value) {
       let node = reached(methods, method);
       for (const segment of segments) {
+        if ('wildcard' in segment) {
+          // It is the last segment.
+          node.wildcard ??= value;
+          return;
+        }
         if ('literal' in segment) node = reached(node.literals, segment.literal);
         else {
           node.parameter ??= createNode();
@@ -35,21 +45,24 @@ export function createRouteTree<Value>(): RouteTree<Value> {
     },
     find(method, segments, lookUp = exactly) {
       const root = methods.get(method);
-      return root && found(root, segments, 0, lookUp);
+      const value = root && found(root, segments, 0, lookUp);
+      return value === undefined && method === 'HEAD' ? this.find('GET', segments, lookUp) : value;
     },
   };
 }
 
 /**
- * A literal wins over a parameter, unless the rest of the path does not match behind it. Visits a node once at most.
+ * A literal wins over a parameter, and a parameter over a wildcard, unless the rest of the path does not match behind
+ * it. Visits a node once at most.
  */
 function found<Value>(node: Node<Value>, segments: readonly string[], at: number, lookUp: LookUp): Value | undefined {
   const segment = segments[at];
   if (segment === undefined) return node.value;
   const literal = lookUp(node.literals, segment);
-  const value = literal && found(literal, segments, at + 1, lookUp);
-  if (value !== undefined || node.parameter === undefined || segment === '') return value;
-  return found(node.parameter, segments, at + 1, lookUp);
+  let value = literal && found(literal, segments, at + 1, lookUp);
+  if (value === undefined && node.parameter !== undefined && segment !== '')
+    value = found(node.parameter, segments, at + 1, lookUp);
+  return value ?? node.wildcard;
 }
 
 function reached<Value>(nodes: Map<string, Node<Value>>, name: string): Node<Value> {
@@ -59,5 +72,5 @@ function reached<Value>(nodes: Map<string, Node<Value>>, name: string): Node<Val
 }
 
 function createNode<Value>(): Node<Value> {
-  return { literals: new Map(), parameter: undefined, value: undefined };
+  return { literals: new Map(), parameter: undefined, value: undefined, wildcard: undefined };
 }

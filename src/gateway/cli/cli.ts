@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { parseConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
@@ -7,9 +6,11 @@ import { alternatives, nearestName } from '../config/suggest.ts';
 import { warningsFor } from '../config/warnings.ts';
 import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
+import { readConfigFile } from './config-file.ts';
 import { limitsTable } from './limits-table.ts';
+import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
-import { USAGE, version } from './usage.ts';
+import { USAGE, UsageError, version } from './usage.ts';
 
 /** Where the command line prints. */
 export interface Terminal {
@@ -17,15 +18,13 @@ export interface Terminal {
   error(text: string): void;
 }
 
-/** The command line itself is wrong; exit code 2. */
-class UsageError extends Error {}
-
 const OPTIONS = {
   config: { type: 'string' },
   host: { type: 'string' },
   port: { type: 'string' },
   upstream: { type: 'string' },
   store: { type: 'string' },
+  watch: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
 } as const;
@@ -45,9 +44,12 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
-    const config = values.config === undefined ? undefined : parseConfig(read(values.config), values.config, values);
+    const file = values.config === undefined ? undefined : await readConfigFile(values.config);
+    const config = file === undefined ? undefined : parseConfig(file.text, file.name, values);
+    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
+    if (values.watch && file === undefined) throw new UsageError('--watch needs --config FILE');
     if (command === 'serve') {
-      await serve(config, values);
+      await serve(config, values, file && { name: file.name, hash: file.hash, watch: values.watch === true });
       return undefined;
     }
     if (config === undefined) throw new UsageError(`${command} needs --config FILE`);
@@ -59,7 +61,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
 
 function check(config: Config, terminal: Terminal): number {
   for (const { path, reason } of warningsFor(config)) terminal.error(`warning: ${path}: ${reason}\n`);
-  return print(terminal, limitsTable(config));
+  return print(terminal, `${routesTable(config)}\n${limitsTable(config)}`);
 }
 
 async function doctor(config: Config, terminal: Terminal): Promise<number> {
@@ -102,16 +104,6 @@ function commandOf(positionals: readonly string[]): Command {
 
 function isCommand(text: string): text is Command {
   return (COMMANDS as readonly string[]).includes(text);
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'the file does not exist' : `the file cannot be read (${code})`;
-    throw new UsageError(`--config ${file}: ${why}`);
-  }
 }
 
 function print(terminal: Terminal, text: string): number {

@@ -21,7 +21,11 @@ const KEYS = { one: 'demo-key-one', two: 'demo-key-two' } as const;
  */
 export async function startDemo(overrides: Overrides): Promise<Demo> {
   const provider = createMockProvider();
-  const providerAddress = await listen(provider, { host: '127.0.0.1', port: 0 }, '--upstream');
+  const providerAddress = await listen(
+    provider,
+    { host: '127.0.0.1', port: 0 },
+    { host: '--upstream', port: '--upstream' },
+  );
   const close = (): void => {
     provider.close();
     provider.closeAllConnections();

@@ -4,6 +4,7 @@ import type { Limiter } from '../../limits/limiter.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
+import { aligned, printable } from './table.ts';
 
 /** No account of a config has this id, because ids have at least one character. */
 const NO_ACCOUNT = '';
@@ -58,26 +59,4 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
 function windowsOf(windows: readonly PlanWindow[], limit: PlanWindow['limit']): string {
   const texts = windows.filter((window) => window.limit === limit).map(formatWindow);
   return texts.length === 0 ? NONE : texts.join(', ');
-}
-
-function aligned(table: readonly (readonly string[])[]): string {
-  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
-  return table
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
-}
-
-/** Escapes a name, which may have a terminal's control characters in it. */
-function printable(name: string): string {
-  return /^[\x21-\x7e]+$/.test(name) ? name : JSON.stringify(name).replaceAll(/[\u007f-\uffff]/g, escapeUnit);
-}
-
-function escapeUnit(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -1,8 +1,12 @@
+import cluster from 'node:cluster';
+import { runWorker } from '../workers/worker.ts';
 import { runCli } from './cli.ts';
 
-void runCli(process.argv.slice(2), {
-  out: (text) => process.stdout.write(text),
-  error: (text) => process.stderr.write(text),
-}).then((code) => {
-  if (code !== undefined) process.exitCode = code;
-});
+if (cluster.isWorker) runWorker();
+else
+  void runCli(process.argv.slice(2), {
+    out: (text) => process.stdout.write(text),
+    error: (text) => process.stderr.write(text),
+  }).then((code) => {
+    if (code !== undefined) process.exitCode = code;
+  });

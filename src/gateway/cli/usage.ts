@@ -3,21 +3,25 @@ declare const HEADGATE_VERSION: string | undefined;
 /** Version of the package; the build puts it in. */
 export const version: string = typeof HEADGATE_VERSION === 'undefined' ? '0.0.0-source' : HEADGATE_VERSION;
 
+/** The command line itself is wrong; exit code 2. */
+export class UsageError extends Error {}
+
 /** What `headgate --help` prints. */
 export const USAGE = `headgate: a gateway with rate limits and idempotency keys
 
-  headgate serve [--config FILE] [--host H] [--port N] [--upstream URL] [--store S]
+  headgate serve [--config FILE] [--watch] [--host H] [--port N] [--upstream URL] [--store S]
       Runs the gateway. Without --config it runs a demonstration with a mock provider,
-      and prints commands to try.
+      and prints commands to try. SIGHUP reloads the config.
   headgate check --config FILE [--host H] [--port N] [--upstream URL] [--store S]
       Lists every error in a config (exit code 2). For a valid config it prints
-      warnings, and the limits of each provider and route.
+      warnings, the upstream of each route, and the limits of each provider and route.
   headgate doctor --config FILE [--store S]
       Checks the store of a config: whether it can be reached, its version, eviction
       policy, clock and scripts (exit code 1 if there is a fault).
   headgate --help | --version
 
   --config FILE    the config, one JSON file; its JSON Schema is docs/config.schema.json
+  --watch          reloads the config when its file changes
   --host H         address to listen on (overrides listen.host, default 127.0.0.1)
   --port N         port to listen on, 0 for any free one (overrides listen.port, default 8080)
   --upstream URL   where requests are forwarded (overrides upstream, default http://127.0.0.1:9000)

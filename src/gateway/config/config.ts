@@ -1,11 +1,14 @@
+import { dirname } from 'node:path';
 import type { z } from 'zod';
 import { describe } from '../../core/errors.ts';
 import { ConfigError, type ConfigIssue, formatPath } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
-import { isObject, objectOrEmpty, readJson } from './json.ts';
+import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
+import { readSecrets, type WithSecrets } from './secrets.ts';
 import { alternatives, didYouMean } from './suggest.ts';
+import { readTlsFiles } from './tls-files.ts';
 
 /** Values of command-line flags; each wins over the file. */
 export interface Overrides {
@@ -25,7 +28,7 @@ const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
 
 /**
  * Reads a config file.
- * @param source its name, for messages
+ * @param source its path, for messages, and for the files that are relative to its folder
  * @throws ConfigError with every issue
  */
 export function parseConfig(text: string, source: string, overrides: Overrides = {}): Config {
@@ -35,14 +38,19 @@ export function parseConfig(text: string, source: string, overrides: Overrides =
 }
 
 /**
- * Checks a config that is already JSON, and fills in its defaults.
+ * Checks a config that is already JSON, and fills in its defaults. Reads the secrets and the TLS files that it refers to:
+ * the result has their content.
+ * @param source see {@link parseConfig}
  * @throws ConfigError with every issue
  */
 export function checkConfig(input: unknown, source: string, overrides: Overrides = {}): Config {
-  const file = isObject(input) ? withFlags(input, overrides) : input;
+  const given = isObject(input) ? withFlags(input, overrides) : input;
+  const { file: read, issues: unread, origins } = readReferences(objectOrEmpty(given), dirname(source));
+  const file = isObject(given) ? read : given;
   // zod drops a property called `__proto__`, but an account may have that name.
   const result = configSchema.safeParse(renamed(file, PROTO, STAND_IN), { error: knownOptions });
   const issues = [
+    ...unread,
     ...(result.error?.issues.flatMap((issue) => issuesOf(issue, file)) ?? []),
     ...crossChecks(objectOrEmpty(file)),
     ...(result.success ? unlimitedIssues(result.data, objectOrEmpty(file)) : []),
@@ -50,8 +58,24 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   if (result.success && issues.length === 0) return renamed(result.data, STAND_IN, PROTO) as Config;
   throw new ConfigError(
     source,
-    issues.map((issue) => underFlag(issue, overrides)),
+    issues.map((issue) => underFlag(withOrigin(issue, origins), overrides)),
   );
+}
+
+/** Reads the secrets and the TLS files that a file refers to. */
+function readReferences(file: JsonObject, folder: string): WithSecrets {
+  const secrets = readSecrets(file, folder);
+  const listen = readTlsFiles(file.listen, 'listen', folder);
+  const admin = readTlsFiles(file.admin, 'admin', folder);
+  return {
+    file: {
+      ...secrets.file,
+      ...(file.listen === undefined ? {} : { listen: listen.listener }),
+      ...(file.admin === undefined ? {} : { admin: admin.listener }),
+    },
+    issues: [...secrets.issues, ...listen.issues, ...admin.issues],
+    origins: secrets.origins,
+  };
 }
 
 function withFlags(file: object, { host, port, upstream, store }: Overrides): object {
@@ -76,6 +100,12 @@ function underFlag(issue: ConfigIssue, overrides: Overrides): ConfigIssue {
   return isGiven ? { path: `--${flag}`, reason: issue.reason } : issue;
 }
 
+/** If a secret was read from elsewhere, the issue names that place, because the mistake is there. */
+function withOrigin({ path, reason }: ConfigIssue, origins: ReadonlyMap<string, string>): ConfigIssue {
+  const origin = origins.get(path);
+  return { path, reason: origin === undefined ? reason : `${reason} (from ${origin})` };
+}
+
 /** zod's message for unknown options is replaced by the names of the known ones, which its issue does not have. */
 function knownOptions(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? Object.keys((issue.inst as z.ZodObject).shape).join(' ') : undefined;
@@ -97,7 +127,7 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
   }
   if (issue.code === 'invalid_union') {
     const meant = issue.errors.find((issues) =>
-      issues.some((inner) => inner.path.length > 0 || inner.code !== 'invalid_type'),
+      issues.some((inner) => inner.path.length > 0 || !['invalid_type', 'invalid_value'].includes(inner.code)),
     );
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, file, path));
   }
@@ -105,7 +135,8 @@ function issuesOf(issue: z.core.$ZodIssue, file: unknown, above: readonly Proper
 }
 
 /** Nothing at these places is shown: the value may be a secret, or may have one in it. */
-const SECRET = /^(|keys(\[\d+\](\.(token|sha256))?)?|idempotency(\.secret)?|store|upstream)$/;
+const SECRET =
+  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|keys(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|(keys\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
 
 /** What zod calls values with keys or elements. */
 const SECTIONS: readonly string[] = ['object', 'record', 'array'];
@@ -118,7 +149,8 @@ function reasonFor(issue: z.core.$ZodIssue, path: string, value: unknown): strin
   // A text in place of an object or an array may be a URL with a password, or another secret.
   const isMisplaced = typeof value === 'string' && issue.code === 'invalid_type' && SECTIONS.includes(issue.expected);
   if (!isMisplaced && !SECRET.test(path)) return `${reason}, got ${describe(value)}`;
-  return issue.code === 'invalid_type' ? `${reason}, got ${noun(typeName(value))}` : reason;
+  const isWrongType = issue.code === 'invalid_type' || issue.code === 'invalid_union';
+  return isWrongType ? `${reason}, got ${noun(typeName(value))}` : reason;
 }
 
 /** zod's own messages in our words. Messages that the schema sets itself stay. */

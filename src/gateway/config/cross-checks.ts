@@ -8,7 +8,12 @@ import { parametersOf, parseRoute, shapeOf } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 import { digestOfToken } from './token-digest.ts';
+import { DEFAULT_UPSTREAM } from './upstreams.ts';
 
+const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choose another one`;
+const NO_WILDCARD = 'with credentials, browsers do not accept "*": list the values';
+/** Scheme and host, perhaps a port; no path. */
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\,*]+$/i;
 const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
 
 /**
@@ -23,8 +28,11 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...limitIssues(objectOrEmpty(file.limits), textsOf(file.accounts, 'id'), textsOf(file.routes, 'route')),
     ...issueIf('upstream', upstreamFlaw(file.upstream)),
+    ...upstreamIssues(file),
+    ...corsIssues(objectOrEmpty(file.cors)),
     ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
     ...issueIf('store', storeFlaw(file.store)),
+    ...issueIf('workers', workersFlaw(file)),
     ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
   ];
 }
@@ -84,8 +92,9 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
       issues.push({ path: `routes[${index}].route`, reason: template.reason });
       return undefined;
     }
-    if (/^(GET|HEAD) \/healthz$/.test(route)) {
-      issues.push({ path: `routes[${index}].route`, reason: 'the gateway itself answers /healthz' });
+    const [, check] = /^(?:GET|HEAD) (\/(?:healthz|livez|readyz))$/.exec(route) ?? [];
+    if (check !== undefined) {
+      issues.push({ path: `routes[${index}].route`, reason: `the gateway itself answers ${check}` });
     }
     const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
     issues.push(...issueIf(`routes[${index}].account`, reason));
@@ -151,6 +160,59 @@ function durationIssues(path: readonly string[], limit: unknown): ConfigIssue[] 
   }
 }
 
+function upstreamIssues({ upstreams, routes, providers }: JsonObject): ConfigIssue[] {
+  const urls = objectOrEmpty(upstreams);
+  const known = [DEFAULT_UPSTREAM, ...Object.keys(urls)];
+  const flawOf = (name: unknown): string | undefined =>
+    typeof name !== 'string' || name === '' || known.includes(name)
+      ? undefined
+      : `upstreams has no ${describe(name)}${didYouMean(name, known)}`;
+  return [
+    ...Object.entries(urls).flatMap(([name, url]) =>
+      issueIf(formatPath(['upstreams', name]), name === DEFAULT_UPSTREAM ? RESERVED : upstreamFlaw(url)),
+    ),
+    ...arrayOrEmpty(routes).flatMap((route, i) =>
+      issueIf(`routes[${i}].upstream`, flawOf(objectOrEmpty(route).upstream)),
+    ),
+    ...Object.entries(objectOrEmpty(providers)).flatMap(([name, provider]) =>
+      issueIf(formatPath(['providers', name, 'upstream']), flawOf(objectOrEmpty(provider).upstream)),
+    ),
+  ];
+}
+
+function corsIssues({ origins, headers, exposedHeaders, credentials }: JsonObject): ConfigIssue[] {
+  const isEmpty = Array.isArray(origins) && origins.length === 0;
+  const lists = { origins, headers, exposedHeaders };
+  return [
+    ...issueIf('cors.origins', isEmpty ? 'must not be empty: without cors, no origin is allowed' : undefined),
+    ...arrayOrEmpty(origins).flatMap((origin, i) => issueIf(`cors.origins[${i}]`, originFlaw(origin))),
+    ...arrayOrEmpty(headers).flatMap((name, i) => issueIf(`cors.headers[${i}]`, headerFlaw(name))),
+    ...arrayOrEmpty(exposedHeaders).flatMap((name, i) => issueIf(`cors.exposedHeaders[${i}]`, headerFlaw(name))),
+    ...Object.entries(lists).flatMap(([list, values]) => {
+      const at = credentials === true ? arrayOrEmpty(values).indexOf('*') : -1;
+      return issueIf(`cors.${list}[${at}]`, at === -1 ? undefined : NO_WILDCARD);
+    }),
+  ];
+}
+
+/** Browsers compare the field `Origin` with it letter by letter. */
+function originFlaw(origin: unknown): string | undefined {
+  if (typeof origin !== 'string' || origin === '*') return undefined;
+  const expected = 'must be an origin such as "https://app.example.com"';
+  if (!ORIGIN.test(origin)) return `${expected}, or "*", got ${describe(origin)}`;
+  if (!/^https?:/.test(origin)) return undefined;
+  if (!URL.canParse(origin)) return `${expected}, got ${describe(origin)}`;
+  const { origin: written } = new URL(origin);
+  // An origin has no password in it.
+  return written === origin
+    ? undefined
+    : `browsers write it as ${JSON.stringify(written)}, got ${JSON.stringify(origin)}`;
+}
+
+function headerFlaw(name: unknown): string | undefined {
+  return typeof name !== 'string' || HEADER_NAME.test(name) ? undefined : `${describe(name)} is not a header name`;
+}
+
 function upstreamFlaw(upstream: unknown): string | undefined {
   if (typeof upstream !== 'string') return undefined;
   const url = URL.canParse(upstream) ? new URL(upstream) : undefined;
@@ -171,6 +233,12 @@ function forwardFieldFlaw(name: unknown): string | undefined {
 function storeFlaw(store: unknown): string | undefined {
   if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return undefined;
   return 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port';
+}
+
+/** In memory each worker would count by itself, and would not know the idempotency keys of the others. */
+function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | undefined {
+  if (workers === 1 || store !== 'memory') return undefined;
+  return 'several workers need Redis as store: in memory each of them would admit the whole of every limit';
 }
 
 function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {

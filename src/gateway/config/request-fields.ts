@@ -10,6 +10,7 @@ export const NOT_FORWARDED: ReadonlySet<string> = new Set(['x-api-key', 'host', 
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...FORWARDED_FIELDS,
   ...NOT_FORWARDED,
+  'authorization',
   'idempotency-key',
   'content-length',
 ]);

@@ -12,6 +12,8 @@ export interface Route {
   readonly source: AccountSource | undefined;
   /** Undefined if the route is not idempotent. */
   readonly idempotent: RouteIdempotency | undefined;
+  /** Name of the upstream that its requests go to; undefined if it has none of its own. */
+  readonly upstream?: string | undefined;
 }
 
 /** The settings of one route: its own, then those of the config's `idempotency`. */
@@ -29,16 +31,18 @@ export interface RouteTemplate {
   readonly segments: readonly Segment[];
 }
 
-/** A literal, or the name of a parameter. */
-export type Segment = { readonly literal: string } | { readonly parameter: string };
+/** A literal, the name of a parameter, or the wildcard at the end of a route. */
+export type Segment = { readonly literal: string } | { readonly parameter: string } | { readonly wildcard: true };
 
+const WILDCARD = '*';
+const MISPLACED_WILDCARD = 'a wildcard is the whole last segment, as in "GET /files/*"';
 const LITERAL = /^[A-Za-z0-9._~!$&'()+,;=@:-]*$/;
 const PARAMETER = /^\{([A-Za-z][A-Za-z0-9_-]*)\}$/;
 const DOTS = /^\.\.?(;.*)?$/;
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, idempotent = false }) => {
+  return routes.map(({ route, account, idempotent = false, upstream }) => {
     const own = typeof idempotent === 'boolean' ? {} : idempotent;
     const { required = false, lateAnswerMs = idempotency.lateAnswerMs, ...given } = own;
     const settings = settingsOf(given, settingsIn(idempotency));
@@ -46,6 +50,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       name: route,
       source: account === undefined ? undefined : parseAccountSource(account),
       idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
+      upstream,
     };
   });
 }
@@ -70,7 +75,13 @@ export function parseRoute(text: string): RouteTemplate | { readonly reason: str
 
 /** Equal for two routes that match the same requests. */
 export function shapeOf({ method, segments }: RouteTemplate): string {
-  return `${method} ${segments.map((segment) => ('literal' in segment ? segment.literal : '{}')).join('/')}`;
+  return `${method} ${segments.map(shapeOfSegment).join('/')}`;
+}
+
+function shapeOfSegment(segment: Segment): string {
+  if ('literal' in segment) return segment.literal;
+  // No literal can have these characters.
+  return 'parameter' in segment ? '{}' : WILDCARD;
 }
 
 /** Names of the parameters, in order. */
@@ -81,9 +92,10 @@ export function parametersOf(segments: readonly Segment[]): string[] {
 function parseSegment(text: string): Segment | string {
   const parameter = PARAMETER.exec(text)?.[1];
   if (parameter !== undefined) return { parameter };
+  if (text === WILDCARD) return { wildcard: true };
   if (DOTS.test(text)) return 'a dot segment never matches: such requests are refused';
   if (/[{}]/.test(text)) return `${describe(text)}: a parameter is a whole segment, such as {chat_id}`;
-  if (text.includes('*')) return 'wildcards are not supported';
+  if (text.includes(WILDCARD)) return MISPLACED_WILDCARD;
   if (!LITERAL.test(text)) return `${describe(text)} has a character that a path cannot have unencoded`;
   return { literal: text };
 }
@@ -91,6 +103,7 @@ function parseSegment(text: string): Segment | string {
 function flaw(segments: readonly Segment[]): string | undefined {
   const empty = segments.findIndex((segment) => 'literal' in segment && segment.literal === '');
   if (empty !== -1 && empty !== segments.length - 1) return 'has an empty segment (two slashes)';
+  if (segments.slice(0, -1).some((segment) => 'wildcard' in segment)) return MISPLACED_WILDCARD;
   const parameters = parametersOf(segments);
   const twice = parameters.find((parameter, index) => parameters.indexOf(parameter) !== index);
   return twice === undefined ? undefined : `has the parameter {${twice}} twice`;

@@ -61,11 +61,43 @@ const headers = z
   })
   .transform((styles) => styles as RateLimitFields);
 
+/** A checked config has the content of the files in place of their names. */
+const tls = z.strictObject({
+  cert: name.describe("File with the certificate and its intermediates, in PEM, relative to the config's folder"),
+  key: name.describe('File with the private key of the certificate, in PEM, without a passphrase'),
+  clientCa: name
+    .optional()
+    .describe('File with certificate authorities, in PEM. With it, each client must have a certificate of one of them'),
+  minVersion: z.enum(['1.2', '1.3']).default('1.2').describe('Oldest version of TLS that is accepted'),
+});
+
 const listener = (defaultPort: number) =>
   z.strictObject({
     host: name.default('127.0.0.1').describe('Address to listen on'),
     port: port.default(defaultPort).describe('0 takes any free port; the log has its number'),
+    tls: tls.optional().describe('Serves HTTPS. Without it the listener serves HTTP'),
   });
+
+const REFERENCE_HELP = 'Where a secret is read, in place of the secret itself';
+
+/** `{ "env": "NAME" }` or `{ "file": "PATH" }`. The secret has replaced it before a config is checked. */
+const secretReference = z
+  .strictObject({
+    env: name.optional().describe('Name of an environment variable'),
+    file: name.optional().describe("Path of a file, relative to the config's folder. Its last line break is dropped"),
+  })
+  .check((context) => {
+    if (Object.keys(context.value).length === 1) return;
+    context.issues.push({ code: 'custom', message: 'needs exactly one of env and file', input: context.value });
+  })
+  .meta({ description: REFERENCE_HELP, minProperties: 1, maxProperties: 1 });
+
+/** A text that may be secret, so the config may refer to it. */
+const secret = (text: z.ZodString) =>
+  z
+    .union([text, secretReference], { error: 'must be a string, or { "env": "NAME" } or { "file": "PATH" }' })
+    // A reference that is still there could not be read, which is an issue of its own.
+    .transform((value) => (typeof value === 'string' ? value : ''));
 
 type Settings<Wrapped> = { readonly [Name in keyof ClaimSettings]: Wrapped };
 
@@ -103,9 +135,7 @@ const routeSettings = Object.fromEntries(
 const idempotency = z.strictObject({
   ...settings,
   lateAnswerMs: lateAnswerMs.default(120_000),
-  secret: z
-    .string()
-    .min(1)
+  secret: secret(z.string().min(1))
     .optional()
     .describe('Key of the HMAC that makes fingerprints of requests; the same for all gateways of one store'),
 });
@@ -140,17 +170,24 @@ const perApplication = z.strictObject({
     .describe('Longest work per minute on bodies of requests that are then not forwarded, in milliseconds'),
 });
 
+const log = z.strictObject({
+  level: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least important lines that are written. A request is info; with an error of the gateway, warn'),
+  application: z.boolean().default(false).describe('Whether request lines name the application'),
+  account: z.boolean().default(false).describe('Whether request lines name the account. Its id may be personal data'),
+});
+
 const keyAsWritten = z.strictObject({
-  sha256: z
-    .string()
-    .regex(/^[0-9a-fA-F]{64}$/, 'must be the 64 hexadecimal digits of the SHA-256 of a token')
+  sha256: secret(z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be the 64 hexadecimal digits of the SHA-256 of a token'))
     .optional()
     .describe('SHA-256 of the token, in hexadecimal'),
-  token: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,1024}$/, 'must be 1 to 1,024 printable ASCII characters without spaces')
+  token: secret(
+    z.string().regex(/^[\x21-\x7e]{1,1024}$/, 'must be 1 to 1,024 printable ASCII characters without spaces'),
+  )
     .optional()
-    .describe('The token itself, to try things out. Only its hash stays in memory'),
+    .describe('The token itself, best as a reference. Only its hash stays in memory'),
   application: name.describe('Application that the key belongs to. The key reaches only accounts of this application'),
   role: z.enum(['service', 'account', 'scoped']).default('account'),
   scope: name.nullable().default(null).describe('The one scope of a scoped key'),
@@ -181,7 +218,11 @@ const routeIdempotency = z.strictObject({
 });
 
 const route = z.strictObject({
-  route: z.string().describe('Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}"'),
+  route: z
+    .string()
+    .describe(
+      'Method and path; {name} matches one segment, as in "GET /api/v1/chats/{chat_id}", and * at the end all that follows, as in "GET /files/*"',
+    ),
   account: z
     .string()
     .regex(/^(path|query|header|body)\..+$/s, 'must be path.NAME, query.NAME, header.NAME or body.NAME')
@@ -190,6 +231,27 @@ const route = z.strictObject({
       'Where requests give the account: path.NAME, query.NAME, header.NAME or body.NAME. Without it: not limited',
     ),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
+  upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
+});
+
+const provider = z.strictObject({
+  upstream: name.describe("Name of the upstream for requests of this provider's accounts"),
+});
+
+const cors = z.strictObject({
+  origins: z
+    .array(z.string())
+    .describe('Origins of pages that may read answers, such as "https://app.example.com"; ["*"] for all'),
+  headers: z
+    .array(z.string())
+    .default([])
+    .describe('Names of request fields that pages may send, besides those that the gateway itself reads'),
+  exposedHeaders: z
+    .array(z.string())
+    .default([])
+    .describe('Names of answer fields that pages may read, besides those that the gateway itself writes'),
+  credentials: z.boolean().default(false).describe('Whether pages may send cookies'),
+  maxAgeS: z.int().min(0).max(86_400).default(600).describe('How long a browser stores a preflight, in seconds'),
 });
 
 /** The config file, section by section. */
@@ -197,14 +259,18 @@ export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
   listen: listener(8080).prefault({}).describe('The listener for requests'),
   admin: listener(8081).optional().describe("The operator's listener, for /metrics. Without it /metrics is not served"),
-  store: z
-    .string()
-    .default('memory')
+  store: secret(z.string())
+    .prefault('memory')
     .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),
   upstream: z
     .string()
     .default('http://127.0.0.1:9000')
     .describe('Where requests are forwarded. Its path is put in front of theirs'),
+  upstreams: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe('Further upstreams: a URL by name, for routes and providers'),
+  providers: z.record(z.string(), provider).default({}).describe('Settings by provider, as accounts name it'),
   forwardFields: z
     .array(z.string())
     .default([])
@@ -218,7 +284,7 @@ export const configSchema = z.strictObject({
   upstreamIdleMs: milliseconds(0)
     .default(4_000)
     .describe('How long a connection to the upstream stays open without a request, in milliseconds'),
-  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to the upstream'),
+  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to each upstream'),
   clientTimeoutMs: milliseconds(1)
     .default(30_000)
     .describe(
@@ -231,7 +297,17 @@ export const configSchema = z.strictObject({
     .default(1_073_741_824)
     .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
   maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
+  workers: z
+    .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
+    .default(1)
+    .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+  shutdownDelayMs: milliseconds(0)
+    .default(0)
+    .describe(
+      'How long a terminated process still serves while /readyz says 503, so that a load balancer notices, in milliseconds',
+    ),
   drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
+  log: log.prefault({}).describe('What is logged'),
   headers: headers
     .default('x-ratelimit')
     .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),
@@ -247,6 +323,11 @@ export const configSchema = z.strictObject({
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),
+  cors: cors
+    .optional()
+    .describe(
+      'Lets pages of other origins use the gateway. Without it, fields and preflights are forwarded as they are',
+    ),
   strictSiblings: z
     .boolean()
     .default(false)

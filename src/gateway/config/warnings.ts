@@ -5,8 +5,9 @@ import { layerHasWindows } from './limits.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute, type RouteTemplate } from './routes.ts';
 import type { Config } from './schema.ts';
-import { avoidableLiteral, tolerantTemplate } from './sibling-routes.ts';
+import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';
+import { validityOf } from './tls-files.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
 const GOOD_SECRET_LENGTH = 16;
@@ -67,11 +68,21 @@ export function warningsFor(config: Config): ConfigIssue[] {
         `no account of the file has this plan${didYouMean(name, [...plans])}`,
       ),
     ),
+    ...unusedUpstreams(config),
+    ...Object.keys(config.providers).flatMap((name) =>
+      warnIf(
+        accounts.length > 0 && !providers.has(name),
+        formatPath(['providers', name]),
+        `no account of the file has this provider${didYouMean(name, [...providers])}`,
+      ),
+    ),
     ...config.forwardFields.flatMap((name, i) =>
       warnIf(!isObeyed(name.toLowerCase()), `forwardFields[${i}]`, `${name} is forwarded without being listed`),
     ),
+    ...certificateWarnings('listen', config.listen),
+    ...(admin === undefined ? [] : certificateWarnings('admin', admin)),
     ...warnIf(
-      admin !== undefined && !isLoopback(admin.host),
+      admin !== undefined && !isLoopback(admin.host) && admin.tls?.clientCa === undefined,
       'admin.host',
       'other machines can reach this address, and /metrics needs no key: use 127.0.0.1, or let a firewall admit only your monitoring',
     ),
@@ -106,6 +117,13 @@ function unlimitedAccounts({ accounts, limits }: Config): ConfigIssue[] {
   });
 }
 
+function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
+  const used = new Set([...routes, ...Object.values(providers)].flatMap(({ upstream }) => upstream ?? []));
+  return Object.keys(upstreams).flatMap((name) =>
+    warnIf(!used.has(name), formatPath(['upstreams', name]), 'no route and no provider uses this upstream'),
+  );
+}
+
 /** Only requests for an account are limited. */
 function limitsWithoutAccount({ routes, limits }: Config): ConfigIssue[] {
   const free = new Set(routes.flatMap(({ route, account }) => (account === undefined ? route : [])));
@@ -123,18 +141,32 @@ function limitsWithoutAccount({ routes, limits }: Config): ConfigIssue[] {
   );
 }
 
-/** A parameter beside a literal takes other spellings of the literal, and so avoids that route's limits. */
+/** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */
 function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
   const templates = routes.map(({ route }) => tolerantTemplate(parseRoute(route) as RouteTemplate));
   return templates.flatMap((template, i) => {
     for (const [other, sibling] of templates.entries()) {
-      const literal = avoidableLiteral(template, sibling);
-      if (literal === undefined) continue;
-      const reason = `also matches spellings such as ${literal.toUpperCase()} or ${literal};a=1, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
+      const spelling = avoidingSpelling(template, sibling);
+      if (spelling === undefined) continue;
+      const reason = `also matches spellings such as ${spelling}, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
       return [{ path: `routes[${i}].route`, reason }];
     }
     return [];
   });
+}
+
+function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {
+  if (tls === undefined) return [];
+  const { fromMs, untilMs } = validityOf(tls.cert);
+  const path = `${listener}.tls.cert`;
+  return [
+    ...warnIf(Date.now() > untilMs, path, `the certificate expired at ${timeOf(untilMs)}, so clients refuse it`),
+    ...warnIf(Date.now() < fromMs, path, `the certificate is not valid before ${timeOf(fromMs)}, so clients refuse it`),
+  ];
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 /** Whether only this machine can reach a listener on the host. */

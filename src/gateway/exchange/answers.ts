@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { problemReply, type Reply } from '../../http/problem.ts';
+import { withCorsFields } from './cors-fields.ts';
 import { type Exchange, isOpen } from './exchange.ts';
 import type { Refusal } from './refusal.ts';
 
@@ -10,6 +11,9 @@ const LINGER_MS = 2_000;
  */
 const MAX_READ_TO_END = 65_536;
 
+/** Every 401 has a challenge (RFC 9110, section 15.5.2), and that of a bearer token has a parameter (RFC 6750). */
+const CHALLENGE = { 'www-authenticate': 'Bearer realm="api"' };
+
 /** Answers with the error object; does nothing if an answer has begun. */
 export function refuseExchange(
   exchange: Exchange,
@@ -17,8 +21,12 @@ export function refuseExchange(
   { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] | undefined } = {},
 ): void {
   exchange.release?.();
-  const { retryAfter } = refusal;
-  const fields = retryAfter === undefined ? headers : { ...headers, 'retry-after': String(retryAfter) };
+  const { retryAfter, status } = refusal;
+  const fields = {
+    ...headers,
+    ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+    ...(status === 401 ? CHALLENGE : {}),
+  };
   sendReply(exchange, problemReply(refusal.problem(exchange.id), fields), cut);
 }
 
@@ -30,17 +38,19 @@ export function refuseExchange(
 export function sendReply(exchange: Exchange, { status, headers, body }: Reply, cut = false): void {
   if (!isOpen(exchange)) return;
   exchange.answered = true;
+  exchange.hasOwnAnswer = true;
   const { request, response, id } = exchange;
-  const linger = cut || hasLongRest(exchange);
   // After something malformed, the next bytes of the connection may be part of it.
-  if (linger || status === 400) {
+  const closes = cut || status === 400 || hasRest(exchange, MAX_READ_TO_END);
+  const linger = cut || (hasRest(exchange, 0) && (closes || !response.shouldKeepAlive));
+  if (closes) {
     exchange.closesConnection = true;
     response.shouldKeepAlive = false;
   }
   const fields: OutgoingHttpHeaders = { ...headers, 'x-request-id': id };
   // The answer to HEAD is replayed without its body, so the length is not known.
   if (request.method === 'HEAD' && body.length === 0) delete fields['content-length'];
-  response.writeHead(status, fields);
+  response.writeHead(status, withCorsFields(fields, exchange.cors));
   if (!linger) {
     response.end(body);
     discardBody(exchange);
@@ -68,9 +78,10 @@ export function discardBody({ request }: Exchange): void {
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
 }
 
-function hasLongRest({ request }: Exchange): boolean {
+/** Whether the request body is still coming in, and is or may be longer than so many bytes. */
+function hasRest({ request }: Exchange, bytes: number): boolean {
   if (request.complete || !hasBody(request.headers)) return false;
-  return !(Number(request.headers['content-length']) <= MAX_READ_TO_END);
+  return !(Number(request.headers['content-length']) <= bytes);
 }
 
 /** Whether a request has a body, by its framing. */

@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
 import type { Account } from '../config/schema.ts';
+import type { UpstreamCause } from './upstream-failure.ts';
 
 /** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
-export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed';
+export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed' | 'preflight';
 
 /** The idempotency key of a request. */
 export interface KeyedRequest {
@@ -37,13 +39,19 @@ export interface Exchange {
   idempotent: KeyedRequest | undefined;
   /** Where its buffered bytes are counted, once its application is known. */
   buffer: BufferShare | undefined;
+  /** Fields of CORS on its answer, whatever it is; undefined if the gateway leaves CORS to the upstream. */
+  cors: HeaderFields | undefined;
   /** Ends its place among the running requests of its application. */
   leave: (() => void) | undefined;
   /** The upstream may still read the body, or send its response, even if the client has gone. */
   forwarding: boolean;
   decision: DecisionLabel;
+  /** Why the upstream did not answer, or broke off; undefined if it did neither. */
+  upstreamCause: UpstreamCause | undefined;
   /** An answer has begun, so no other may begin. */
   answered: boolean;
+  /** That answer is the gateway's, or a replay, not the upstream's. */
+  hasOwnAnswer: boolean;
   /** The connection closes after this answer. Requests that the client sent behind it are ignored. */
   closesConnection: boolean;
   /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
@@ -70,10 +78,13 @@ export function createExchange(
     bodyWork: undefined,
     idempotent: undefined,
     buffer: undefined,
+    cors: undefined,
     leave: undefined,
     forwarding: false,
     decision: 'refused',
+    upstreamCause: undefined,
     answered: false,
+    hasOwnAnswer: false,
     closesConnection: false,
     release: undefined,
   };

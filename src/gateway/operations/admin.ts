@@ -1,26 +1,37 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
+import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
+import { type Health, healthCheckOf } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
- * The operator's listener: `GET /metrics` for Prometheus. It needs no API key, so only operators may be able to reach
- * its address.
+ * The operator's listener: `GET /metrics` for Prometheus, and the health checks. It needs no API key, so only operators
+ * may be able to reach its address, or have a certificate for it.
  */
-export function createAdminServer(metrics: Metrics): Server {
-  return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health, tls?: TlsOptions): Server {
+  const server = createHttpServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, tls);
+  server.on('request', (request, response) => {
     request.resume();
     response.on('error', () => {});
-    void answer(metrics, request.method, request.url ?? '').then(({ status, headers, body }) => {
+    const check = healthCheckOf(request.method, request.url);
+    const answer =
+      check === undefined ? answerMetrics(metrics, request.method, request.url ?? '') : health.answer(check);
+    void answer.then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });
   });
+  return server;
 }
 
-async function answer(metrics: Metrics, method: string | undefined, url: string): Promise<Reply> {
+async function answerMetrics(
+  metrics: Pick<Metrics, 'render'>,
+  method: string | undefined,
+  url: string,
+): Promise<Reply> {
   const id = crypto.randomUUID();
   if (method !== 'GET' || url.split('?', 1)[0] !== '/metrics') {
-    const problem = createProblem(404, 'errors/resource_not_found', 'This listener has only GET /metrics.', id);
-    return problemReply(problem, { 'x-request-id': id });
+    const detail = 'This listener has only GET /metrics, /healthz, /livez and /readyz.';
+    return problemReply(createProblem(404, 'errors/resource_not_found', detail, id), { 'x-request-id': id });
   }
   try {
     const { contentType, text } = await metrics.render();

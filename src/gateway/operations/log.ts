@@ -2,12 +2,25 @@ import { destination, type Logger, pino } from 'pino';
 import { isHeadgateError } from '../../core/errors.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
+/** What is logged. */
+export interface LogSettings {
+  /** The least important lines that are written; `silent` for none. */
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  /** Whether request lines name the application. */
+  readonly application: boolean;
+  /** Whether request lines name the account. Its id may be personal data. */
+  readonly account: boolean;
+}
+
 /** The process's log: JSON lines. */
 export interface Log {
+  /** Its level is that of the settings. */
   readonly logger: Logger;
+  /** Changes the settings, also while requests run. Without a call the level is `info`, and no line has an id. */
+  configure(settings: LogSettings): void;
   /**
    * Writes one line per answered request. It has no token, no header value, no query, and of the path only the route's
-   * template.
+   * template. The level is `info`, or `warn` if the gateway itself answered with a status of 500 or more.
    */
   request(exchange: Exchange, status: number): void;
   /**
@@ -22,6 +35,8 @@ export interface Log {
  */
 const MAX_BUFFERED_BYTES = 16_777_216;
 const CLOSE_MS = 500;
+/** Most bytes of lines that are written at once. A pipe does not mix up what several processes write if it is no longer. */
+const MAX_WRITE_BYTES = 4_096;
 
 /** How many causes of an error are logged. */
 const MAX_CAUSES = 3;
@@ -52,25 +67,55 @@ function describeError(error: unknown, depth = 0): unknown {
   };
 }
 
-/** @param fd file descriptor, 1 for stdout */
-export function createLog(fd = 1): Log {
-  const sink = destination({ fd, sync: false, maxLength: MAX_BUFFERED_BYTES });
+/** A replayed error is the upstream's, and was logged with the request that it answered first. */
+function isOwnAnswer({ hasOwnAnswer, decision }: Exchange): boolean {
+  return hasOwnAnswer && decision !== 'replayed';
+}
+
+/** The template of the path, from a route's name such as `GET /api/v1/chats/{chat_id}`. */
+function pathOf(name: string): string {
+  return name.slice(name.indexOf(' ') + 1);
+}
+
+/**
+ * @param fd file descriptor, 1 for stdout
+ * @param base fields of every line, for a process that shares the file with others
+ */
+export function createLog(fd = 1, base: { readonly worker: number } | null = null): Log {
+  const sink = destination({
+    fd,
+    sync: false,
+    maxLength: MAX_BUFFERED_BYTES,
+    ...(base && { maxWrite: MAX_WRITE_BYTES }),
+  });
   // If the reader of the log goes away, the gateway must go on.
   sink.on('error', () => {});
   const serializers = { err: describeError };
-  const logger = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers }, sink);
+  const logger = pino({ base, timestamp: pino.stdTimeFunctions.isoTime, serializers }, sink);
+  let hasApplication = false;
+  let hasAccount = false;
   return {
     logger,
+    configure(settings) {
+      logger.level = settings.level;
+      ({ application: hasApplication, account: hasAccount } = settings);
+    },
     request(exchange, status) {
-      const { id, request, response, route, decision, startedAt } = exchange;
-      logger.info(
+      const level = status >= 500 && isOwnAnswer(exchange) ? 'warn' : 'info';
+      if (!logger.isLevelEnabled(level)) return;
+      const { id, request, response, route, decision, upstreamCause, startedAt } = exchange;
+      logger[level](
         {
           req_id: id,
           method: request.method,
           route: route?.name ?? null,
+          path: route === undefined ? null : pathOf(route.name),
+          ...(hasApplication ? { application: exchange.application ?? null } : {}),
+          ...(hasAccount ? { account: exchange.account?.id ?? null } : {}),
           status,
           ms: Math.round((performance.now() - startedAt) * 1_000) / 1_000,
           decision,
+          ...(upstreamCause === undefined ? {} : { cause: upstreamCause }),
           ...(response.writableFinished ? {} : { aborted: true }),
         },
         'request',

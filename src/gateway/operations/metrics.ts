@@ -4,21 +4,45 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
-import type { StoreGauge } from './store-gauges.ts';
+import type { UpstreamCause } from '../exchange/upstream-failure.ts';
+import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
+import type { ScrapedMetric } from './store-metrics.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
+  readonly config: ConfigMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** The same as data, to be added to those of other processes. */
+  families(): Promise<readonly MetricFamily[]>;
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
   /** Adds gauges that are read at every scrape. */
-  addGauges(gauges: readonly StoreGauge[]): void;
+  addGauges(gauges: readonly Omit<ScrapedMetric, 'type'>[]): void;
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
+  /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
+  onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
+  /** @param upstream its host and port */
+  onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
   /** The same store, with the time of its calls measured. */
   measured(store: LimitStore): LimitStore;
+}
+
+/** One metric with its values, as prom-client gives it to be added to that of another process. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: string;
+  /** How values of several processes become one: 'sum', 'max', 'min', 'average', 'first' or 'omit'. */
+  readonly aggregator: string;
+  readonly values: readonly object[];
+}
+
+/** All metrics of a registry, read now. */
+export async function familiesOf(registry: Registry): Promise<readonly MetricFamily[]> {
+  // The declaration of prom-client takes the type for a number.
+  return (await registry.getMetricsAsJSON()) as unknown as readonly MetricFamily[];
 }
 
 /** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
@@ -26,7 +50,7 @@ export const CLIENT_GONE = 499;
 const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
 const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
+export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];
   collectDefaultMetrics({ register: registry });
@@ -49,6 +73,12 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
     'provider_rejections_total',
     "429 answers of the provider's own limits, by route",
     'route',
+  );
+  const upstreamErrors = counter(
+    'upstream_errors_total',
+    'Requests that the upstream did not answer, or not in full, by upstream (host and port) and cause',
+    'upstream',
+    'cause',
   );
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
@@ -83,21 +113,44 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
     buckets: SLOW,
     registers,
   });
-  const addGauges = (gauges: readonly StoreGauge[]): void => {
-    for (const { name, help, value } of gauges) {
+  const certificates = new Gauge({
+    name: 'headgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener expires, in seconds since 1970',
+    labelNames: ['listener'],
+    aggregator: 'max',
+    registers,
+  });
+  const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
+    const name = `headgate_${shortName}`;
+    if (type === 'gauge') {
       new Gauge({
-        name: `headgate_${name}`,
+        name,
         help,
+        aggregator,
         registers,
         collect() {
           this.set(value());
         },
       });
+    } else {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          // A counter has no set(). Its owner counts, so it is read anew for each scrape.
+          this.reset();
+          this.inc(value());
+        },
+      });
     }
   };
-  addGauges(storeGauges);
+  for (const metric of storeMetrics) add(metric);
   return {
-    addGauges,
+    config: createConfigMetrics(registers),
+    addGauges(gauges) {
+      for (const gauge of gauges) add({ ...gauge, type: 'gauge' });
+    },
     onIdempotency(event) {
       switch (event.type) {
         case 'claimed':
@@ -125,6 +178,7 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
           claimSteps.inc({ step: event.type });
       }
     },
+    families: () => familiesOf(registry),
     render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
     onEvent(event) {
       switch (event.type) {
@@ -146,7 +200,9 @@ export function createMetrics(storeGauges: readonly StoreGauge[]): Metrics {
       }
     },
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
   };
 }

@@ -2,6 +2,7 @@ import type { OutgoingMessage } from 'node:http';
 import { PieceList } from '../../gate/piece-list.ts';
 import type { CapturedHead } from '../../gate/recording.ts';
 import { discardBody } from '../exchange/answers.ts';
+import { withCors } from '../exchange/cors-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
 /** A longer response is not worth reading only to discard it. */
@@ -124,7 +125,7 @@ export class DiscardedAnswer implements AnswerSink {
 
 /** Writes the head. From here on the gateway cannot answer this exchange in another way. */
 export function writeHead(exchange: Exchange, { status, reason, fields }: UpstreamHead): void {
-  exchange.response.writeHead(status, reason, fields as string[]);
+  exchange.response.writeHead(status, reason, withCors(fields, exchange.cors) as string[]);
   exchange.answered = true;
 }
 

@@ -28,7 +28,7 @@ export function connectorTo({ protocol, hostname, port }: URL, lookup: LookupFun
   let session: Buffer | undefined;
   return (onReady) => {
     const socket = isTls ? connectTls({ ...tls, ...(session && { session }) }) : connectTcp(target);
-    const timer = setTimeout(() => socket.destroy(), CONNECT_MS);
+    const timer = setTimeout(() => socket.destroy(connectTimeout()), CONNECT_MS);
     socket.once('close', () => clearTimeout(timer));
     socket.once(isTls ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer);
@@ -41,6 +41,10 @@ export function connectorTo({ protocol, hostname, port }: URL, lookup: LookupFun
     }
     return socket;
   };
+}
+
+function connectTimeout(): Error {
+  return Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' });
 }
 
 /**

@@ -25,6 +25,8 @@ export interface ConnectionPoolOptions {
   readonly maxPerApplication: number;
   /** How long a connection stays open without a request, in milliseconds. */
   readonly idleMs: number;
+  /** Called each time the last connection has closed. */
+  readonly onEmpty?: () => void;
 }
 
 /** Who needs a connection. */
@@ -39,6 +41,9 @@ export type Give = (error: Error | null, socket?: Socket) => void;
 
 /** No connection is free for the request, and too many requests of its application wait for one already. */
 export class PoolFullError extends Error {}
+
+/** The gateway closed its connections itself. */
+export class PoolClosedError extends Error {}
 
 interface Connection {
   readonly socket: Socket;
@@ -61,6 +66,7 @@ export class ConnectionPool {
   /** Leases per application. */
   readonly #leases = new Tally();
   readonly #waiting = new FairQueue<Lease>();
+  #keepsIdle = true;
   #sweeper: NodeJS.Timeout | undefined;
   #closed: (() => void) | undefined;
 
@@ -82,11 +88,18 @@ export class ConnectionPool {
   lease({ application, needsFresh }: Applicant, give: Give): Lease {
     const lease = new Lease(this, application, needsFresh, give);
     const maxWaiting = this.#options.maxPerApplication * WAITING_PER_CONNECTION;
-    if (this.#closed !== undefined) give(new Error('the pool is closed'));
+    if (this.#closed !== undefined) give(new PoolClosedError('the pool is closed'));
     else if (this.#mayServe(application)) this.#serve(lease);
     else if (this.#waiting.lengthOf(application) < maxWaiting) this.#waiting.push(application, lease);
     else give(new PoolFullError('too many requests wait for a connection'));
     return lease;
+  }
+
+  /** Whether connections stay open without a request. If not, idle ones are closed, and a new request gets a new one. */
+  keepIdle(keepsIdle: boolean): void {
+    this.#keepsIdle = keepsIdle;
+    if (!keepsIdle) for (const { socket } of this.#idle) socket.destroy();
+    if (this.#open.size === 0) this.#options.onEmpty?.();
   }
 
   /** Closes every connection at once. Resolves when all of them are closed, and their requests know it. */
@@ -95,8 +108,8 @@ export class ConnectionPool {
     const closed = new Promise<void>((resolve) => {
       this.#closed = resolve;
     });
-    for (const lease of this.#waiting.clear()) lease.give(new Error('the pool was closed'));
-    for (const { socket } of this.#open) socket.destroy();
+    for (const lease of this.#waiting.clear()) lease.give(new PoolClosedError('the pool was closed'));
+    for (const { socket } of this.#open) socket.destroy(new PoolClosedError('the pool was closed'));
     if (this.#open.size === 0) this.#closed?.();
     await closed;
     // An error is reported to its request a moment after its connection has closed.
@@ -116,7 +129,8 @@ export class ConnectionPool {
     const now = performance.now();
     connection.idleSince = now;
     connection.idleUntil = now + Math.min(this.#options.idleMs, (hintMs ?? Number.POSITIVE_INFINITY) - MARGIN_MS);
-    if (connection.idleUntil <= now || !isUsable(socket) || this.#closed !== undefined) {
+    const isKept = this.#keepsIdle && this.#closed === undefined;
+    if (!isKept || connection.idleUntil <= now || !isUsable(socket)) {
       socket.destroy();
       return;
     }
@@ -197,7 +211,9 @@ export class ConnectionPool {
       this.#endLease(connection);
       lease.give(reason ?? new Error('the connection was closed'));
     }
-    if (this.#open.size === 0) this.#closed?.();
+    if (this.#open.size > 0) return;
+    this.#closed?.();
+    this.#options.onEmpty?.();
   }
 
   /** The application may use another connection instead, and so may one that waits. */

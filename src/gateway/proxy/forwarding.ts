@@ -10,9 +10,11 @@ import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuse, refuseBody, refuseForNow } from '../exchange/refusal.ts';
+import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, flushHead, StreamedAnswer } from './answer-sink.ts';
-import { type ConnectionPool, type Lease, PoolFullError } from './connection-pool.ts';
+import { type ConnectionPool, type Lease, PoolClosedError, PoolFullError } from './connection-pool.ts';
 import { StoredAnswer } from './stored-answer.ts';
+import { causeOf } from './upstream-cause.ts';
 import { answerFields } from './upstream-fields.ts';
 
 /** How long the rest of a discarded response may take before its connection is closed. */
@@ -52,6 +54,8 @@ export interface ForwardingOptions {
   readonly maxBodyBytes: number;
   /** Called for each head that arrives, with the seconds that it took. */
   readonly onHead: (exchange: Exchange, seconds: number) => void;
+  /** Called if the upstream does not respond, or not in full: at most once per request. */
+  readonly onFailure: (exchange: Exchange, failure: UpstreamFailure) => void;
 }
 
 /**
@@ -65,6 +69,7 @@ export class Forwarding {
   readonly #exchange: Exchange;
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
+  readonly #upstream: string;
   readonly #recording: Recording | undefined;
   #sink: AnswerSink;
   #lease: Lease | undefined;
@@ -82,10 +87,12 @@ export class Forwarding {
   readonly #startedAt = performance.now();
   #timer: NodeJS.Timeout;
 
-  constructor(exchange: Exchange, passage: Passage, options: ForwardingOptions) {
+  /** @param upstream its host and port, for the report of a failure */
+  constructor(exchange: Exchange, passage: Passage, options: ForwardingOptions, upstream: string) {
     this.#exchange = exchange;
     this.#passage = passage;
     this.#options = options;
+    this.#upstream = upstream;
     this.#recording = passage.recording;
     this.#sink = passage.recording ? new StoredAnswer(exchange, passage.recording) : new StreamedAnswer(exchange);
     this.#sink.onReady = () => this.#response?.resume();
@@ -145,7 +152,7 @@ export class Forwarding {
       if (this.#response?.complete !== true) this.#fail(error);
     });
     request.once('close', () => {
-      if (this.#response?.complete !== true) this.#fail(new Error('closed'));
+      if (this.#response?.complete !== true) this.#fail(closedError());
       this.#lease?.release(this.#response && idleHintOf(this.#response.rawHeaders));
     });
     if (this.body === null) {
@@ -163,6 +170,7 @@ export class Forwarding {
     if (this.#isFinished) return;
     const { statusCode: status = 0, rawHeaders } = response;
     if (!isReadable(response)) {
+      this.#report('invalid');
       this.#giveUp(UNREADABLE);
       return;
     }
@@ -184,7 +192,7 @@ export class Forwarding {
       this.#stop();
       return;
     }
-    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#breakOff(), this.#options.answerMs);
+    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(rawHeaders, { status, id: exchange.id, gateFields: headers, isLimited });
@@ -234,8 +242,17 @@ export class Forwarding {
       !request.complete &&
       !this.body.writableNeedDrain;
     if (waitsForClient) this.#giveUp(BODY_TIMEOUT);
-    else if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
-    else this.#giveUp(this.#lease?.isWaiting === true ? UPSTREAM_BUSY : UPSTREAM_TIMEOUT);
+    else if (this.#lease?.isWaiting === true) this.#giveUp(UPSTREAM_BUSY);
+    else {
+      this.#report('timeout');
+      if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
+      else this.#giveUp(UPSTREAM_TIMEOUT);
+    }
+  }
+
+  #onAnswerTimeout(): void {
+    this.#report('timeout');
+    this.#breakOff();
   }
 
   /** The client gets a 504, but the operation continues. If a response still arrives, retries get it. */
@@ -268,8 +285,18 @@ export class Forwarding {
 
   #fail(error: Error): void {
     if (this.#isFinished) return;
+    if (isUpstreamError(error)) this.#report(causeOf(error), error.code);
     if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) this.#breakOff();
     else this.#giveUp(this.#refusalFor(error));
+  }
+
+  /** Reports why the upstream did not respond, or not in full. */
+  #report(cause: UpstreamCause, code?: string): void {
+    const exchange = this.#exchange;
+    // The rest of a discarded response does not matter. After a 504, the connection may break as well.
+    if (this.#sink instanceof DiscardedAnswer || exchange.upstreamCause !== undefined) return;
+    exchange.upstreamCause = cause;
+    this.#options.onFailure(exchange, { upstream: this.#upstream, cause, code, isSent: this.#isSent });
   }
 
   #refusalFor(error: Error & { code?: string }): Refusal {
@@ -332,6 +359,15 @@ function isReadable({ statusCode = 0, rawHeaders }: IncomingMessage): boolean {
   // Node's parser reads any three digits. The gateway never asks for another protocol.
   if (statusCode < 100 || statusCode === 101) return false;
   return fieldValues(rawHeaders, 'transfer-encoding').every((coding) => coding.toLowerCase() === 'chunked');
+}
+
+/** Whether the error comes from the upstream or the way to it, not from the client or the gateway's own bounds. */
+function isUpstreamError(error: Error): error is NodeJS.ErrnoException {
+  return !isBodyError(error) && !(error instanceof PoolFullError || error instanceof PoolClosedError);
+}
+
+function closedError(): Error {
+  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
 }
 
 /** When the upstream closes an idle connection, in milliseconds, if its response says so. */

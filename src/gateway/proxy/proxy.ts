@@ -25,6 +25,8 @@ export interface UpstreamProxy {
   readonly waiting: number;
   /** Forwards the request and answers the exchange, with the upstream's response or with an error. Never throws. */
   forward(exchange: Exchange, passage: Passage, settings: ForwardSettings): void;
+  /** Whether connections stay open without a request, which they do at first. */
+  keep(keepsIdle: boolean): void;
   /** Closes every connection to the upstream at once. */
   close(): Promise<void>;
 }
@@ -33,6 +35,7 @@ export interface UpstreamProxy {
 export function createProxy(options: ProxyOptions): UpstreamProxy {
   const url = new URL(options.upstream);
   const base = url.pathname.replace(/\/$/, '');
+  const upstream = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const pool = new ConnectionPool({ ...options, connect: connectorTo(url) });
   return {
     get connectionsInUse() {
@@ -42,12 +45,13 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
       return pool.waiting;
     },
     forward(exchange, passage, settings) {
-      const forwarding = new Forwarding(exchange, passage, settings);
+      const forwarding = new Forwarding(exchange, passage, settings, upstream);
       const { method = '', url: target = '' } = exchange.request;
       const fields = ['Host', url.host, ...requestFields(exchange, settings.forwardFields)];
       const framing = framingFields(exchange.request, forwarding.body !== null);
       forwarding.send(pool, { path: base + target, method, headers: [...fields, ...framing] });
     },
+    keep: (keepsIdle) => pool.keepIdle(keepsIdle),
     close: () => pool.close(),
   };
 }

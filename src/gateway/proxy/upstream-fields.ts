@@ -13,12 +13,14 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request.
- * Hop-by-hop fields and `X-API-KEY` are removed, and so are fields by which an upstream could take the request for
+ * Hop-by-hop fields and the API key are removed, and so are fields by which an upstream could take the request for
  * another one. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
  * @param listed names in lower case that are forwarded although an upstream may obey them
  */
 export function requestFields({ request, id, idempotent, route }: Exchange, listed: ReadonlySet<string>): string[] {
-  const { rawHeaders, socket } = request;
+  const { rawHeaders, headers, socket } = request;
+  // Then the API key is in `Authorization`: without any key, the request would not be forwarded.
+  const isBearer = headers['x-api-key'] === undefined;
   const named = namedByConnection(rawHeaders);
   // The upstream must act for the account that was charged.
   const accountField = route?.source?.place === 'header' ? route.source.name : undefined;
@@ -27,12 +29,13 @@ export function requestFields({ request, id, idempotent, route }: Exchange, list
   forEachField(rawHeaders, (name, value, lowerName) => {
     if (isHopByHop(lowerName) || named.has(lowerName) || NOT_FORWARDED.has(lowerName)) return;
     if (idempotent !== undefined && lowerName === 'idempotency-key') return;
+    if (isBearer && lowerName === 'authorization') return;
     const values = forwarded.get(lowerName);
     if (values !== undefined) {
       if (value !== '') values.push(value);
     } else if (!isObeyed(lowerName) || listed.has(lowerName) || lowerName === accountField) fields.push(name, value);
   });
-  const known = [socket.remoteAddress, request.headers.host, 'http'];
+  const known = [socket.remoteAddress, headers.host, 'encrypted' in socket ? 'https' : 'http'];
   for (const [index, name] of FORWARDED_FIELDS.entries()) {
     const values = forwarded.get(name) ?? [];
     if (known[index]) values.push(known[index]);

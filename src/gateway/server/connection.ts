@@ -42,6 +42,9 @@ export class Connection {
   readonly #exchanges = new Set<Exchange>();
   readonly #running = new Set<Exchange>();
   readonly #waiting = new Map<Exchange, () => void>();
+  #closesAfterLast = false;
+  /** The answer to this exchange says `Connection: close`, because no request came after it. */
+  #last: Exchange | undefined;
 
   constructor(socket: Duplex, all: WaitingRequests) {
     this.#socket = socket;
@@ -68,13 +71,34 @@ export class Connection {
 
   /** Whether a further request would get an answer: the connection does not close before. */
   get isLasting(): boolean {
-    if (this.#socket.destroyed) return false;
+    if (!this.#socket.writable) return false;
+    if (this.#last?.response.headersSent && this.#exchanges.has(this.#last)) return false;
     for (const { closesConnection } of this.#exchanges) if (closesConnection) return false;
     return true;
   }
 
   add(exchange: Exchange): void {
     this.#exchanges.add(exchange);
+    if (this.#closesAfterLast) this.#setLast(exchange);
+  }
+
+  /**
+   * From now on the answer to the last request says `Connection: close`. Until its head is written, a further request
+   * can take its place.
+   */
+  closeAfterLast(): void {
+    if (this.#closesAfterLast) return;
+    this.#closesAfterLast = true;
+    const last = this.exchanges.at(-1);
+    if (last !== undefined) this.#setLast(last);
+  }
+
+  #setLast(exchange: Exchange): void {
+    if (this.#last?.response.headersSent === false) this.#last.response.shouldKeepAlive = true;
+    this.#last = undefined;
+    if (exchange.response.headersSent) return;
+    exchange.response.shouldKeepAlive = false;
+    this.#last = exchange;
   }
 
   /** Calls `start` at once, or when enough earlier exchanges have closed. Never if the client has gone by then. */

@@ -1,10 +1,12 @@
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { problemReply } from '../../http/problem.ts';
 import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import { Connection, WaitingRequests } from './connection.ts';
+import { whenSecure } from './when-secure.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
@@ -24,8 +26,13 @@ export interface Connections {
   whenTurn(exchange: Exchange, start: () => void): void;
   /** Whether nothing runs on this connection. */
   isQuiet(socket: Duplex): boolean;
-  /** Resolves when nothing runs. */
-  idle(): Promise<void>;
+  /** From now on the last answer of each connection says `Connection: close`. */
+  closeAfterLast(): void;
+  /**
+   * Closes each connection after its answers, and each idle connection soon. Resolves when nothing runs and no
+   * connection is open.
+   */
+  drain(): Promise<void>;
 }
 
 /** Options of {@link watchConnections}. */
@@ -38,6 +45,12 @@ export interface ConnectionsOptions {
 }
 
 /**
+ * How long an idle connection stays open while the gateway drains, in milliseconds: its client may be sending a request,
+ * because no answer has said that the connection closes. Then also the longest wait for the client to close its side.
+ */
+const IDLE_MS = 500;
+
+/**
  * Answers malformed HTTP with the error object, after the answers to earlier requests of the connection, and then
  * closes the connection.
  */
@@ -47,16 +60,19 @@ export function watchConnections(
 ): Connections {
   const bySocket = new WeakMap<Duplex, Connection>();
   /** Connections without a request, in the order in which they became idle. */
-  const idle = new Set<Duplex>();
+  const idle = new Set<Socket>();
   const all = new WaitingRequests();
-  let open = 0;
+  const sockets = new Set<Socket>();
   const broken = new WeakSet<Duplex>();
   let running = 0;
-  let waiting: (() => void)[] = [];
+  let closing = false;
+  let draining = false;
+  let onDrained: (() => void)[] = [];
 
   const connectionOf = (socket: Duplex): Connection => {
     const known = bySocket.get(socket) ?? new Connection(socket, all);
     bySocket.set(socket, known);
+    if (closing) known.closeAfterLast();
     return known;
   };
   const exchangesOn = (socket: Duplex): readonly Exchange[] => bySocket.get(socket)?.exchanges ?? [];
@@ -73,6 +89,27 @@ export function watchConnections(
     const last = exchangesOn(socket).at(-1);
     if (last === undefined) answerRaw(socket, refusal, reason);
     else last.response.once('close', () => answerRaw(socket, refusal, reason));
+  };
+
+  const closeAfterLast = (): void => {
+    closing = true;
+    for (const socket of sockets) bySocket.get(socket)?.closeAfterLast();
+  };
+  /** Closes an idle connection if its client sends nothing for a moment. */
+  const closeIdle = (socket: Socket): void => {
+    const bytes = socket.bytesRead;
+    const timer = setTimeout(() => {
+      if (!idle.has(socket) || !socket.writable) return;
+      // The head of a request is on its way.
+      if (socket.bytesRead > bytes) closeIdle(socket);
+      else closeGently(socket);
+    }, IDLE_MS);
+    timer.unref();
+  };
+  const checkDrained = (): void => {
+    if (running > 0 || sockets.size > 0) return;
+    for (const resolve of onDrained) resolve();
+    onDrained = [];
   };
 
   /** After a CONNECT Node ignores the events of the connection, but earlier requests can still run on it. */
@@ -95,26 +132,34 @@ export function watchConnections(
     else if (incomplete !== undefined) refuseExchange(incomplete, refusal, { cut: true });
     else answerInTurn(socket, refusal, error.code ?? 'unknown');
   });
+  const onClose = (socket: Socket): void => {
+    sockets.delete(socket);
+    idle.delete(socket);
+    // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event here.
+    for (const { response } of exchangesOn(socket)) {
+      if (response.socket !== null) continue;
+      response.destroy();
+      response.emit('close');
+    }
+    checkDrained();
+  };
   server.on('connection', (socket) => {
-    open++;
+    sockets.add(socket);
     idle.add(socket);
-    if (open > maxConnections) {
+    if (sockets.size > maxConnections) {
       // This connection itself if no other is idle.
       const [longestIdle] = idle;
       if (longestIdle !== undefined) idle.delete(longestIdle);
       longestIdle?.destroy();
     }
-    socket.once('close', () => {
-      open--;
-      idle.delete(socket);
-      // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event
-      // here.
-      for (const { response } of exchangesOn(socket)) {
-        if (response.socket !== null) continue;
-        response.destroy();
-        response.emit('close');
-      }
-    });
+    socket.once('close', () => onClose(socket));
+  });
+  // With TLS a connection is first the client's TCP socket, and from the end of the handshake on another one.
+  whenSecure(server, (tcpSocket, socket) => {
+    if (sockets.delete(tcpSocket)) sockets.add(socket);
+    if (idle.delete(tcpSocket)) idle.add(socket);
+    if (draining) closeIdle(socket);
+    socket.once('close', () => onClose(socket));
   });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
@@ -124,7 +169,7 @@ export function watchConnections(
 
   return {
     get open() {
-      return open;
+      return sockets.size;
     },
     get running() {
       return running;
@@ -138,18 +183,38 @@ export function watchConnections(
       running++;
       exchange.response.once('close', () => {
         connection.delete(exchange);
-        if (connection.isQuiet && !socket.destroyed) idle.add(socket);
+        if (connection.isQuiet && !socket.destroyed) {
+          idle.add(socket);
+          if (draining) closeIdle(socket);
+        }
         running--;
-        if (running > 0) return;
-        for (const resolve of waiting) resolve();
-        waiting = [];
+        checkDrained();
       });
       return true;
     },
     whenTurn: (exchange, start) => connectionOf(exchange.request.socket).whenTurn(exchange, start),
     isQuiet: (socket) => bySocket.get(socket)?.isQuiet ?? true,
-    idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    closeAfterLast,
+    drain() {
+      draining = true;
+      closeAfterLast();
+      for (const socket of idle) closeIdle(socket);
+      return new Promise((resolve) => {
+        onDrained.push(resolve);
+        checkDrained();
+      });
+    },
   };
+}
+
+/**
+ * Closes a connection by FIN, and reads on until the client closes its side. If the process closed both sides at once,
+ * the system would answer the client's next bytes with a reset, which can take the last answer from the client.
+ */
+function closeGently(socket: Socket): void {
+  socket.end();
+  const timer = setTimeout(() => socket.destroy(), IDLE_MS).unref();
+  socket.once('close', () => clearTimeout(timer));
 }
 
 function refusalFor({ code }: NodeJS.ErrnoException): Refusal {

@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../core/ports.ts';
 import type { Gate, Passage } from '../../gate/gate.ts';
+import type { Reply } from '../../http/problem.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Refusal } from '../exchange/refusal.ts';
 
@@ -8,6 +9,8 @@ import type { Refusal } from '../exchange/refusal.ts';
  * keeps the rules that it began with.
  */
 export interface Rules {
+  /** Prepares the answer for pages of other origins, and returns that to a preflight. Undefined without CORS. */
+  readonly cors?: ((exchange: Exchange) => Reply | undefined) | undefined;
   /** The stages in front of the gate. Returns the first refusal. */
   readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
   readonly gate: Pick<Gate<Exchange>, 'enter'>;

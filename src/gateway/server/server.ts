@@ -1,16 +1,18 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import { isPromise } from '../../core/maybe-promise.ts';
 import type { MaybePromise } from '../../core/ports.ts';
 import type { Answer, Entry } from '../../gate/gate.ts';
-import type { Reply } from '../../http/problem.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
 import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
+import { type Refusal, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
+import { type Health, type HealthCheck, healthCheckOf } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
+import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import { type Connections, watchConnections } from './connections.ts';
 import type { Rules } from './rules.ts';
-import { closeSilentConnections } from './silence.ts';
+import { closeSilentConnections, type SilenceLimits } from './silence.ts';
 
 /** The parts of the main listener. */
 export interface ServerOptions {
@@ -18,22 +20,27 @@ export interface ServerOptions {
   readonly rules: () => Rules;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Undefined for a listener without TLS. */
+  readonly tls?: TlsOptions | undefined;
   /** Most connections at a time. */
   readonly maxConnections: number;
-  /** Longest time in which a client reads nothing of an answer, in milliseconds. */
-  readonly clientTimeoutMs: number;
-  /** Longest silence on a connection while a request runs, in milliseconds. */
-  readonly silenceMs: number;
-  /** Health of the store, for `/healthz`. */
-  readonly health: () => Promise<'ok' | 'degraded'>;
+  readonly silence: SilenceLimits;
+  readonly health: Health;
 }
 
 /** The main listener. */
 export interface GatewayServer {
   readonly server: Server;
   readonly connections: Connections;
-  /** From now on requests get 503, and each connection closes after its answers. */
-  drain(): void;
+  /** Sets other limits for silent connections. */
+  readonly setSilence: (limits: SilenceLimits) => void;
+  /** From now on the last answer of each connection says `Connection: close`. */
+  closeAfterLast(): void;
+  /**
+   * Stops listening. From now on requests get 503, and each connection closes. Resolves when nothing runs and no
+   * connection is open.
+   */
+  drain(): Promise<void>;
 }
 
 const HEADERS_MS = 20_000;
@@ -44,14 +51,15 @@ const KEEP_ALIVE_MS = 65_000;
 export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { log, metrics, health } = options;
   let draining = false;
-  const server = createServer({
+  const settings = {
     headersTimeout: HEADERS_MS,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 5_000,
     // The admission checks it, and answers with the error object.
     requireHostHeader: false,
-  });
+  };
+  const server = createHttpServer(settings, options.tls);
   // The size of the head is bounded to 16 KiB. Node would silently drop headers past a maximum count.
   server.maxHeadersCount = 0;
   const connections = watchConnections(server, {
@@ -63,19 +71,21 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     },
   });
 
-  closeSilentConnections(server, {
-    clientTimeoutMs: options.clientTimeoutMs,
-    silenceMs: options.silenceMs,
-    isQuiet: connections.isQuiet,
-  });
+  const setSilence = closeSilentConnections(server, options.silence, connections.isQuiet);
 
   const run = (exchange: Exchange): void => {
-    if (isHealthCheck(exchange)) {
-      if (draining) sendReply(exchange, healthReply('draining'));
-      else void health().then((status) => sendReply(exchange, healthReply(status)));
+    const check = checkOf(exchange);
+    if (check !== undefined) {
+      void health.answer(check).then((reply) => sendReply(exchange, reply));
       return;
     }
     const rules = options.rules();
+    const preflight = rules.cors?.(exchange);
+    if (preflight !== undefined && !draining) {
+      exchange.decision = 'preflight';
+      sendReply(exchange, preflight);
+      return;
+    }
     onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
@@ -115,14 +125,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     // An error of the connection also closes the response, and the 'close' event is handled below.
     request.on('error', () => {});
     response.on('error', () => {});
-    if (draining) response.shouldKeepAlive = false;
     response.once('close', () => {
       freeIfDone(exchange);
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
-      const isHealth = exchange.route === undefined && isHealthCheck(exchange);
-      metrics.onRequest(isHealth ? HEALTH : exchange.route?.name, status);
-      if (!isHealth) log.request(exchange, status);
-      if (draining && connections.isQuiet(request.socket)) request.socket.end();
+      const check = exchange.route === undefined ? checkOf(exchange) : undefined;
+      metrics.onRequest(check ?? exchange.route?.name ?? preflightLabel(exchange), status);
+      if (check === undefined) log.request(exchange, status);
     });
     connections.whenTurn(exchange, () => {
       try {
@@ -139,14 +147,23 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   return {
     server,
     connections,
+    closeAfterLast: () => connections.closeAfterLast(),
+    setSilence,
     drain() {
       draining = true;
+      // The server's own `close` would also destroy idle connections, with a reset for a request that is on its way.
+      NetServer.prototype.close.call(server);
+      return connections.drain();
     },
   };
 }
 
-const HEALTH = 'GET /healthz';
-const DRAINING = refuse(503, 'errors/service_unavailable', 'The gateway is shutting down: try again.');
+/** Label of preflights in the metrics: they belong to no route. */
+function preflightLabel({ decision }: Exchange): string | undefined {
+  return decision === 'preflight' ? decision : undefined;
+}
+
+const DRAINING = refuseForNow('The gateway is shutting down: try again.');
 
 const NO_ROOM = refuseForNow('Too many answers are being sent; the stored answer is not lost. Retry later.');
 
@@ -163,20 +180,6 @@ function labelOf(entry: Entry): DecisionLabel {
   return entry.decision.degraded ? 'degraded' : 'accepted';
 }
 
-function isHealthCheck({ request }: Exchange): boolean {
-  const { method, url = '' } = request;
-  return (method === 'GET' || method === 'HEAD') && (url === '/healthz' || url.startsWith('/healthz?'));
-}
-
-function healthReply(status: 'ok' | 'degraded' | 'draining'): Reply {
-  const body = JSON.stringify({ status });
-  return {
-    status: status === 'draining' ? 503 : 200,
-    headers: {
-      'content-type': 'application/json',
-      'content-length': String(body.length),
-      'cache-control': 'no-store',
-    },
-    body,
-  };
+function checkOf({ request }: Exchange): HealthCheck | undefined {
+  return healthCheckOf(request.method, request.url);
 }

@@ -11,12 +11,12 @@ import { type Config, MAX_TIMER_MS } from '../config/schema.ts';
 import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
 import {
-  memoryClaimGauges,
-  memoryLimitGauges,
-  redisClaimGauges,
-  redisLimitGauges,
-  type StoreGauge,
-} from '../operations/store-gauges.ts';
+  memoryClaimMetrics,
+  memoryLimitMetrics,
+  redisClaimMetrics,
+  redisLimitMetrics,
+  type ScrapedMetric,
+} from '../operations/store-metrics.ts';
 import { examineStore } from './doctor.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
 
@@ -25,9 +25,11 @@ export interface GatewayStore {
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
-  readonly gauges: readonly StoreGauge[];
+  readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
+  /** Shares the room for claims anew, among the applications of another config. */
+  setApplications(config: Config): void;
   close(): void;
 }
 
@@ -36,6 +38,11 @@ const START_MS = 2_000;
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
+/**
+ * Most pairs of account and route in memory: the most that a store can have. Only accounts and routes of the config
+ * reach the store, so the config bounds them. A reload adds to them, and must never find the store full (S18).
+ */
+const MAX_PAIRS = 16_000_000;
 /** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
@@ -51,10 +58,11 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 }
 
 function openMemory(config: Config): GatewayStore {
-  const limits = createMemoryStore({ maxKeys: keysNeeded(config) });
+  const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
   const claims = createMemoryClaimStore(claimBounds(config));
-  const gauges = [...memoryLimitGauges(() => limits.stats()), ...memoryClaimGauges(() => claims.stats())];
-  return { limits, claims, gauges, health: async () => 'ok', close() {} };
+  const metrics = [...memoryLimitMetrics(() => limits.stats()), ...memoryClaimMetrics(() => claims.stats())];
+  const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
+  return { limits, claims, metrics, setApplications, health: async () => 'ok', close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -69,8 +77,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
   const { maxClaims: maxClaimsPerScope, maxLargeBytes: maxBytesPerScope } = perApplication;
-  const localMaxKeys = keysNeeded(config);
-  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys });
+  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys: MAX_PAIRS });
   const claims = createRedisClaimStore(client, {
     deadlineMs,
     onError,
@@ -86,7 +93,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   return {
     limits,
     claims,
-    gauges: [...redisLimitGauges(() => limits.stats()), ...redisClaimGauges(() => claims.stats())],
+    metrics: [...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health: async () => {
       const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
       if (!(await answers(client, deadlineMs))) return 'degraded';
@@ -96,6 +103,8 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
         await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
       return isWell() ? 'ok' : 'degraded';
     },
+    // Each process has a fixed bound per application, however many there are.
+    setApplications() {},
     close() {
       client.disconnect();
       largeClient.disconnect();
@@ -134,13 +143,4 @@ function claimBounds({ keys, perApplication }: Config): MemoryClaimStoreOptions 
   const isScarce = applications * maxClaims > maxKeys;
   const guaranteed = Math.max(1, Math.floor(maxKeys / 2 / applications));
   return { maxKeys, maxClaimsPerScope: maxClaims, minClaimsPerScope: isScarce ? guaranteed : undefined };
-}
-
-/**
- * Only accounts and routes of the config reach the store. With room for each of these pairs, and per account for the
- * count that its routes share, the store is never full (S18).
- */
-function keysNeeded({ accounts, routes }: Config): number {
-  const limited = routes.filter(({ account }) => account !== undefined).length;
-  return Math.min(16_000_000, Math.max(1, accounts.length * (limited + 1)));
 }

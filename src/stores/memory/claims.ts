@@ -71,6 +71,9 @@ export interface MemoryClaimStoreOptions {
   readonly clock?: Clock;
 }
 
+/** How the scopes share a memory claim store: see {@link MemoryClaimStoreOptions}. */
+export type MemoryClaimShares = Pick<MemoryClaimStoreOptions, 'maxClaimsPerScope' | 'minClaimsPerScope'>;
+
 /** Figures of a memory claim store, for operators. */
 export interface MemoryClaimStoreStats {
   /** Current number of keys, including those that have expired but are not swept yet. */
@@ -105,6 +108,12 @@ export interface MemoryClaimStore extends ClaimStore {
   /** Returns at once, because there is no server. */
   ready(): void;
   close(): void;
+  /**
+   * Shares the store anew, for a number of scopes that has changed. A scope that has more keys than it may have now
+   * keeps them, and gets no new ones until they expire.
+   * @throws OptionError
+   */
+  setShares(shares: MemoryClaimShares): void;
   /** Returns the current figures. */
   stats(): MemoryClaimStoreStats;
 }
@@ -131,14 +140,22 @@ export function createMemoryClaimStore(options: MemoryClaimStoreOptions = {}): M
   checkOptions(options, names, 'options');
   const { maxKeys = DEFAULT_MAX_KEYS, maxBytes = DEFAULT_MAX_BYTES, clock = monotonicClock } = options;
   checkMaxKeys(maxKeys);
-  const { maxClaimsPerScope = Math.ceil(maxKeys / 2), minClaimsPerScope } = options;
-  checkBetween('maxClaimsPerScope', maxClaimsPerScope, 1, maxKeys);
-  if (minClaimsPerScope !== undefined) checkBetween('minClaimsPerScope', minClaimsPerScope, 1, maxClaimsPerScope);
+  const shares = checkedShares(options, maxKeys);
   checkBetween('maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER);
   const { maxBytesPerScope = Math.ceil(maxBytes / 2) } = options;
   checkBetween('maxBytesPerScope', maxBytesPerScope, 0, maxBytes);
   checkClock(clock);
-  return new MemoryClaims({ maxKeys, maxClaimsPerScope, minClaimsPerScope, maxBytes, maxBytesPerScope, clock });
+  return new MemoryClaims({ maxKeys, ...shares, maxBytes, maxBytesPerScope, clock });
+}
+
+function checkedShares(
+  { maxClaimsPerScope, minClaimsPerScope }: MemoryClaimShares,
+  maxKeys: number,
+): Required<MemoryClaimShares> {
+  const most = maxClaimsPerScope ?? Math.ceil(maxKeys / 2);
+  checkBetween('maxClaimsPerScope', most, 1, maxKeys);
+  if (minClaimsPerScope !== undefined) checkBetween('minClaimsPerScope', minClaimsPerScope, 1, most);
+  return { maxClaimsPerScope: most, minClaimsPerScope };
 }
 
 function checkBetween(option: string, value: number, min: number, max: number): void {
@@ -152,7 +169,7 @@ type Options = Required<MemoryClaimStoreOptions>;
 
 class MemoryClaims implements MemoryClaimStore {
   readonly synchronous = true;
-  readonly #options: Options;
+  #options: Options;
   readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
   #commands = 0;
@@ -201,6 +218,10 @@ class MemoryClaims implements MemoryClaimStore {
 
   /** Does nothing, because the store has opened nothing. */
   close(): void {}
+
+  setShares(shares: MemoryClaimShares): void {
+    this.#options = { ...this.#options, ...checkedShares(shares, this.#options.maxKeys) };
+  }
 
   stats(): MemoryClaimStoreStats {
     return {

@@ -46,7 +46,7 @@ const rows: Row[] = [
     'errors/malformed_request',
   ],
   ['stages: the route before the key', 'GET', '/nowhere', NO_KEY, 404, 'errors/resource_not_found'],
-  ['HEAD, which the route does not list', 'HEAD', CHATS, {}, 404, ''],
+  ['HEAD of a route that only lists POST', 'HEAD', '/api/v1/messages', {}, 404, ''],
   ['another method', 'PUT', CHATS, {}, 404, 'errors/resource_not_found'],
   ['an empty parameter', 'GET', '/api/v1/accounts//chats', {}, 404, 'errors/resource_not_found'],
   ['no key', 'GET', CHATS, NO_KEY, 401, 'errors/missing_credentials'],

@@ -156,7 +156,7 @@ describe('routes', () => {
 
   it.each([
     ['GET', '/api/v1/emails'],
-    ['HEAD', '/api/v1/chats/7'],
+    ['HEAD', '/api/v1/emails'],
     ['POST', '/api/v1/emails/'],
     ['POST', '/api/V1/emails'],
     ['POST', '//api/v1/emails'],

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
 import { serve } from '../../../src/gateway/cli/serve.ts';
-import { ListenError } from '../../../src/gateway/server/listen.ts';
+import { LISTEN_PLACES, ListenError } from '../../../src/gateway/server/listen.ts';
 import { eventually } from '../../support/raw-http.ts';
 
 vi.mock('../../../src/gateway/cli/serve.ts', () => ({ serve: vi.fn(async () => {}) }));
@@ -64,7 +64,7 @@ describe('the entry', () => {
     mocked.mockClear();
     await main('serve', '--port', '0');
     await eventually(() => mocked.mock.calls.length === 1, 'serve');
-    expect(mocked).toHaveBeenCalledWith(undefined, expect.objectContaining({ port: '0' }));
+    expect(mocked).toHaveBeenCalledWith(undefined, expect.objectContaining({ port: '0' }), undefined);
     await new Promise((resolve) => setImmediate(resolve));
     expect(process.exitCode).toBe(exitCode);
     expect(printed).toEqual({ out: '', error: '' });
@@ -92,12 +92,31 @@ describe('runCli', () => {
     expect(serve).toHaveBeenLastCalledWith(
       expect.objectContaining({ listen: { host: '::1', port: 2 } }),
       expect.objectContaining({ port: '2', host: '::1' }),
+      { name: path, hash: expect.stringMatching(/^[0-9a-f]{12}$/), watch: false },
+    );
+  });
+
+  it.each([
+    [['serve', '--watch'], /--watch needs --config FILE/],
+    [['check', '--watch', '--config', 'FILE'], /--watch is only for serve, not for check/],
+  ])('%j: exit 2', async (args, message) => {
+    const path = file({});
+    const { code, error } = await run(...args.map((arg) => (arg === 'FILE' ? path : arg)));
+    expect({ code, error }).toEqual({ code: 2, error: expect.stringMatching(message) });
+  });
+
+  it('serve --watch: says so', async () => {
+    await run('serve', '--config', file({}), '--watch');
+    expect(serve).toHaveBeenLastCalledWith(
+      expect.anything(),
+      expect.anything(),
+      expect.objectContaining({ watch: true }),
     );
   });
 
   it('an address in use: one sentence, exit 1', async () => {
     const cause = Object.assign(new Error('x'), { code: 'EADDRINUSE' });
-    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, '--port', cause));
+    vi.mocked(serve).mockRejectedValueOnce(new ListenError({ host: 'h', port: 80 }, LISTEN_PLACES, cause));
     expect(await run('serve')).toEqual({
       code: 1,
       out: '',

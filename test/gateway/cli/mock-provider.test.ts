@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemo } from '../../../src/gateway/cli/demo.ts';
 import { createMockProvider } from '../../../src/gateway/cli/mock-provider.ts';
 import { ConfigError } from '../../../src/gateway/config/config-error.ts';
-import { listen } from '../../../src/gateway/server/listen.ts';
+import { LISTEN_PLACES, listen } from '../../../src/gateway/server/listen.ts';
 import { openRaw, send } from '../../support/raw-http.ts';
 
 describe('the mock provider', () => {
   const provider = createMockProvider();
   let port: number;
   beforeAll(async () => {
-    ({ port } = await listen(provider, { host: '127.0.0.1', port: 0 }, '--port'));
+    ({ port } = await listen(provider, { host: '127.0.0.1', port: 0 }, LISTEN_PLACES));
   });
   afterAll(() => {
     provider.close();

@@ -34,6 +34,8 @@ describe('defaults', () => {
       listen: { host: '127.0.0.1', port: 8080 },
       store: 'memory',
       upstream: 'http://127.0.0.1:9000',
+      upstreams: {},
+      providers: {},
       forwardFields: [],
       upstreamTimeoutMs: 30_000,
       upstreamAnswerMs: 300_000,
@@ -43,7 +45,9 @@ describe('defaults', () => {
       maxBodyBytes: 26_214_400,
       maxBufferedBytes: 1_073_741_824,
       maxConnections: 10_000,
+      shutdownDelayMs: 0,
       drainMs: 10_000,
+      log: { level: 'info', application: false, account: false },
       headers: 'x-ratelimit',
       storeDeadlineMs: 250,
       onStoreFailure: 'local',
@@ -112,19 +116,27 @@ describe('errors', () => {
     [{ clientTimeoutMs: 0 }, ['clientTimeoutMs: must be at least 1, got 0']],
     [{ maxConnections: 0 }, ['maxConnections: must be at least 1, got 0']],
     [{ maxBufferedBytes: -1 }, ['maxBufferedBytes: must be at least 0, got -1']],
+    [
+      { log: { level: 'fatal' } },
+      ['log.level: must be one of "debug", "info", "warn", "error", "silent", got "fatal"'],
+    ],
+    [{ log: { accounts: true } }, ['log.accounts: unknown option, did you mean "account"?']],
     [{ perApplication: { maxRequests: 0 } }, ['perApplication.maxRequests: must be at least 1, got 0']],
     [{ perApplication: { maxBufferedBytes: 'all' } }, ['perApplication.maxBufferedBytes: must be a number, got "all"']],
     [{ maxbodybytes: 1 }, ['maxbodybytes: unknown option, did you mean "maxBodyBytes"?']],
     [{ maxBody: 1 }, ['maxBody: unknown option, did you mean "maxBodyBytes"?']],
     [
       { keys: ['text', { sha256: 5, application: 'a' }] },
-      ['keys[0]: must be an object, got a string', 'keys[1].sha256: must be a string, got a number'],
+      [
+        'keys[0]: must be an object, got a string',
+        'keys[1].sha256: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
+      ],
     ],
     [
       { listen: { port: 65_536, hst: 'x' } },
       ['listen.port: must be at most 65535, got 65536', 'listen.hst: unknown option, did you mean "host"?'],
     ],
-    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host or port)']],
+    [{ listen: { address: 'x' } }, ['listen.address: unknown option (expected host, port or tls)']],
     [{ listen: { host: '' } }, ['listen.host: must not be empty']],
     [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
     [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
@@ -296,13 +308,19 @@ describe('errors', () => {
     [{ route: 'get /x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "get /x"'],
     [{ route: 'GET x' }, 'routes[0].route: must be a method and a path, such as "POST /api/v1/emails", got "GET x"'],
     [{ route: 'BREW /x' }, 'routes[0].route: BREW is not a method for a route'],
-    [{ route: 'GET /x/*' }, 'routes[0].route: wildcards are not supported'],
+    [{ route: 'GET /x*' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/**' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/*/y' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/*/' }, 'routes[0].route: a wildcard is the whole last segment, as in "GET /files/*"'],
+    [{ route: 'GET /x/*', account: 'path.*' }, 'routes[0].account: the route has no parameter {*}'],
     [{ route: 'GET /x//y' }, 'routes[0].route: has an empty segment (two slashes)'],
     [{ route: 'GET /x/../y' }, 'routes[0].route: a dot segment never matches: such requests are refused'],
     [{ route: 'GET /x/a{b}' }, 'routes[0].route: "a{b}": a parameter is a whole segment, such as {chat_id}'],
     [{ route: 'GET /x?y' }, 'routes[0].route: "x?y" has a character that a path cannot have unencoded'],
     [{ route: 'GET /{a}/{a}' }, 'routes[0].route: has the parameter {a} twice'],
     [{ route: 'GET /healthz' }, 'routes[0].route: the gateway itself answers /healthz'],
+    [{ route: 'GET /readyz' }, 'routes[0].route: the gateway itself answers /readyz'],
+    [{ route: 'HEAD /livez' }, 'routes[0].route: the gateway itself answers /livez'],
     [
       { route: 'GET /x', account: 'cookie.x' },
       'routes[0].account: must be path.NAME, query.NAME, header.NAME or body.NAME, got "cookie.x"',
@@ -320,6 +338,67 @@ describe('errors', () => {
     ],
   ])('a route %j', (route, issue) => {
     expect(issuesOf({ routes: [route], limits: { unlimited: true } })).toEqual([issue]);
+  });
+
+  it.each([
+    [{ upstreams: { a: 'ftp://x' } }, 'upstreams.a: must be a URL with http:// or https://, got "ftp://…"'],
+    [{ upstreams: { 'a b': 'http://u:p@x' } }, 'upstreams["a b"]: must not have a user name or password in it'],
+    [{ upstreams: { a: ['http://u:secret@x'] } }, 'upstreams.a: must be a string, got an array'],
+    [{ upstreams: 'http://u:secret@x' }, 'upstreams: must be an object, got a string'],
+    [
+      { upstreams: { default: 'http://x' } },
+      "upstreams.default: default is the name of the config's upstream: choose another one",
+    ],
+    [
+      { upstreams: { social: 'http://x' }, routes: [{ route: 'GET /x', upstream: 'socal' }] },
+      'routes[0].upstream: upstreams has no "socal", did you mean "social"?',
+    ],
+    [{ routes: [{ route: 'GET /x', upstream: '' }] }, 'routes[0].upstream: must not be empty'],
+    [
+      { upstreams: { social: 'http://x' }, providers: { 'p q': { upstream: 'Socials' } } },
+      'providers["p q"].upstream: upstreams has no "Socials", did you mean "social"?',
+    ],
+    [{ providers: { p: {} } }, 'providers.p.upstream: is missing (expected a string)'],
+    [{ cors: {} }, 'cors.origins: is missing (expected an array)'],
+    [{ cors: { origins: [] } }, 'cors.origins: must not be empty: without cors, no origin is allowed'],
+    [
+      { cors: { origins: ['https://a.com/'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "https://…"',
+    ],
+    [
+      { cors: { origins: ['*', 'https://A.com:443'] } },
+      'cors.origins[1]: browsers write it as "https://a.com", got "https://A.com:443"',
+    ],
+    [
+      { cors: { origins: ['app.example.com'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "app.example.com"',
+    ],
+    [
+      { cors: { origins: ['https://*.example.com'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "https://…"',
+    ],
+    [
+      { cors: { origins: ['null'] } },
+      'cors.origins[0]: must be an origin such as "https://app.example.com", or "*", got "null"',
+    ],
+    [
+      { cors: { origins: ['*'], credentials: true } },
+      'cors.origins[0]: with credentials, browsers do not accept "*": list the values',
+    ],
+    [
+      { cors: { origins: ['https://a.com'], headers: ['x', '*'], credentials: true } },
+      'cors.headers[1]: with credentials, browsers do not accept "*": list the values',
+    ],
+    [{ cors: { origins: ['*'], exposedHeaders: ['a b'] } }, 'cors.exposedHeaders[0]: "a b" is not a header name'],
+    [{ cors: { origins: ['*'], maxAgeS: 86_401 } }, 'cors.maxAgeS: must be at most 86400, got 86401'],
+    [{ cors: { origin: '*', origins: ['*'] } }, 'cors.origin: unknown option, did you mean "origins"?'],
+  ])('upstreams and CORS: %j', (config, issue) => {
+    expect(issuesOf(config)).toEqual([issue]);
+  });
+
+  it('an origin of an app is not a URL of the web', () => {
+    const origins = ['capacitor://localhost', 'chrome-extension://abc', 'http://localhost:3000', 'http://[::1]:80801'];
+    expect(issuesOf({ cors: { origins } })).toEqual([expect.stringContaining('cors.origins[3]: must be an origin')]);
   });
 
   it('S3: limits: each window has its own place', () => {
@@ -389,6 +468,12 @@ describe('warnings', () => {
     [['GET /api/{x}', 'GET /api/Special/'], 0, 1],
     [['GET /{x}/b', 'GET /a/{y}'], 0, 1],
     [['GET /{x}/{y}/c', 'GET /z', 'GET /q/b/c'], 0, 2],
+    [['GET /api/*', 'GET /api/special'], 0, 1],
+    [['GET /api', 'GET /api/*'], 1, 0],
+    [['GET /api/{x}', 'GET /api/*'], 1, 0],
+    [['GET /api/*', 'GET /api/a/*'], 0, 1],
+    [['GET /{x}/b', 'GET /api/*'], 0, 1],
+    [['GET /*', 'GET /api/{x}/more'], 0, 1],
   ])('of %j, one has a parameter beside a literal', (names, index, sibling) => {
     expect(warningsOf(routes(...names), /^routes/)).toEqual([
       {
@@ -405,8 +490,24 @@ describe('warnings', () => {
     [['GET /api/special', 'GET /other/{x}']],
     [['GET /a/{x}/c', 'GET /a/b/d']],
     [['GET /a', 'GET /b/{x}', 'GET /b/{x}/c']],
+    [['GET /a/*', 'POST /a/b', 'GET /b', 'GET /b/{x}']],
+    [['GET /a/*', 'GET /b/*']],
+    [['GET /{x}', 'GET /a/b/*']],
   ])('of %j, none has', (names) => {
     expect(warningsOf(routes(...names), /^routes/)).toEqual([]);
+  });
+
+  it('upstreams that no route and no provider uses, and settings of a provider without accounts', () => {
+    const config = {
+      upstreams: { a: 'http://a', b: 'http://b', c: 'http://c' },
+      providers: { outlok: { upstream: 'b' } },
+      accounts: [{ id: 'x', application: 'a', provider: 'outlook' }],
+      routes: [{ route: 'GET /x', upstream: 'a' }],
+    };
+    expect(warningsOf(config, /^(upstreams|providers)/)).toEqual([
+      { path: 'upstreams.c', reason: 'no route and no provider uses this upstream' },
+      { path: 'providers.outlok', reason: 'no account of the file has this provider, did you mean "outlook"?' },
+    ]);
   });
 
   it.each(['0.0.0.0', '::', '10.0.0.1', '192.0.2.1', 'admin.example.test', '127.example.test'])(
@@ -536,7 +637,9 @@ describe('idempotency settings', () => {
   it('the secret is a text that is not empty, for all routes', () => {
     expect(checkConfig({ idempotency: { secret: 's' } }, 'test').idempotency.secret).toBe('s');
     expect(issuesOf({ idempotency: { secret: '' } })).toEqual(['idempotency.secret: must not be empty']);
-    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual(['idempotency.secret: must be a string, got a number']);
+    expect(issuesOf({ idempotency: { secret: 5 } })).toEqual([
+      'idempotency.secret: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
+    ]);
     expect(issuesOf({ routes: [{ route: 'POST /x', idempotent: { secret: 's' } }] })).toEqual([
       expect.stringMatching(/^routes\[0\]\.idempotent\.secret: unknown option \(expected /),
     ]);

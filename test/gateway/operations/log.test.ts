@@ -3,10 +3,10 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../../../src/core/errors.ts';
-import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
-import { createLog } from '../../../src/gateway/operations/log.ts';
+import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
+import { createLog, type Log, type LogSettings } from '../../../src/gateway/operations/log.ts';
 import { eventually } from '../../support/raw-http.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-log-'));
@@ -23,11 +23,23 @@ function exchangeOf(writableFinished: boolean) {
   );
 }
 
-it('has one JSON line per request: the decision and the duration, but no path and no headers', async () => {
+/** What `write` logs. */
+async function linesOf(write: (log: Log) => void): Promise<Record<string, unknown>[]> {
+  const fd = openSync(file, 'w');
+  const log = createLog(fd);
+  write(log);
+  await log.close();
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+}
+
+it('has one JSON line per request: the decision and the duration, but no headers, and of the path only the template', async () => {
   const fd = openSync(file, 'w');
   const log = createLog(fd);
   const whole = exchangeOf(true);
-  whole.route = { name: 'POST /x', source: undefined, idempotent: undefined };
+  whole.route = { name: 'POST /x/{id}', source: undefined, idempotent: undefined };
   whole.decision = 'accepted';
   log.request(whole, 200);
   log.request(exchangeOf(false), 499);
@@ -40,16 +52,94 @@ it('has one JSON line per request: the decision and the duration, but no path an
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     req_id: 'id-1',
     method: 'POST',
-    route: 'POST /x',
+    route: 'POST /x/{id}',
+    path: '/x/{id}',
     status: 200,
     ms: expect.any(Number),
     decision: 'accepted',
     msg: 'request',
   });
-  expect(lines[1]).toMatchObject({ route: null, decision: 'refused', status: 499, aborted: true });
+  expect(lines[1]).toMatchObject({ route: null, path: null, decision: 'refused', status: 499, aborted: true });
   expect(lines[0].ms).toBeGreaterThanOrEqual(0);
   expect(JSON.stringify(lines)).not.toContain('secret');
   closeSync(fd);
+});
+
+describe('the settings', () => {
+  /** The lines of a log with these settings, for requests of one application and account. */
+  function linesWith(settings: Partial<LogSettings>, write: (log: Log, exchange: Exchange) => void) {
+    return linesOf((log) => {
+      log.configure({ level: 'info', application: false, account: false, ...settings });
+      const exchange = exchangeOf(true);
+      exchange.application = 'app_1';
+      exchange.account = { id: 'acc_1', application: 'app_1', scope: null };
+      write(log, exchange);
+    });
+  }
+
+  it('name application and account only if they say so; null if the request has none', async () => {
+    const write: Parameters<typeof linesWith>[1] = (log, exchange) => {
+      log.request(exchange, 200);
+      log.request(exchangeOf(true), 401);
+    };
+    const plain = await linesWith({}, write);
+    expect(JSON.stringify(plain)).not.toMatch(/app_1|acc_1|"application"|"account"/);
+    const both = await linesWith({ application: true, account: true }, write);
+    expect(both).toMatchObject([
+      { application: 'app_1', account: 'acc_1' },
+      { application: null, account: null },
+    ]);
+    const [one] = await linesWith({ application: true }, write);
+    expect(one).toMatchObject({ application: 'app_1' });
+    expect(one).not.toHaveProperty('account');
+  });
+
+  it('can change while the process runs', async () => {
+    const lines = await linesWith({}, (log, exchange) => {
+      log.request(exchange, 200);
+      log.configure({ level: 'warn', application: false, account: false });
+      log.request(exchange, 201);
+      log.configure({ level: 'info', application: true, account: false });
+      log.request(exchange, 202);
+    });
+    expect(lines).toMatchObject([{ status: 200 }, { status: 202, application: 'app_1' }]);
+  });
+
+  it.each([
+    ['debug', ['debug', 'info', 'warn', 'error', 'request']],
+    ['info', ['info', 'warn', 'error', 'request']],
+    ['warn', ['warn', 'error']],
+    ['error', ['error']],
+    ['silent', []],
+  ] as const)('level %s writes %j', async (level, written) => {
+    const lines = await linesWith({ level }, (log, exchange) => {
+      for (const each of ['debug', 'info', 'warn', 'error'] as const) log.logger[each](each);
+      log.request(exchange, 200);
+    });
+    expect(lines.map(({ msg }) => msg)).toEqual(written);
+  });
+});
+
+it("a request is a warning if the gateway's own answer is a 5xx, and not if it is the upstream's", async () => {
+  const lines = await linesOf((log) => {
+    const own = exchangeOf(true);
+    own.hasOwnAnswer = true;
+    own.decision = 'accepted';
+    own.upstreamCause = 'refused';
+    log.request(own, 503);
+    log.request(own, 429);
+    log.request(exchangeOf(true), 503);
+    own.decision = 'replayed';
+    log.request(own, 500);
+  });
+  expect(lines.map(({ level, status }) => [level, status])).toEqual([
+    [40, 503],
+    [30, 429],
+    [30, 503],
+    [30, 500],
+  ]);
+  expect(lines[0]).toMatchObject({ cause: 'refused' });
+  expect(lines[2]).not.toHaveProperty('cause');
 });
 
 it('an expected error is one short line without a stack; an unexpected one has its stack', async () => {

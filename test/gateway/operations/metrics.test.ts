@@ -3,13 +3,14 @@ import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../../src/core/decision.ts';
 import type { LimitStore } from '../../../src/core/ports.ts';
 import { createAdminServer } from '../../../src/gateway/operations/admin.ts';
+import { createHealth } from '../../../src/gateway/operations/health.ts';
 import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
 import { createLimiter } from '../../../src/limits/limiter.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { expectProblem } from '../../support/gateway.ts';
 import { openRaw, send } from '../../support/raw-http.ts';
 
-const create = () => createMetrics([{ name: 'store_gauge', help: 'A gauge', value: () => 7 }]);
+const create = () => createMetrics([{ type: 'gauge', name: 'store_gauge', help: 'A gauge', value: () => 7 }]);
 
 /** The lines of one metric, without its name. */
 async function samplesOf(metrics: ReturnType<typeof create>, name: string): Promise<string[]> {
@@ -112,11 +113,13 @@ describe('metrics', () => {
 
 describe('the admin listener', () => {
   async function open(metrics = create()) {
-    const server = createAdminServer(metrics);
+    const health = createHealth(async () => 'degraded');
+    const server = createAdminServer(metrics, health);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as { port: number };
     return {
       port,
+      health,
       close: () => {
         server.close();
         server.closeAllConnections();
@@ -137,7 +140,8 @@ describe('the admin listener', () => {
     ['POST', '/metrics'],
     ['GET', '/'],
     ['GET', '/metrics/'],
-    ['GET', '/healthz'],
+    ['POST', '/healthz'],
+    ['GET', '/livez/'],
   ])('%s %s: 404, the error object', async (method, path) => {
     const { port, close } = await open();
     const reply = await send(port, { method, path, body: method === 'POST' ? 'x' : '' });
@@ -146,9 +150,26 @@ describe('the admin listener', () => {
     close();
   });
 
+  it('has the three health checks: /healthz and /readyz of the store, and 503 while it drains; /livez is always ok', async () => {
+    const { port, health, close } = await open();
+    const ask = async (method: string) => {
+      const replies = await Promise.all(
+        ['/healthz', '/readyz?now', '/livez'].map((path) => send(port, { method, path })),
+      );
+      return replies.map(({ status, text }) => `${status} ${text}`);
+    };
+    expect(await ask('GET')).toEqual(['200 {"status":"degraded"}', '200 {"status":"degraded"}', '200 {"status":"ok"}']);
+    expect(await ask('HEAD')).toEqual(['200 ', '200 ', '200 ']);
+    health.drain();
+    const draining = '503 {"status":"draining"}';
+    expect(await ask('GET')).toEqual([draining, draining, '200 {"status":"ok"}']);
+    close();
+  });
+
   it('an error while it collects: 500, the error object, and the next request is answered', async () => {
     const metrics = createMetrics([
       {
+        type: 'gauge',
         name: 'store_gauge',
         help: 'A gauge',
         value: () => {

@@ -125,6 +125,25 @@ describe('check', () => {
   });
 });
 
+describe('a host that is not of this machine', () => {
+  it.each([
+    ['300.1.1.1', 'the host 300.1.1.1 is unknown'],
+    ['192.0.2.1', 'the host 192.0.2.1 is not an address of this machine (EADDRNOTAVAIL)'],
+  ])('--host %s: the message blames the host, not the port', async (host, reason) => {
+    const { code, stderr } = await runHeadgate(['serve', '--host', host, '--port', '0']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(reason) });
+    expect(stderr).toMatch(/: choose another with --host\n$/);
+    expect(stderr).not.toContain('port');
+  });
+
+  it("that of the admin listener is the config's", async () => {
+    const config = { ...configOf('http://127.0.0.1:1'), listen: { port: 0 }, admin: { host: '192.0.2.1', port: 0 } };
+    const { code, stderr } = await runHeadgate(['serve', '--config', writeConfig(config)]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/192\.0\.2\.1 .*: choose another with admin\.host in the config\n$/);
+  });
+});
+
 describe('a port in use', () => {
   it('ends with a message about it, not with a stack trace', async () => {
     const port = await freePort();

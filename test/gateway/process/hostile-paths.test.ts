@@ -111,8 +111,8 @@ describe('another spelling or another method: 404, never forwarded', () => {
     expect(upstream.seen).toHaveLength(0);
   });
 
-  it('HEAD on a route that does not list it: 404 without a body', async () => {
-    for (const path of ['/api/v1/chats?account_id=acc_1', '/api/v1/open/1']) {
+  it('HEAD, of which every path here is another one than that of a listed GET: 404 without a body', async () => {
+    for (const path of ['/api/v1/chats/?account_id=acc_1', '/api/v1/open/', '/API/v1/open/1']) {
       const reply = await gateway.ask('HEAD', path);
       expect(reply).toMatchObject({ status: 404, text: '' });
       expect(reply.headers['x-request-id']).toEqual(expect.any(String));
@@ -170,6 +170,35 @@ describe('key and limit apply to every target', () => {
       await raw('GET', '/api/v1/open/1', { ...tricks, [trick]: '/admin' });
       const { rawHeaders } = upstream.last();
       expect(rawHeaders.join('\n')).not.toMatch(/override|-url|\/admin/i);
+    }
+  });
+});
+
+describe('a wildcard beside a limited route', () => {
+  let open: Gateway;
+  beforeAll(async () => {
+    const routes = [{ route: 'GET /api/v1/chats', account: 'query.account_id' }, { route: 'GET /*' }];
+    const limits = { default: { allMethods: ['0/1m'] } };
+    open = await startGateway(configOf(upstream.url, { routes, limits }));
+  });
+  afterAll(() => open.stop());
+
+  it.each(refused)('400, never forwarded: %s', async (target) => {
+    const connection = await openRaw(open.port);
+    connection.write(rawRequest('GET', target, { 'x-api-key': TOKEN }));
+    const [reply] = await connection.waitFor(1);
+    connection.destroy();
+    expectProblem(reply as never, 400, 'errors/malformed_request');
+    expect(upstream.seen).toHaveLength(0);
+  });
+
+  it('the limit applies in every encoding; what the wildcard takes arrives as it was sent', async () => {
+    for (const path of ['/api/v1/chats', '/api/v1/ch%61ts', '/%61pi/v1/chats'])
+      expectProblem(await open.ask('GET', `${path}?account_id=acc_1`), 429, 'api/too_many_requests');
+    expect(upstream.seen).toHaveLength(0);
+    for (const path of ['/', '//', '/x//y/', '/a%20b/c?d=/e/../f', '/api/v1/CHATS?account_id=acc_1']) {
+      expect((await open.ask('GET', path)).status).toBe(200);
+      expect(upstream.last().url).toBe(path);
     }
   });
 });

@@ -87,11 +87,11 @@ it.each(['new answers', 'replays of one'])(
     }
     expect(callsOf(upstream, known)).toHaveLength(1);
     expectReplay(await post(gateway, known, hostile), original);
-    expect(await metric('redis_store_degraded_decisions')).toBe(0);
-    expect(await metric('redis_claims_deadline_misses')).toBe(0);
+    expect(await metric('redis_store_degraded_decisions_total')).toBe(0);
+    expect(await metric('redis_claims_deadline_misses_total')).toBe(0);
     if (kind === 'new answers') {
       // I7: the clients got their answers, which were stored without their bodies.
-      expect([refused, (await metric('redis_claims_large_dropped')) > 0]).toEqual([0, true]);
-    } else expect(await metric('redis_claims_large_refused')).toBeGreaterThan(0);
+      expect([refused, (await metric('redis_claims_large_dropped_total')) > 0]).toEqual([0, true]);
+    } else expect(await metric('redis_claims_large_refused_total')).toBeGreaterThan(0);
   },
 );

@@ -144,13 +144,14 @@ describe('Redis down', () => {
   });
 });
 
-it('/metrics has the gauges of the store', async () => {
+it('/metrics has the metrics of the store', async () => {
   const gateway = await startGateway(redisConfig(10));
   await timed(gateway, 'acc_7');
   const text = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text();
-  for (const name of ['calls', 'deadline_misses', 'late_answers', 'breaker', 'coalesced_checks', 'local_rejections']) {
-    expect(text).toMatch(new RegExp(`^headgate_redis_store_${name} \\d`, 'm'));
+  for (const name of ['calls', 'deadline_misses', 'late_answers', 'coalesced_checks', 'local_rejections']) {
+    expect(text).toMatch(new RegExp(`^headgate_redis_store_${name}_total \\d`, 'm'));
   }
+  expect(text).toMatch(/^headgate_redis_store_breaker \d/m);
   await gateway.stop();
 });
 

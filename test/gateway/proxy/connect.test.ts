@@ -49,7 +49,7 @@ describe('a connection to the upstream', () => {
     vi.advanceTimersByTime(9_999);
     expect(socket.destroyed).toBe(false);
     vi.advanceTimersByTime(1);
-    await end;
+    expect(await end).toMatchObject({ code: 'ETIMEDOUT' });
     expect(ready).not.toHaveBeenCalled();
   });
 

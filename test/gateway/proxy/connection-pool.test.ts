@@ -223,6 +223,7 @@ async function startProxy(upstream: string, before: () => void) {
     answerMs: 5_000,
     maxBodyBytes: 100,
     onHead: () => {},
+    onFailure: () => {},
   };
   const server = createServer((request: IncomingMessage, response) => {
     const exchange = createExchange('id-1', request, response, false);

@@ -7,7 +7,8 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** Fields of the forwarded request, as the upstream gets them. */
 const forwarded = (rawHeaders: string[], listed = NONE, accountHeader?: string): string[] => {
-  const request = { rawHeaders, headers: { host: 'gate.test' }, socket: { remoteAddress: '10.0.0.1' } };
+  const headers = { host: 'gate.test', 'x-api-key': 't' };
+  const request = { rawHeaders, headers, socket: { remoteAddress: '10.0.0.1' } };
   const exchange = createExchange('id-1', request as unknown as IncomingMessage, {} as never, false);
   if (accountHeader !== undefined) {
     const source = { place: 'header' as const, name: accountHeader };

@@ -101,6 +101,7 @@ const SETTINGS: ForwardSettings = {
   answerMs: 1_000,
   maxBodyBytes: 100,
   onHead: () => {},
+  onFailure: () => {},
 };
 
 it.each([204, 304])('a %i with a content-length is complete without a body: nothing breaks off', async (status) => {

@@ -185,24 +185,30 @@ describe('on a connection with requests', () => {
   });
 });
 
-describe('idle', () => {
-  it('resolves at once if nothing runs, otherwise with the last answer', async () => {
-    await connections.idle();
+describe('drain', () => {
+  it('resolves when the last answer was sent and no connection is open', async () => {
     const connection = await openRaw(portOf());
     connection.write(rawRequest('GET', '/held'));
     await eventually(() => held.length === 1, 'the request');
-    let isIdle = false;
-    const idle = Promise.all([connections.idle(), connections.idle()]).then(() => {
-      isIdle = true;
-    });
     connection.write(rawRequest('GET', '/held'));
     await eventually(() => connections.running === 2, 'the second request');
-    held[0]?.end();
+    const idle = await openRaw(portOf());
+    await eventually(() => connections.open === 2, 'both connections');
+    let isDrained = false;
+    const drained = Promise.all([connections.drain(), connections.drain()]).then(() => {
+      isDrained = true;
+    });
+    held[0]?.end('first');
     await eventually(() => connections.running === 1, 'the first answer');
-    expect(isIdle).toBe(false);
-    held[1]?.end();
-    await idle;
-    expect(connections.running).toBe(0);
-    connection.destroy();
+    await idle.closed;
+    expect(isDrained).toBe(false);
+    held[1]?.end('second');
+    await drained;
+    expect(connections).toMatchObject({ running: 0, open: 0 });
+    await connections.drain();
+    expect(await connection.waitFor(2)).toMatchObject([
+      { text: 'first', headers: { connection: 'keep-alive' } },
+      { text: 'second', headers: { connection: 'close' } },
+    ]);
   });
 });

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Entry, Passage } from '../../../src/gate/gate.ts';
 import type { Exchange } from '../../../src/gateway/exchange/exchange.ts';
+import { createHealth } from '../../../src/gateway/operations/health.ts';
 import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
 import type { Rules } from '../../../src/gateway/server/rules.ts';
 import { createGatewayServer, type ServerOptions } from '../../../src/gateway/server/server.ts';
@@ -29,6 +30,7 @@ type Parts = Partial<Rules> & Partial<ServerOptions>;
 async function start({ admit, gate, forward, ...parts }: Parts = {}) {
   const { log, lines } = openLog();
   const metrics = createMetrics([]);
+  const health = createHealth(async () => 'ok');
   const gatewayServer = createGatewayServer({
     rules: () => ({
       admit: admit ?? (() => undefined),
@@ -37,10 +39,9 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
     }),
     log,
     metrics,
-    health: async () => 'ok',
+    health,
     maxConnections: 100,
-    clientTimeoutMs: 10_000,
-    silenceMs: 10_000,
+    silence: { clientTimeoutMs: 10_000, silenceMs: 10_000 },
     ...parts,
   });
   const { server } = gatewayServer;
@@ -49,7 +50,7 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
     server.close();
     server.closeAllConnections();
   });
-  return { ...gatewayServer, port: (server.address() as AddressInfo).port, lines, metrics };
+  return { ...gatewayServer, health, port: (server.address() as AddressInfo).port, lines, metrics };
 }
 
 const secret = (): never => {
@@ -150,9 +151,9 @@ it('malformed HTTP is logged and counted, although it never becomes a request', 
   expect((await metrics.render()).text).toContain('headgate_requests_total{route="none",status="400"} 1');
 });
 
-it('the gateway itself answers /healthz: GET and HEAD, with or without a query, and does not log it', async () => {
-  const { port, lines, drain } = await start();
-  for (const path of ['/healthz', '/healthz?x']) {
+it('the gateway itself answers health checks: GET and HEAD, with or without a query, and does not log them', async () => {
+  const { port, lines, health, metrics } = await start();
+  for (const path of ['/healthz', '/healthz?x', '/readyz', '/readyz?x', '/livez', '/livez?x']) {
     const reply = await send(port, { path });
     expect(reply).toMatchObject({ status: 200, text: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } });
     const head = await send(port, { method: 'HEAD', path });
@@ -160,16 +161,23 @@ it('the gateway itself answers /healthz: GET and HEAD, with or without a query, 
   }
   expect((await send(port, { method: 'POST', path: '/healthz' })).text).toBe('forwarded');
   expect((await send(port, { path: '/healthzz' })).text).toBe('forwarded');
-  await eventually(() => lines().length === 2, 'the lines of the two others');
-  drain();
-  expect(await send(port, { path: '/healthz' })).toMatchObject({ status: 503, text: '{"status":"draining"}' });
-  expectProblem(await send(port, { path: '/x' }), 503, 'errors/service_unavailable');
+  expect((await send(port, { path: '/livez/x' })).text).toBe('forwarded');
+  await eventually(() => lines().length === 3, 'the lines of the three others');
+  const { text } = await metrics.render();
+  for (const path of ['healthz', 'readyz', 'livez'])
+    expect(text).toContain(`headgate_requests_total{route="GET /${path}",status="200"} 4`);
+  health.drain();
+  for (const path of ['/healthz', '/readyz'])
+    expect(await send(port, { path })).toMatchObject({ status: 503, text: '{"status":"draining"}' });
+  expect(await send(port, { path: '/livez' })).toMatchObject({ status: 200, text: '{"status":"ok"}' });
+  // It still serves: a load balancer needs time to notice.
+  expect((await send(port, { path: '/x' })).text).toBe('forwarded');
 });
 
 it('an upstream may take longer than clientTimeoutMs, but a client that reads nothing of its answer may not', async () => {
   const answers: (() => void)[] = [];
   const forward = ({ response }: Exchange) => void answers.push(() => response.end('x'.repeat(30_000_000)));
-  const { port, connections } = await start({ clientTimeoutMs: 200, forward });
+  const { port, connections } = await start({ silence: { clientTimeoutMs: 200, silenceMs: 10_000 }, forward });
   const [reading, silent] = await Promise.all([openRaw(port), openRaw(port)]);
   silent.socket.pause();
   let bytes = 0;
@@ -214,8 +222,19 @@ it('a connection past maxConnections takes the place of the one that has been id
 });
 
 it('closes a connection after silenceMs without data', async () => {
-  const { port } = await start({ silenceMs: 50 });
+  const { port } = await start({ silence: { clientTimeoutMs: 10_000, silenceMs: 50 } });
   const connection = await openRaw(port);
   await connection.closed;
   expect(connection.received()).toBe('');
+});
+
+it('other limits for silence apply to an open connection from its next request on', async () => {
+  const { port, setSilence } = await start({ forward: () => {} });
+  const connection = await openRaw(port);
+  connection.write(rawRequest('GET', '/healthz'));
+  await connection.waitFor(1);
+  setSilence({ clientTimeoutMs: 10_000, silenceMs: 50 });
+  connection.write(rawRequest('GET', '/x'));
+  await connection.closed;
+  expect(connection.replies()).toHaveLength(1);
 });

@@ -89,14 +89,15 @@ describe('a store in Redis', () => {
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
 
-  it('has gauges in /metrics', async () => {
+  it('has metrics in /metrics', async () => {
     const gateway = await start({});
     await gateway.ask('GET', `${CHATS}acc_2`);
     const text = await gateway.metrics();
-    expect(text).toMatch(/^headgate_redis_store_calls 2$/m);
-    for (const name of ['coalesced_checks', 'local_rejections', 'deadline_misses', 'late_answers', 'breaker']) {
-      expect(text).toMatch(new RegExp(`^headgate_redis_store_${name} 0$`, 'm'));
+    expect(text).toMatch(/^headgate_redis_store_calls_total 2$/m);
+    for (const name of ['coalesced_checks', 'local_rejections', 'deadline_misses', 'late_answers']) {
+      expect(text).toMatch(new RegExp(`^headgate_redis_store_${name}_total 0$`, 'm'));
     }
+    expect(text).toMatch(/^headgate_redis_store_breaker 0$/m);
     expect(text).not.toContain('headgate_memory_store');
     await gateway.stop();
   });
@@ -218,29 +219,27 @@ describe('openStore', () => {
     expect(JSON.stringify(lines())).not.toMatch(/us3r|s3cret/);
   });
 
-  it('S18: memory has room for every account on every limited route, and is never degraded', async () => {
+  it('S18: memory has room for the accounts and routes of every later config, and is never degraded', async () => {
     const { log } = openLog();
     const store = await openStore(checkConfig(configOf('http://127.0.0.1:1'), 'test'), log);
-    const figures = Object.fromEntries(store.gauges.map(({ name, value }) => [name, value()]));
+    const figures = Object.fromEntries(store.metrics.map(({ name, value }) => [name, value()]));
     expect(figures).toEqual({
       memory_store_keys: 0,
-      memory_store_max_keys: 45,
-      memory_store_refused: 0,
-      memory_store_swept: 0,
+      memory_store_max_keys: 16_000_000,
+      memory_store_refused_total: 0,
+      memory_store_swept_total: 0,
       memory_claims_keys: 0,
       memory_claims_max_keys: 100_000,
       memory_claims_bytes: 0,
       memory_claims_max_bytes: 67_108_864,
-      memory_claims_refused: 0,
-      memory_claims_refused_in_scope: 0,
-      memory_claims_forgotten: 0,
-      memory_claims_dropped: 0,
-      memory_claims_swept: 0,
+      memory_claims_refused_total: 0,
+      memory_claims_refused_in_scope_total: 0,
+      memory_claims_forgotten_total: 0,
+      memory_claims_dropped_total: 0,
+      memory_claims_swept_total: 0,
     });
     expect(await store.health()).toBe('ok');
     store.close();
-    const empty = await openStore(checkConfig({}, 'test'), log);
-    expect(empty.gauges.find(({ name }) => name === 'memory_store_max_keys')?.value()).toBe(1);
   });
 
   it.each([
@@ -257,5 +256,24 @@ describe('openStore', () => {
     await expect((async () => begin(share))()).rejects.toMatchObject({
       code: share === 100_000 ? 'store_full' : 'scope_full',
     });
+  });
+
+  it('I13: after a reload with more applications each has a smaller share, and its claims stay', async () => {
+    const configWith = (applications: number, perApplication = {}) => {
+      const keys = Array.from({ length: applications }, (_, i) => ({ token: `t${i}`, application: `app_${i}` }));
+      return checkConfig({ keys, perApplication }, 'test');
+    };
+    const { claims, setApplications } = await openStore(configWith(1), openLog().log);
+    const command = { fingerprint: 'f', token: 't', leaseMs: 1, retentionMs: 60_000, onOrphan: 'reject' } as const;
+    const begin = async (scope: string, key: number) =>
+      claims.begin({ scope, key: `${key}` }, { ...command, dispatch: false });
+    for (let key = 0; key < 30_000; key++) await begin('app_0', key);
+    setApplications(configWith(4));
+    await expect(begin('app_0', 30_000)).rejects.toMatchObject({ code: 'scope_full' });
+    for (let key = 0; key < 25_000; key++) await begin('app_1', key);
+    await expect(begin('app_1', 25_000)).rejects.toMatchObject({ code: 'scope_full' });
+    expect(await claims.inspect({ scope: 'app_0', key: '29999' })).toBeDefined();
+    setApplications(configWith(1));
+    await begin('app_0', 30_000);
   });
 });

@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { UsageError } from './usage.ts';
+
+/** Content of a config file. */
+export interface ConfigFile {
+  readonly name: string;
+  readonly text: string;
+  /** Short hash of its bytes, by which operators compare what their gateways have. */
+  readonly hash: string;
+}
+
+const HASH_DIGITS = 12;
+
+/** @throws UsageError if the file cannot be read */
+export async function readConfigFile(name: string): Promise<ConfigFile> {
+  const bytes = await readFile(name).catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'ENOENT' ? 'the file does not exist' : `the file cannot be read (${error.code})`;
+    throw new UsageError(`--config ${name}: ${why}`);
+  });
+  const hash = createHash('sha256').update(bytes).digest('hex').slice(0, HASH_DIGITS);
+  return { name, text: bytes.toString('utf8'), hash };
+}

@@ -1,0 +1,84 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import type { Config } from './schema.ts';
+
+/** Whether a reload applies a key of the config, or a restart must. */
+type Effect = 'reload' | 'restart';
+
+/** A section has an effect as a whole, or each of its keys has one. */
+type Effects<Section> = { readonly [Key in keyof Section]-?: Effect | EffectsOfKeys<NonNullable<Section[Key]>> };
+type EffectsOfKeys<Value> = Value extends readonly unknown[] | string | number | boolean ? never : Effects<Value>;
+
+/**
+ * What a change of each key needs. Rules, and what is cheap to change, are reloaded. Addresses, the store, and bounds
+ * for which the process has made room at its start are not.
+ */
+export const EFFECTS: Effects<Config> = {
+  $schema: 'reload',
+  // Of a certificate, what is in its files. Whether there is TLS at all needs a restart.
+  listen: { host: 'restart', port: 'restart', tls: 'reload' },
+  admin: { host: 'restart', port: 'restart', tls: 'reload' },
+  workers: 'restart',
+  log: 'reload',
+  store: 'restart',
+  upstream: 'reload',
+  upstreams: 'reload',
+  providers: 'reload',
+  cors: 'reload',
+  forwardFields: 'reload',
+  upstreamTimeoutMs: 'reload',
+  upstreamAnswerMs: 'reload',
+  upstreamIdleMs: 'restart',
+  maxUpstreamConnections: 'restart',
+  clientTimeoutMs: 'reload',
+  maxBodyBytes: 'reload',
+  maxBufferedBytes: 'restart',
+  maxConnections: 'restart',
+  shutdownDelayMs: 'reload',
+  drainMs: 'reload',
+  headers: 'reload',
+  storeDeadlineMs: 'restart',
+  onStoreFailure: 'restart',
+  idempotency: 'reload',
+  perApplication: 'restart',
+  keys: 'reload',
+  accounts: 'reload',
+  routes: 'reload',
+  strictSiblings: 'reload',
+  limits: 'reload',
+};
+
+/** What a reload makes of a config. */
+export interface ConfigChange {
+  /** The wanted config, in which every key that needs a restart has its old value. */
+  readonly config: Config;
+  /** Keys that change now: of the file's top level, or paths such as `listen.tls`. */
+  readonly changed: readonly string[];
+  /** Keys that would change with a restart. */
+  readonly needsRestart: readonly string[];
+}
+
+/** Compares the config of now with the one that is wanted. */
+export function configChange(current: Config, wanted: Config): ConfigChange {
+  const changed: string[] = [];
+  const needsRestart: string[] = [];
+  /** The wanted section, with the old values of what needs a restart. */
+  const merge = (before: JsonObject, after: JsonObject, effects: object, above: string) => {
+    const merged: Record<string, unknown> = { ...after };
+    for (const [key, effect] of Object.entries(effects)) {
+      const [old, value] = [before[key], after[key]];
+      const path = above + key;
+      if (isDeepStrictEqual(old, value)) continue;
+      if (effect === 'reload') changed.push(path);
+      else if (effect !== 'restart' && isObject(old) && isObject(value))
+        merged[key] = merge(objectOrEmpty(old), objectOrEmpty(value), effect, `${path}.`);
+      else {
+        needsRestart.push(path);
+        merged[key] = old;
+      }
+    }
+    return merged;
+  };
+  const config = merge(current, wanted, EFFECTS, '') as Config;
+  return { config, changed, needsRestart };
+}

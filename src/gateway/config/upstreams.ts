@@ -1,0 +1,21 @@
+import type { Config } from './schema.ts';
+
+/** The name of the config's `upstream` among its upstreams. */
+export const DEFAULT_UPSTREAM = 'default';
+
+/** The base URL of every upstream, by name. */
+export function upstreamUrls({ upstream, upstreams }: Pick<Config, 'upstream' | 'upstreams'>): Map<string, string> {
+  return new Map([[DEFAULT_UPSTREAM, upstream], ...Object.entries(upstreams)]);
+}
+
+/**
+ * Returns a function that names the upstream of a request: that of its route, else that of its account's provider, else
+ * the default one.
+ */
+export function upstreamChoice(
+  providers: Config['providers'],
+): (ofRoute: string | undefined, provider: string | undefined) => string {
+  const ofProviders = new Map(Object.entries(providers).map(([name, { upstream }]) => [name, upstream]));
+  return (ofRoute, provider) =>
+    ofRoute ?? (provider === undefined ? undefined : ofProviders.get(provider)) ?? DEFAULT_UPSTREAM;
+}

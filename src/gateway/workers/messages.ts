@@ -1,0 +1,44 @@
+import type { Config } from '../config/schema.ts';
+import type { MetricFamily } from '../operations/metrics.ts';
+import type { Address } from '../server/listen.ts';
+
+/** What the primary asks of a worker, with the result. */
+export interface WorkerCalls {
+  /** The first call. The worker listens. */
+  readonly start: { readonly config: Config; readonly result: Address };
+  readonly metrics: { readonly config?: never; readonly result: readonly MetricFamily[] };
+  /** The worker drains, and ends after it has replied. */
+  readonly stop: { readonly config?: never; readonly result: Stopped };
+}
+
+export type CallName = keyof WorkerCalls;
+
+/** The end of a worker that was told to stop. */
+export interface Stopped {
+  /** How many requests were cut off. */
+  readonly cutOff: number;
+  /** Its last metrics. */
+  readonly metrics: readonly MetricFamily[];
+}
+
+/** From the primary to a worker. */
+export interface Call {
+  readonly id: number;
+  readonly name: CallName;
+  readonly config?: Config | undefined;
+}
+
+/** From a worker to the primary. */
+export interface CallReply {
+  /** Of the call. */
+  readonly id: number;
+  readonly result?: WorkerCalls[CallName]['result'];
+  readonly error?: CallError;
+}
+
+/** What another process can know of an error. */
+export interface CallError {
+  readonly message: string;
+  /** Of the system, if the worker cannot listen. */
+  readonly listenCode?: string | undefined;
+}

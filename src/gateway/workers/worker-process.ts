@@ -1,0 +1,126 @@
+import cluster, { type Worker } from 'node:cluster';
+import type { Config } from '../config/schema.ts';
+import type { MetricFamily } from '../operations/metrics.ts';
+import { type Address, LISTEN_PLACES, ListenError } from '../server/listen.ts';
+import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls } from './messages.ts';
+
+/** How a process ended. Both are null if the system could not create it. */
+export interface WorkerExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** One worker, as the primary sees it. */
+export interface WorkerProcess {
+  readonly id: number;
+  readonly pid: number | undefined;
+  /**
+   * Resolves when the worker listens.
+   * @throws ListenError, or another Error that says why the worker cannot serve
+   */
+  readonly started: Promise<Address>;
+  readonly exited: Promise<WorkerExit>;
+  /** The metrics of the last {@link WorkerProcess.refreshMetrics} that the worker has answered. */
+  readonly lastMetrics: readonly MetricFamily[];
+  /** Never rejects. */
+  refreshMetrics(): Promise<void>;
+  /** Drains the worker, and kills it if it has not ended after `withinMs`. Resolves to how many requests were cut off. */
+  stop(withinMs: number): Promise<number>;
+  kill(): void;
+}
+
+/** If a worker's event loop is blocked, a scrape must still end within Prometheus's usual timeout of 10 s. */
+const METRICS_MS = 2_000;
+
+/** Starts a worker with this config. */
+export function forkWorker(config: Config): WorkerProcess {
+  const worker = cluster.fork();
+  const exited = exitOf(worker);
+  const call = callerOf(worker, exited);
+  const started = call('start', config).catch((error: unknown) => {
+    throw error instanceof Error ? error : startError(error as CallError, config);
+  });
+  // Whoever needs to know awaits it. The exit is noticed in any case.
+  started.catch(() => {});
+  let lastMetrics: readonly MetricFamily[] = [];
+  const kill = (): void => void worker.process.kill('SIGKILL');
+  return {
+    id: worker.id,
+    pid: worker.process.pid,
+    started,
+    exited,
+    get lastMetrics() {
+      return lastMetrics;
+    },
+    async refreshMetrics() {
+      const refresh = async (): Promise<void> => {
+        lastMetrics = await call('metrics');
+      };
+      await Promise.race([refresh().catch(() => {}), elapsed(METRICS_MS)]);
+    },
+    async stop(withinMs) {
+      const timer = setTimeout(kill, withinMs);
+      const stopped = await call('stop').catch((): Stopped => ({ cutOff: 0, metrics: lastMetrics }));
+      lastMetrics = stopped.metrics;
+      await exited;
+      clearTimeout(timer);
+      return stopped.cutOff;
+    },
+    kill,
+  };
+}
+
+/** Resolves when the process has ended and everything that it sent has been received. */
+function exitOf(worker: Worker): Promise<WorkerExit> {
+  const ended = new Promise<WorkerExit>((resolve) => {
+    worker.once('exit', (code: number | null, signal: string | null) => resolve({ code, signal }));
+  });
+  const received = new Promise((resolve) => worker.once('disconnect', resolve));
+  // A process that could not be created has no exit.
+  const failed = new Promise<WorkerExit>((resolve) => {
+    worker.on('error', () => worker.process.pid === undefined && resolve({ code: null, signal: null }));
+  });
+  return Promise.race([failed, Promise.all([ended, received]).then(([exit]) => exit)]);
+}
+
+type Caller = <Name extends CallName>(name: Name, config?: Config) => Promise<WorkerCalls[Name]['result']>;
+
+/** A call rejects with the {@link CallError} of the worker, or with an Error if it ends before it replies. */
+function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
+  const calls = new Map<number, { resolve(result: unknown): void; reject(error: unknown): void }>();
+  let lastId = 0;
+  let end: Error | undefined;
+  worker.on('message', ({ id, result, error }: CallReply) => {
+    if (error === undefined) calls.get(id)?.resolve(result);
+    else calls.get(id)?.reject(error);
+    calls.delete(id);
+  });
+  void exited.then(({ code, signal }) => {
+    end = new Error(`the worker process ended with ${signal ?? code}`);
+    for (const { reject } of calls.values()) reject(end);
+    calls.clear();
+  });
+  return (name, config) =>
+    new Promise((resolve, reject) => {
+      if (end !== undefined) {
+        reject(end);
+        return;
+      }
+      lastId += 1;
+      calls.set(lastId, { resolve: resolve as (result: unknown) => void, reject });
+      const call: Call = { id: lastId, name, config };
+      // If it cannot be sent, the worker is about to end, and that rejects the call.
+      worker.send(call, () => {});
+    });
+}
+
+function startError({ message, listenCode }: CallError, { listen }: Config): Error {
+  if (listenCode === undefined) return new Error(message);
+  return new ListenError(listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
+}
+
+function elapsed(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

@@ -1,0 +1,219 @@
+/** A reload swaps the rules between two requests. Counters, claims and running requests stay. */
+import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/gateway/config/config.ts';
+import { EFFECTS } from '../../src/gateway/config/config-change.ts';
+import { configOf, ratesOf, TOKEN } from '../support/gateway.ts';
+import { type InProcess, startInProcess } from '../support/in-process.ts';
+import { eventually, openRaw, pause, rawRequest } from '../support/raw-http.ts';
+import { answer, held, startUpstream, type Upstream } from '../support/upstream.ts';
+
+const CHATS = '/api/v1/chats?account_id=acc_1';
+const anyPort = { host: '127.0.0.1', port: 0 };
+
+const fullConfig = (upstream: string, rest: Record<string, unknown> = {}) => ({
+  listen: anyPort,
+  admin: anyPort,
+  ...configOf(upstream, rest),
+});
+const reload = (gateway: InProcess, config: Record<string, unknown>) =>
+  gateway.gateway.reload(checkConfig(config, 'test'));
+
+type Probe = (gateway: InProcess, upstream: Upstream) => Promise<unknown>;
+
+const statusOf =
+  (method: string, path: string, body?: string): Probe =>
+  async (gateway) =>
+    (await gateway.ask(method, path, {}, body === undefined ? {} : { body })).status;
+const JSON_OF_22 = { 'content-type': 'application/json', 'content-length': '22' };
+const partialBody: Probe = async ({ port }) => {
+  const connection = await openRaw(port);
+  connection.write(`${rawRequest('POST', '/named', { ...JSON_OF_22, 'x-api-key': TOKEN })}{"account":`);
+  await Promise.race([connection.waitFor(1), pause(400)]);
+  connection.write('"acc_1"   }');
+  const [reply] = await connection.waitFor(1);
+  connection.destroy();
+  return reply?.status;
+};
+const ROUTES = [
+  { route: 'GET /api/v1/chats', account: 'query.account_id' },
+  { route: 'POST /named', account: 'body.account' },
+  { route: 'POST /once', idempotent: true },
+  { route: 'GET /api/special' },
+  { route: 'GET /api/{name}' },
+];
+
+/** Key, its value before (undefined: the default) and after the reload, and what a request shows before and after. */
+const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: Probe, shows: readonly unknown[]][] = [
+  ['$schema', undefined, 'x', statusOf('GET', CHATS), [200, 200]],
+  [
+    'forwardFields',
+    undefined,
+    ['x-real-ip'],
+    async (gateway, upstream) => {
+      await gateway.ask('GET', CHATS, { 'x-real-ip': '::1' });
+      return upstream.last().headers['x-real-ip'];
+    },
+    [undefined, '::1'],
+  ],
+  ['upstreamTimeoutMs', undefined, 50, statusOf('GET', '/api/late-head'), [200, 504]],
+  [
+    'upstreamAnswerMs',
+    undefined,
+    50,
+    async (gateway) => (await gateway.ask('GET', '/api/late-body')).broken,
+    [false, true],
+  ],
+  ['clientTimeoutMs', undefined, 100, partialBody, [200, 408]],
+  ['maxBodyBytes', undefined, 3, statusOf('POST', '/once', 'long'), [200, 413]],
+  [
+    'headers',
+    undefined,
+    'ietf',
+    async (gateway) => (await gateway.ask('GET', CHATS)).headers['ratelimit-policy'],
+    [undefined, '"all-methods-1m";q=1000;w=60'],
+  ],
+  [
+    'idempotency',
+    { secret: 'a secret of one config' },
+    { secret: 'the secret of another' },
+    async (gateway) => (await gateway.ask('POST', '/once', { 'idempotency-key': 'k' }, { body: 'x' })).status,
+    [200, 409],
+  ],
+  ['keys', undefined, [{ token: 'another', application: 'app_1' }], statusOf('GET', CHATS), [200, 401]],
+  ['accounts', undefined, [], statusOf('GET', CHATS), [200, 404]],
+  ['routes', undefined, ROUTES.slice(1), statusOf('GET', CHATS), [200, 404]],
+  ['strictSiblings', undefined, true, statusOf('GET', '/api/SPECIAL'), [200, 404]],
+  [
+    'limits',
+    undefined,
+    { default: { allMethods: ['500/1m'] } },
+    async (gateway) => ratesOf(await gateway.ask('GET', CHATS)).limit,
+    [1000, 500],
+  ],
+];
+
+/** Keys that a reload leaves as they were. */
+const KEPT: readonly [key: string, after: unknown][] = [
+  ['listen', { host: '127.0.0.1', port: 1 }],
+  ['admin', undefined],
+  ['store', 'redis://127.0.0.1:1'],
+  ['upstream', 'http://127.0.0.1:1'],
+  ['upstreamIdleMs', 1],
+  ['maxUpstreamConnections', 1],
+  ['maxBufferedBytes', 0],
+  ['maxConnections', 1],
+  ['storeDeadlineMs', 1],
+  ['onStoreFailure', 'refuse'],
+  ['perApplication', { maxRequests: 1 }],
+];
+
+/** Answers late on two paths. */
+const startSlowUpstream = () =>
+  startUpstream(async (seen, response, request) => {
+    if (seen.url === '/api/late-head') await pause(300);
+    if (seen.url === '/api/late-body') {
+      response.writeHead(200, { 'content-length': 4 }).write('la');
+      await pause(300);
+      response.end('te');
+      return;
+    }
+    await answer()(seen, response, request);
+  });
+
+describe('a reload', () => {
+  it('every key of the config has a row here', () => {
+    const rows = [...RELOADED.map(([key]) => key), ...KEPT.map(([key]) => key), 'drainMs'];
+    expect(rows.sort()).toEqual(Object.keys(EFFECTS).sort());
+  });
+
+  it.each(RELOADED)('applies `%s` to the next request', async (key, before, after, probe, shows) => {
+    const upstream = await startSlowUpstream();
+    const config = fullConfig(upstream.url, { routes: ROUTES, ...(before === undefined ? {} : { [key]: before }) });
+    const gateway = await startInProcess(config);
+    const shown = [await probe(gateway, upstream)];
+    expect(reload(gateway, { ...config, [key]: after })).toEqual({ changed: [key], needsRestart: [] });
+    shown.push(await probe(gateway, upstream));
+    expect(shown).toEqual(shows);
+  });
+
+  it('applies `drainMs` to the next stop', async () => {
+    const hold = held();
+    const upstream = await startUpstream(hold.behaviour);
+    const config = fullConfig(upstream.url, { drainMs: 600_000 });
+    const gateway = await startInProcess(config);
+    const hanging = gateway.ask('GET', CHATS).catch(() => 'cut off');
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    expect(reload(gateway, { ...config, drainMs: 50 })).toEqual({ changed: ['drainMs'], needsRestart: [] });
+    expect(await gateway.stop()).toBe(1);
+    expect(await hanging).toBe('cut off');
+    hold.release();
+  });
+
+  it.each(KEPT)('leaves `%s` as it was, and says that it needs a restart', async (key, after) => {
+    const upstream = await startUpstream();
+    const config = fullConfig(upstream.url);
+    const gateway = await startInProcess(config);
+    const changed = { ...config, [key]: after, limits: { default: { allMethods: ['500/1m'] } } };
+    // What can be applied is applied.
+    expect(reload(gateway, changed)).toEqual({ changed: ['limits'], needsRestart: [key] });
+    // It is compared with what the process has, not with the last file.
+    expect(reload(gateway, changed)).toEqual({ changed: [], needsRestart: [key] });
+    expect(reload(gateway, config)).toEqual({ changed: ['limits'], needsRestart: [] });
+    for (let i = 0; i < 3; i++) expect((await gateway.ask('GET', CHATS)).status).toBe(200);
+    expect(await gateway.metrics()).toContain('headgate_memory_store_keys 1');
+  });
+
+  it('S10: counters stay, whatever the limit is, also those of an account that was away', async () => {
+    const upstream = await startUpstream();
+    const config = (max: number, rest = {}) =>
+      fullConfig(upstream.url, { limits: { default: { allMethods: [`${max}/1h`] } }, ...rest });
+    const gateway = await startInProcess(config(5));
+    await gateway.ask('GET', CHATS);
+    await gateway.ask('GET', CHATS);
+    reload(gateway, config(10));
+    expect(ratesOf(await gateway.ask('GET', CHATS))).toMatchObject({ limit: 10, remaining: 7 });
+    reload(gateway, config(3));
+    expect((await gateway.ask('GET', CHATS)).status).toBe(429);
+    reload(gateway, config(3, { accounts: [] }));
+    expect((await gateway.ask('GET', CHATS)).status).toBe(404);
+    reload(gateway, config(5));
+    expect(ratesOf(await gateway.ask('GET', CHATS))).toMatchObject({ limit: 5, remaining: 1 });
+  });
+
+  it.each(['memory', 'redis://127.0.0.1:1'])('S18: accounts that a reload adds find room (%s)', async (store) => {
+    const upstream = await startUpstream();
+    const accounts = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => ({ id: `acc_${from + i}`, application: 'app_1' }));
+    const config = (from: number, count: number) =>
+      fullConfig(upstream.url, { store, accounts: accounts(from, count) });
+    const gateway = await startInProcess(config(0, 1));
+    for (let round = 0; round < 5; round++) {
+      reload(gateway, config(round * 20, 20));
+      for (let i = 0; i < 20; i++) {
+        const reply = await gateway.ask('GET', `/api/v1/chats?account_id=acc_${round * 20 + i}`);
+        expect(reply.status).toBe(200);
+      }
+    }
+  });
+
+  it('a running request keeps the rules that it began with, and its outcome is replayed under the new ones', async () => {
+    const hold = held();
+    const upstream = await startUpstream(hold.behaviour);
+    const routes = [{ route: 'POST /once', account: 'query.account_id', idempotent: true }];
+    const config = (rest: Record<string, unknown>) => fullConfig(upstream.url, { routes, ...rest });
+    const gateway = await startInProcess(config({}));
+    const ask = () =>
+      gateway.ask('POST', '/once?account_id=acc_1', { 'idempotency-key': 'k', 'x-real-ip': '::1' }, { body: 'x' });
+    const running = ask();
+    await eventually(() => hold.waiting() === 1, 'the request at the upstream');
+    reload(gateway, config({ keys: [], limits: { default: { allMethods: ['7/1m'] } } }));
+    expect((await ask()).status).toBe(401);
+    hold.release();
+    expect(ratesOf(await running)).toMatchObject({ limit: 1000, remaining: 999 });
+    reload(gateway, config({ limits: { default: { allMethods: ['7/1m'] } } }));
+    const replay = await ask();
+    expect(replay).toMatchObject({ status: 200, text: '{"ok":true}' });
+    expect(replay.headers['idempotency-replayed']).toBe('true');
+    expect(upstream.seen).toHaveLength(1);
+  });
+});
