@@ -81,9 +81,7 @@ one framework take turns within a round.
   of the medians. If the range includes 0, the machine was too noisy for a conclusion.
 - A target against a peer uses the differences between the two within the rounds.
 - The load comes from the same machine, so requests per second measure server and load together.
-- In Nest, headgate is an interceptor by default, so that it sees what every guard has set. Its peer is a guard. The row
-  of an empty interceptor shows what Nest takes for the place alone.
-- Elysia is left out, because it is made for Bun.
+${placeText(frameworks.some((framework) => EMPTY in figures[framework]))}- Elysia is left out, because it is made for Bun.
 
 ${table(
   ['server', 'CPU, µs per request', 'added, µs', 'requests per second', 'does less'],
@@ -105,6 +103,13 @@ ${table(
       })),
     },
   };
+}
+
+function placeText(wasMeasured) {
+  if (!wasMeasured) return '';
+  return `- In Nest, headgate is an interceptor by default, so that it sees what every guard has set. Its peer is a guard. The row
+  of an empty interceptor shows what Nest takes for the place alone.
+`;
 }
 
 function row(cells, framework, candidate) {
