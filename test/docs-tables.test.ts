@@ -3,6 +3,8 @@ import { dirname, join, resolve } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { OBEYED_FIELDS } from '../src/gateway/config/request-fields.ts';
+import { createMetrics } from '../src/gateway/operations/metrics.ts';
+import { poolMetrics } from '../src/gateway/workers/primary.ts';
 import { createIdempotency } from '../src/idempotency/idempotency.ts';
 import { createMemoryClaimStore } from '../src/stores/memory/claims.ts';
 import { startInProcess } from './support/in-process.ts';
@@ -195,6 +197,8 @@ describe('tables in the docs say what the code has', () => {
     ]);
     const texts = await Promise.all(processes.map((process) => process.metrics()));
     await Promise.all(processes.map((process) => process.stop()));
+    const primary = createMetrics(poolMetrics({ listening: 0, unexpectedEnds: 0 }));
+    texts.push((await primary.render()).text);
     const served = texts.flatMap((text) =>
       [...text.matchAll(/^# TYPE (headgate_\w+) (\w+)$/gm)].map(([, name, type]) => `${name} ${type}`),
     );

@@ -12,7 +12,7 @@ import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics, type MetricFamily } from './operations/metrics.ts';
+import { createMetrics, type MetricFamily, type Metrics } from './operations/metrics.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type RuleParts } from './rules.ts';
@@ -27,6 +27,8 @@ export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
+  /** The metrics of now. */
+  metrics(): Promise<readonly MetricFamily[]>;
   /**
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
    * and claims stay. New certificates are used from the next handshake on. If it throws, nothing has changed.
@@ -37,8 +39,6 @@ export interface Gateway {
    * running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
-  /** The metrics of now. */
-  metrics(): Promise<readonly MetricFamily[]>;
 }
 
 /** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
@@ -110,22 +110,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     upstreams,
     onUpstreamFailure: createUpstreamFailures(log, metrics),
   };
-  const tlsOf = (listener: 'listen' | 'admin', { tls }: Config['listen']): TlsOptions | undefined => {
-    if (tls === undefined) return undefined;
-    metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
-    return {
-      material: tls,
-      onFailure: ({ cause, isDeparture }) =>
-        log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
-    };
-  };
   const health = createHealth(() => store.health());
   let current = config;
   let rules = createRules(config, parts);
   upstreams.keep(upstreamUrls(config).values());
   const main = createGatewayServer({
     rules: () => rules,
-    tls: tlsOf('listen', config.listen),
+    tls: tlsOf('listen', config.listen, log, metrics),
     log,
     metrics,
     health,
@@ -142,7 +133,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
   ]);
   const admin =
-    config.admin === undefined ? undefined : createAdminServer(metrics, health, tlsOf('admin', config.admin));
+    config.admin === undefined
+      ? undefined
+      : createAdminServer(metrics, health, tlsOf('admin', config.admin, log, metrics));
   let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
   /** Returns the paths of the config that need a restart. */
   const renewCertificates = (next: Config): readonly string[] => {
@@ -199,6 +192,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await close();
     throw error;
   }
+}
+
+/** TLS of a listener, if the config has it. */
+export function tlsOf(
+  listener: 'listen' | 'admin',
+  { tls }: Config['listen'],
+  log: Log,
+  metrics: Metrics,
+): TlsOptions | undefined {
+  if (tls === undefined) return undefined;
+  metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+  return {
+    material: tls,
+    onFailure: ({ cause, isDeparture }) =>
+      log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
+  };
 }
 
 function silenceIn({ clientTimeoutMs, upstreamTimeoutMs }: Config): SilenceLimits {

@@ -14,6 +14,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** @param name in lower case */
 export function isHopByHop(name: string): boolean {
   return HOP_BY_HOP.has(name);
@@ -24,8 +26,10 @@ export function isHopByHop(name: string): boolean {
  * and describe the body cannot be removed in this way, because the body was judged by them.
  */
 export function namedByConnection(raw: RawFields): ReadonlySet<string> {
+  const values = fieldValues(raw, 'connection');
+  if (values.length === 0) return NONE;
   const named = new Set<string>();
-  for (const value of fieldValues(raw, 'connection')) {
+  for (const value of values) {
     for (const token of value.split(',')) named.add(token.trim().toLowerCase());
   }
   for (const name of ['content-length', 'content-type', 'content-encoding']) named.delete(name);

@@ -18,6 +18,10 @@ export function forEachField(raw: RawFields, visit: (name: string, value: string
  */
 export function fieldValues(raw: RawFields, name: string): string[] {
   const values: string[] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) if (raw[i]?.toLowerCase() === name) values.push(raw[i + 1] as string);
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const other = raw[i] as string;
+    // Most names differ in their length, and a name in lower case is a new string.
+    if (other.length === name.length && other.toLowerCase() === name) values.push(raw[i + 1] as string);
+  }
   return values;
 }

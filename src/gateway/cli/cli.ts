@@ -7,6 +7,7 @@ import { warningsFor } from '../config/warnings.ts';
 import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { readConfigFile } from './config-file.ts';
+import { askHealth, type HealthTarget, targetAt, targetIn } from './health.ts';
 import { limitsTable } from './limits-table.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
@@ -25,11 +26,13 @@ const OPTIONS = {
   upstream: { type: 'string' },
   store: { type: 'string' },
   watch: { type: 'boolean' },
+  url: { type: 'string' },
+  timeout: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
 } as const;
 
-const COMMANDS = ['serve', 'check', 'doctor'] as const;
+const COMMANDS = ['serve', 'check', 'doctor', 'health'] as const;
 type Command = (typeof COMMANDS)[number];
 
 /**
@@ -44,6 +47,9 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
+    if (command === 'health') return await health(values, terminal);
+    for (const flag of ['url', 'timeout'] as const)
+      if (values[flag] !== undefined) throw new UsageError(`--${flag} is a flag of health, not of ${command}`);
     const file = values.config === undefined ? undefined : await readConfigFile(values.config);
     const config = file === undefined ? undefined : parseConfig(file.text, file.name, values);
     if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
@@ -69,6 +75,32 @@ async function doctor(config: Config, terminal: Terminal): Promise<number> {
   print(terminal, findingsTable(findings));
   return findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
 }
+
+async function health(values: Values, terminal: Terminal): Promise<number> {
+  const { timeout = '2000' } = values;
+  if (!/^[1-9]\d{0,5}$/.test(timeout))
+    throw new UsageError('--timeout must be a number of milliseconds, at most 999999');
+  const { isReady, text } = await askHealth(await healthTarget(values), Number(timeout));
+  if (isReady) return print(terminal, `${text}\n`);
+  terminal.error(`headgate: not ready: ${text}\n`);
+  return 1;
+}
+
+async function healthTarget(values: Values): Promise<HealthTarget> {
+  const { config, url } = values;
+  if (url === undefined) {
+    const target = targetIn(config === undefined ? '{}' : (await readConfigFile(config)).text, values);
+    if (typeof target === 'string')
+      throw new UsageError(`${config === undefined ? 'health' : `--config ${config}`}: ${target}`);
+    return target;
+  }
+  if (config !== undefined) throw new UsageError('health takes --config or --url, not both');
+  const target = targetAt(url);
+  if (target === undefined) throw new UsageError('--url must be a URL with http:// or https://');
+  return target;
+}
+
+type Values = ReturnType<typeof parse>['values'];
 
 function parse(args: readonly string[]) {
   // Not strict, so that the message about an unknown flag is ours.

@@ -18,6 +18,9 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
   headgate doctor --config FILE [--store S]
       Checks the store of a config: whether it can be reached, its version, eviction
       policy, clock and scripts (exit code 1 if there is a fault).
+  headgate health [--config FILE [--host H] [--port N] | --url URL] [--timeout MS]
+      Asks a running gateway whether it is ready: GET /readyz on the admin listener
+      of the config, or on the main one without admin (exit code 1 if it is not).
   headgate --help | --version
 
   --config FILE    the config, one JSON file; its JSON Schema is docs/config.schema.json
@@ -27,4 +30,6 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
   --upstream URL   where requests are forwarded (overrides upstream, default http://127.0.0.1:9000)
   --store S        where counters are stored: memory, redis://[user:password@]host:port/db, rediss://…
                    or redis-cluster://host:port,host:port (overrides store, default memory)
+  --url URL        the gateway that health asks, such as http://127.0.0.1:8080
+  --timeout MS     longest wait of health for the answer (default 2000)
 `;

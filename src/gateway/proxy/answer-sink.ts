@@ -1,4 +1,4 @@
-import type { OutgoingMessage } from 'node:http';
+import type { OutgoingMessage, ServerResponse } from 'node:http';
 import { PieceList } from '../../gate/piece-list.ts';
 import type { CapturedHead } from '../../gate/recording.ts';
 import { discardBody } from '../exchange/answers.ts';
@@ -29,6 +29,8 @@ export interface AnswerSink {
 
 /** A smaller piece of a response waits for those that arrive together with it. */
 const SMALL_BYTES = 4_096;
+/** Longest last piece that is sent as a text, in one write with the head. */
+const MAX_TEXT_BYTES = 16_384;
 
 /**
  * Returns a function that sends a piece of this length at once, or, if it is small, together with those that arrive in
@@ -67,10 +69,7 @@ export class StreamedAnswer implements AnswerSink {
   head(head: UpstreamHead): void {
     writeHead(this.exchange, head);
     // The head must not wait for a slow body. If both come together, they are sent in one write.
-    setImmediate(() => {
-      const { response } = this.exchange;
-      if (!response.writableEnded && !response.destroyed) flushHead(response);
-    });
+    setImmediate(flushIfOpen, this.exchange.response);
   }
 
   data(chunk: Buffer): boolean {
@@ -80,8 +79,7 @@ export class StreamedAnswer implements AnswerSink {
   }
 
   end(): void {
-    this.#send();
-    this.exchange.response.end();
+    endWith(this.exchange.response, this.#unsent.take());
     discardBody(this.exchange);
   }
 
@@ -98,6 +96,29 @@ export class StreamedAnswer implements AnswerSink {
       if (!response.writableEnded && !response.destroyed) hasRoom = response.write(piece);
     return hasRoom;
   }
+}
+
+/**
+ * Ends the response with these pieces. Node writes a head and a text at once, but a head and bytes apart, which costs
+ * more than to make a text of a small piece.
+ */
+export function endWith(response: ServerResponse, pieces: readonly Uint8Array[]): void {
+  const [first] = pieces;
+  if (first !== undefined && pieces.length === 1 && first.length <= MAX_TEXT_BYTES && !response.destroyed) {
+    response.end(textOf(first), 'latin1');
+    return;
+  }
+  for (const piece of pieces) if (!response.writableEnded && !response.destroyed) response.write(piece);
+  response.end();
+}
+
+/** One character per byte. */
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
+}
+
+function flushIfOpen(response: ServerResponse): void {
+  if (!response.writableEnded && !response.destroyed) flushHead(response);
 }
 
 /** Reads the rest of a response that the client does not get, if it is short: its connection can then be used again. */

@@ -36,8 +36,18 @@ export interface Applicant {
   readonly needsFresh: boolean;
 }
 
-/** Takes the connection, to which nothing was written, or the error because of which the request gets no connection. */
-export type Give = (error: Error | null, socket?: Socket) => void;
+/** A request that uses a connection. */
+export interface ConnectionUser {
+  /** Gets a connection, to which nothing was written. */
+  onConnection(socket: Socket): void;
+  onData(chunk: Buffer): void;
+  /** More can be written. */
+  onDrain(): void;
+  /** The upstream sends nothing more. */
+  onUpstreamEnd(): void;
+  /** The connection is closed, or the request will never get one. */
+  onClosed(error: Error | undefined): void;
+}
 
 /** No connection is free for the request, and too many requests of its application wait for one already. */
 export class PoolFullError extends Error {}
@@ -84,15 +94,9 @@ export class ConnectionPool {
     return this.#waiting.size;
   }
 
-  /** Calls `give` when there is a connection, perhaps at once. If there never will be one, calls it with an error. */
-  lease({ application, needsFresh }: Applicant, give: Give): Lease {
-    const lease = new Lease(this, application, needsFresh, give);
-    const maxWaiting = this.#options.maxPerApplication * WAITING_PER_CONNECTION;
-    if (this.#closed !== undefined) give(new PoolClosedError('the pool is closed'));
-    else if (this.#mayServe(application)) this.#serve(lease);
-    else if (this.#waiting.lengthOf(application) < maxWaiting) this.#waiting.push(application, lease);
-    else give(new PoolFullError('too many requests wait for a connection'));
-    return lease;
+  /** A lease that does nothing before its `request` is called. */
+  createLease({ application, needsFresh }: Applicant, user: ConnectionUser): Lease {
+    return new Lease(this, application, needsFresh, user);
   }
 
   /** Whether connections stay open without a request. If not, idle ones are closed, and a new request gets a new one. */
@@ -108,12 +112,22 @@ export class ConnectionPool {
     const closed = new Promise<void>((resolve) => {
       this.#closed = resolve;
     });
-    for (const lease of this.#waiting.clear()) lease.give(new PoolClosedError('the pool was closed'));
+    for (const lease of this.#waiting.clear()) lease.user.onClosed(new PoolClosedError('the pool was closed'));
     for (const { socket } of this.#open) socket.destroy(new PoolClosedError('the pool was closed'));
     if (this.#open.size === 0) this.#closed?.();
     await closed;
     // An error is reported to its request a moment after its connection has closed.
     await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** @internal For {@link Lease}. */
+  request(lease: Lease): void {
+    const { application, user } = lease;
+    const maxWaiting = this.#options.maxPerApplication * WAITING_PER_CONNECTION;
+    if (this.#closed !== undefined) user.onClosed(new PoolClosedError('the pool is closed'));
+    else if (this.#mayServe(application)) this.#serve(lease);
+    else if (this.#waiting.lengthOf(application) < maxWaiting) this.#waiting.push(application, lease);
+    else user.onClosed(new PoolFullError('too many requests wait for a connection'));
   }
 
   /** @internal For {@link Lease}. */
@@ -135,7 +149,6 @@ export class ConnectionPool {
       return;
     }
     this.#idle.push(connection);
-    socket.on('data', destroyThis);
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
     this.#endLease(connection);
   }
@@ -180,6 +193,17 @@ export class ConnectionPool {
     socket.on('error', (error) => {
       reason = error;
     });
+    socket.on('data', (chunk: Buffer) => {
+      const { lease: current } = connection;
+      if (current?.isGiven) current.user.onData(chunk);
+      // Between two requests an upstream has nothing to say. The next request would take it for its response.
+      else socket.destroy();
+    });
+    socket.on('drain', () => connection.lease?.user.onDrain());
+    socket.on('end', () => {
+      const { lease: current } = connection;
+      if (current?.isGiven) current.user.onUpstreamEnd();
+    });
     socket.once('close', () => this.#onClose(connection, reason));
   }
 
@@ -191,9 +215,8 @@ export class ConnectionPool {
   }
 
   #give(connection: Connection, lease: Lease): void {
-    connection.socket.off('data', destroyThis);
     lease.isGiven = true;
-    lease.give(null, connection.socket);
+    lease.user.onConnection(connection.socket);
   }
 
   #onClose(connection: Connection, reason: Error | undefined): void {
@@ -202,14 +225,17 @@ export class ConnectionPool {
     if (at >= 0) this.#idle.splice(at, 1);
     const { lease } = connection;
     const isReplaceable = connection.idleSince > 0 && this.#closed === undefined;
-    if (lease === undefined || lease.isGiven || lease.isCancelled) this.#endLease(connection);
+    if (lease === undefined || lease.isGiven || lease.isCancelled) {
+      this.#endLease(connection);
+      if (lease?.isGiven) lease.user.onClosed(reason);
+    }
     // The request did not get this connection of earlier requests yet, so it gets a new one.
     else if (isReplaceable) {
       connection.lease = undefined;
       this.#connect(lease);
     } else {
       this.#endLease(connection);
-      lease.give(reason ?? new Error('the connection was closed'));
+      lease.user.onClosed(reason);
     }
     if (this.#open.size > 0) return;
     this.#closed?.();
@@ -253,12 +279,17 @@ export class Lease {
     private readonly pool: ConnectionPool,
     readonly application: string,
     readonly needsFresh: boolean,
-    readonly give: Give,
+    readonly user: ConnectionUser,
   ) {}
 
   /** Whether no connection has been found or begun for it. */
   get isWaiting(): boolean {
     return this.connection === undefined && !this.isGiven;
+  }
+
+  /** Gives its user a connection, perhaps at once. Call it once. */
+  request(): void {
+    this.pool.request(this);
   }
 
   /** Waits no longer; a connection that belongs to the lease is closed. Later calls do nothing. */
@@ -285,9 +316,4 @@ function isUsable(socket: Socket): boolean {
  */
 function afterPoll(next: () => void): void {
   setImmediate(() => setImmediate(next));
-}
-
-/** Between two requests an upstream has nothing to say. The next request would take it for its response. */
-function destroyThis(this: Socket): void {
-  this.destroy();
 }

@@ -1,21 +1,21 @@
-import { type ClientRequest, type IncomingMessage, request as openRequest, type RequestOptions } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import { isBodyError } from '../../http/body-error.ts';
 import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
-import { fieldValues } from '../../http/raw-fields.ts';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuse, refuseBody, refuseForNow } from '../exchange/refusal.ts';
 import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
-import { type AnswerSink, DiscardedAnswer, flushHead, StreamedAnswer } from './answer-sink.ts';
-import { type ConnectionPool, type Lease, PoolClosedError, PoolFullError } from './connection-pool.ts';
+import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
+import { type ConnectionPool, PoolClosedError, PoolFullError } from './connection-pool.ts';
+import { type ResponseHead, UnreadableResponse } from './response-reader.ts';
 import { StoredAnswer } from './stored-answer.ts';
 import { causeOf } from './upstream-cause.ts';
 import { answerFields } from './upstream-fields.ts';
+import { type RequestMessage, type UpstreamListener, UpstreamRequest } from './upstream-request.ts';
 
 /** How long the rest of a discarded response may take before its connection is closed. */
 const DISCARD_MS = 2_000;
@@ -63,7 +63,7 @@ export interface ForwardingOptions {
  * fast as the other side takes the data. The request is sent once. If the response is stored for retries, the
  * forwarding continues when the client disconnects, for as long as more of the response can be stored.
  */
-export class Forwarding {
+export class Forwarding implements UpstreamListener {
   /** The body of the request; null if it has none. */
   readonly body: Readable | null;
   readonly #exchange: Exchange;
@@ -72,9 +72,7 @@ export class Forwarding {
   readonly #upstream: string;
   readonly #recording: Recording | undefined;
   #sink: AnswerSink;
-  #lease: Lease | undefined;
-  #request: ClientRequest | undefined;
-  #response: IncomingMessage | undefined;
+  #request: UpstreamRequest | undefined;
   /** The upstream may have received something. From here on the charge is not refunded. */
   #isSent = false;
   /** Nothing more is sent to or read from the upstream. */
@@ -95,7 +93,7 @@ export class Forwarding {
     this.#upstream = upstream;
     this.#recording = passage.recording;
     this.#sink = passage.recording ? new StoredAnswer(exchange, passage.recording) : new StreamedAnswer(exchange);
-    this.#sink.onReady = () => this.#response?.resume();
+    this.#sink.onReady = () => this.#request?.resume();
     this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
     exchange.forwarding = true;
     const { response } = exchange;
@@ -112,76 +110,43 @@ export class Forwarding {
 
   /**
    * Sends the request when the pool has a connection for it. Call it once.
-   * @param target path, method and header fields
+   * @param message undefined if the request cannot be sent, because its target or a field is not valid
    */
-  send(pool: ConnectionPool, target: Pick<RequestOptions, 'path' | 'method' | 'headers'>): void {
-    const { application = '', idempotent } = this.#exchange;
-    let request: ClientRequest;
-    try {
-      request = openRequest({
-        ...target,
-        createConnection: (_options, give) => {
-          const applicant = { application, needsFresh: idempotent !== undefined };
-          this.#lease = pool.lease(applicant, give as Parameters<ConnectionPool['lease']>[1]);
-          return undefined;
-        },
-      });
-    } catch {
+  send(pool: ConnectionPool, message: RequestMessage | undefined): void {
+    if (message === undefined) {
       this.#giveUp(MALFORMED);
       return;
     }
-    this.#request = request;
-    // Without an agent Node would close the connection after the response.
-    request.shouldKeepAlive = true;
-    // Otherwise fields past the thousandth would be dropped.
-    request.maxHeadersCount = 0;
-    request.once('socket', (socket) => {
-      this.#isSent = true;
-      // Not before: a request that never gets a connection is refunded, so nothing else charges for its body.
-      this.#exchange.bodyWork?.giveBack();
-      // All of it is written at once, directly after this event. If the system refused that, nothing was sent.
-      if (request.writableEnded) {
-        process.nextTick(() => {
-          if (socket.errored !== null && !this.#isFinished) this.#isSent = false;
-        });
-      }
-    });
-    request.once('response', (response) => this.#onResponse(response));
-    request.on('error', (error) => {
-      // What comes after a complete response does not concern it.
-      if (this.#response?.complete !== true) this.#fail(error);
-    });
-    request.once('close', () => {
-      if (this.#response?.complete !== true) this.#fail(closedError());
-      this.#lease?.release(this.#response && idleHintOf(this.#response.rawHeaders));
-    });
-    if (this.body === null) {
-      request.end();
-      return;
-    }
-    this.body.pipe(request);
-    // The head must not wait for a slow body. If both come together, they are sent in one write.
-    setImmediate(() => {
-      if (!request.writableEnded && !request.destroyed) flushHead(request);
-    });
+    const { application = '', idempotent } = this.#exchange;
+    const applicant = { application, needsFresh: idempotent !== undefined };
+    this.#request = new UpstreamRequest(message, pool, applicant, this);
+    this.#request.send();
   }
 
-  #onResponse(response: IncomingMessage): void {
+  /** @internal For {@link UpstreamRequest}. */
+  onSend(): void {
+    this.#isSent = true;
+    // Not before: a request that never gets a connection is refunded, so nothing else charges for its body.
+    this.#exchange.bodyWork?.giveBack();
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onUnsent(): void {
+    if (!this.#isFinished) this.#isSent = false;
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onError(error: Error): void {
+    this.#fail(error);
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onHead({ status, reason, fields: rawFields }: ResponseHead): void {
     if (this.#isFinished) return;
-    const { statusCode: status = 0, rawHeaders } = response;
-    if (!isReadable(response)) {
-      this.#report('invalid');
-      this.#giveUp(UNREADABLE);
-      return;
-    }
-    this.#response = response;
     if (!this.#hasTimedOut) clearTimeout(this.#timer);
     this.#status = status;
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    response.on('data', (chunk: Buffer) => this.#onData(chunk));
-    response.once('end', () => this.#onEnd());
-    response.on('error', (error) => this.#fail(error));
     const { headers, stripRateLimit } = this.#passage.settle({ status });
     if (stripRateLimit) {
       this.#discardAnswer();
@@ -195,22 +160,21 @@ export class Forwarding {
     if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
-    const fields = answerFields(rawHeaders, { status, id: exchange.id, gateFields: headers, isLimited });
-    const { statusMessage = '' } = response;
-    this.#sink.head({ status, reason: /^[\x20-\x7e]+$/.test(statusMessage) ? statusMessage : undefined, fields });
+    const fields = answerFields(rawFields, { status, id: exchange.id, gateFields: headers, isLimited });
+    this.#sink.head({ status, reason: /^[\x20-\x7e]+$/.test(reason) ? reason : undefined, fields });
   }
 
-  #onData(chunk: Buffer): void {
+  /** @internal For {@link UpstreamRequest}. */
+  onData(chunk: Buffer): void {
     if (this.#isFinished) return;
-    if (!this.#sink.data(chunk)) this.#response?.pause();
+    if (!this.#sink.data(chunk)) this.#request?.pause();
     this.#stopIfUnneeded();
   }
 
-  #onEnd(): void {
+  /** @internal For {@link UpstreamRequest}. */
+  onEnd(): void {
     if (this.#isFinished) return;
     this.#finish();
-    // The upstream did not wait for the rest of the request, and its connection cannot be used for another one.
-    if (this.#request?.writableFinished !== true) this.#request?.destroy();
     this.#sink.end();
   }
 
@@ -242,7 +206,7 @@ export class Forwarding {
       !request.complete &&
       !this.body.writableNeedDrain;
     if (waitsForClient) this.#giveUp(BODY_TIMEOUT);
-    else if (this.#lease?.isWaiting === true) this.#giveUp(UPSTREAM_BUSY);
+    else if (this.#request?.isWaiting === true) this.#giveUp(UPSTREAM_BUSY);
     else {
       this.#report('timeout');
       if (this.#recording !== undefined && this.#isSent) this.#continueWithoutClient(this.#recording);
@@ -299,11 +263,11 @@ export class Forwarding {
     this.#options.onFailure(exchange, { upstream: this.#upstream, cause, code, isSent: this.#isSent });
   }
 
-  #refusalFor(error: Error & { code?: string }): Refusal {
+  #refusalFor(error: Error): Refusal {
     if (isBodyError(error)) return refuseBody(error);
     if (error instanceof PoolFullError) return UPSTREAM_BUSY;
     if (!this.#isSent) return UNREACHABLE;
-    return error.code?.startsWith('HPE_') ? UNREADABLE : BROKEN;
+    return error instanceof UnreadableResponse ? UNREADABLE : BROKEN;
   }
 
   /** Stops, and answers with an error instead of the upstream's response. */
@@ -335,7 +299,6 @@ export class Forwarding {
     if (!this.#isSent) this.#abandoned = this.#passage.abandon();
     if (this.body instanceof BodyMeter) this.#exchange.request.unpipe(this.body);
     this.body?.destroy();
-    this.#lease?.cancel();
     this.#request?.destroy();
   }
 
@@ -354,25 +317,7 @@ function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
   return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
 }
 
-/** Whether Node can read this response to its end, and write its head. */
-function isReadable({ statusCode = 0, rawHeaders }: IncomingMessage): boolean {
-  // Node's parser reads any three digits. The gateway never asks for another protocol.
-  if (statusCode < 100 || statusCode === 101) return false;
-  return fieldValues(rawHeaders, 'transfer-encoding').every((coding) => coding.toLowerCase() === 'chunked');
-}
-
 /** Whether the error comes from the upstream or the way to it, not from the client or the gateway's own bounds. */
 function isUpstreamError(error: Error): error is NodeJS.ErrnoException {
   return !isBodyError(error) && !(error instanceof PoolFullError || error instanceof PoolClosedError);
-}
-
-function closedError(): Error {
-  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
-}
-
-/** When the upstream closes an idle connection, in milliseconds, if its response says so. */
-function idleHintOf(rawHeaders: readonly string[]): number | undefined {
-  const [hint] = fieldValues(rawHeaders, 'keep-alive');
-  const seconds = hint && /\btimeout=(\d{1,9})/.exec(hint)?.[1];
-  return seconds ? Number(seconds) * 1_000 : undefined;
 }

@@ -3,7 +3,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import { connectorTo } from './connect.ts';
 import { ConnectionPool, type ConnectionPoolOptions } from './connection-pool.ts';
 import { Forwarding, type ForwardingOptions } from './forwarding.ts';
-import { framingFields, requestFields } from './upstream-fields.ts';
+import { framingFields, requestFields, requestHead } from './upstream-fields.ts';
 
 /** Options of {@link createProxy}. They stay as they are as long as its connections. */
 export interface ProxyOptions extends Omit<ConnectionPoolOptions, 'connect'> {
@@ -47,9 +47,12 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
     forward(exchange, passage, settings) {
       const forwarding = new Forwarding(exchange, passage, settings, upstream);
       const { method = '', url: target = '' } = exchange.request;
-      const fields = ['Host', url.host, ...requestFields(exchange, settings.forwardFields)];
-      const framing = framingFields(exchange.request, forwarding.body !== null);
-      forwarding.send(pool, { path: base + target, method, headers: [...fields, ...framing] });
+      const { body } = forwarding;
+      const framing = framingFields(exchange.request, body !== null);
+      const fields = [...requestFields(exchange, settings.forwardFields), ...framing];
+      const head = requestHead(`${method} ${base}${target}`, url.host, fields);
+      const isChunked = framing.includes('chunked');
+      forwarding.send(pool, head === undefined ? undefined : { method, head, body, isChunked });
     },
     keep: (keepsIdle) => pool.keepIdle(keepsIdle),
     close: () => pool.close(),

@@ -1,4 +1,5 @@
 import type { UpstreamCause } from '../exchange/upstream-failure.ts';
+import { UnreadableResponse } from './response-reader.ts';
 
 /** The first pattern that matches the code of an error gives its cause. */
 const CAUSES: readonly (readonly [RegExp, UpstreamCause])[] = [
@@ -6,7 +7,6 @@ const CAUSES: readonly (readonly [RegExp, UpstreamCause])[] = [
   [/^ENOTFOUND$|^EAI_/, 'dns'],
   [/^ETIMEDOUT$|^ERR_SOCKET_CONNECTION_TIMEOUT$/, 'timeout'],
   [/^ECONNRESET$|^ECONNABORTED$|^EPIPE$/, 'reset'],
-  [/^HPE_/, 'invalid'],
   // OpenSSL's own errors, alerts of the upstream among them: ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED is not about the
   // upstream's certificate, but about the gateway's.
   [/^ERR_SSL_|^EPROTO$/, 'tls'],
@@ -16,7 +16,9 @@ const CAUSES: readonly (readonly [RegExp, UpstreamCause])[] = [
 ];
 
 /** The cause that the error of a connection to the upstream shows. */
-export function causeOf({ code }: NodeJS.ErrnoException): UpstreamCause {
+export function causeOf(error: NodeJS.ErrnoException): UpstreamCause {
+  if (error instanceof UnreadableResponse) return 'invalid';
+  const { code } = error;
   if (code === undefined) return 'other';
   return CAUSES.find(([pattern]) => pattern.test(code))?.[1] ?? 'other';
 }

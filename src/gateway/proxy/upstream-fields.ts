@@ -11,6 +11,37 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Characters that a field value may have, as Latin-1 (RFC 9110, section 5.5). */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
+/** What becomes of a field of the client by its name: `obeyed` is passed only if the config or the route names it. */
+interface RequestName {
+  readonly lowerName: string;
+  readonly use: 'dropped' | 'appended' | 'obeyed' | 'passed';
+}
+
+/** Most requests have the same few names. A client that sends others makes this no larger. */
+const requestNames = new Map<string, RequestName>();
+const MAX_NAMES = 500;
+const MAX_NAME_LENGTH = 64;
+
+function requestName(name: string): RequestName {
+  const known = requestNames.get(name);
+  if (known !== undefined) return known;
+  const lowerName = name.toLowerCase();
+  const found: RequestName = { lowerName, use: useOf(lowerName) };
+  if (requestNames.size === MAX_NAMES) requestNames.clear();
+  if (name.length <= MAX_NAME_LENGTH) requestNames.set(name, found);
+  return found;
+}
+
+function useOf(lowerName: string): RequestName['use'] {
+  if (isHopByHop(lowerName) || NOT_FORWARDED.has(lowerName)) return 'dropped';
+  if ((FORWARDED_FIELDS as readonly string[]).includes(lowerName)) return 'appended';
+  return isObeyed(lowerName) ? 'obeyed' : 'passed';
+}
+
+function append(list: string | undefined, value: string): string {
+  return list === undefined ? value : `${list}, ${value}`;
+}
+
 /**
  * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request.
  * Hop-by-hop fields and the API key are removed, and so are fields by which an upstream could take the request for
@@ -24,26 +55,38 @@ export function requestFields({ request, id, idempotent, route }: Exchange, list
   const named = namedByConnection(rawHeaders);
   // The upstream must act for the account that was charged.
   const accountField = route?.source?.place === 'header' ? route.source.name : undefined;
-  const forwarded = new Map<string, string[]>(FORWARDED_FIELDS.map((name) => [name, []]));
+  const replaced = idempotent === undefined ? undefined : 'idempotency-key';
   const fields: string[] = [];
-  forEachField(rawHeaders, (name, value, lowerName) => {
-    if (isHopByHop(lowerName) || named.has(lowerName) || NOT_FORWARDED.has(lowerName)) return;
-    if (idempotent !== undefined && lowerName === 'idempotency-key') return;
-    if (isBearer && lowerName === 'authorization') return;
-    const values = forwarded.get(lowerName);
-    if (values !== undefined) {
-      if (value !== '') values.push(value);
-    } else if (!isObeyed(lowerName) || listed.has(lowerName) || lowerName === accountField) fields.push(name, value);
-  });
-  const known = [socket.remoteAddress, headers.host, 'encrypted' in socket ? 'https' : 'http'];
-  for (const [index, name] of FORWARDED_FIELDS.entries()) {
-    const values = forwarded.get(name) ?? [];
-    if (known[index]) values.push(known[index]);
-    if (values.length > 0) fields.push(name, values.join(', '));
+  let forwarded: Record<string, string> | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    const value = rawHeaders[i + 1] as string;
+    const { lowerName, use } = requestName(name);
+    if (use === 'dropped' || named.has(lowerName)) continue;
+    if (lowerName === replaced || (isBearer && lowerName === 'authorization')) continue;
+    if (use === 'appended') {
+      forwarded ??= {};
+      if (value !== '') forwarded[lowerName] = append(forwarded[lowerName], value);
+    } else if (use === 'passed' || listed.has(lowerName) || lowerName === accountField) fields.push(name, value);
   }
+  const values = [socket.remoteAddress, headers.host, 'encrypted' in socket ? 'https' : 'http'];
+  addForwarded(fields, forwarded, values);
   if (idempotent !== undefined) fields.push('Idempotency-Key', idempotent.forwardedKey);
   fields.push('x-request-id', id);
   return fields;
+}
+
+/** Adds the `x-forwarded-` fields: what the client said, and then what the gateway knows. */
+function addForwarded(
+  fields: string[],
+  forwarded: Readonly<Record<string, string>> | undefined,
+  known: readonly (string | undefined)[],
+): void {
+  for (let i = 0; i < FORWARDED_FIELDS.length; i++) {
+    const name = FORWARDED_FIELDS[i] as string;
+    const value = known[i] ? append(forwarded?.[name], known[i] as string) : forwarded?.[name];
+    if (value !== undefined) fields.push(name, value);
+  }
 }
 
 /** Methods whose requests state no length if they have no body (RFC 9110, section 8.6). */
@@ -59,6 +102,25 @@ export function framingFields({ method = '', headers }: IncomingMessage, isWithB
   if (isWithBody) fields.push('Transfer-Encoding', 'chunked');
   else if (!WITHOUT_BODY.has(method)) fields.push('Content-Length', '0');
   return fields;
+}
+
+/** A method and a target, which has no blank. */
+const METHOD_AND_TARGET = /^[!-~]+ [\x21-\xff]+$/;
+
+/**
+ * The head of a request with the empty line at its end. Undefined if it would not be valid HTTP: a line break in a
+ * value would make two fields of one.
+ */
+export function requestHead(methodAndTarget: string, host: string, fields: readonly string[]): string | undefined {
+  if (!METHOD_AND_TARGET.test(methodAndTarget)) return undefined;
+  let head = `${methodAndTarget} HTTP/1.1\r\nHost: ${host}\r\n`;
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string;
+    const value = fields[i + 1] as string;
+    if (!TOKEN.test(name) || !VALUE.test(value)) return undefined;
+    head += `${name}: ${value}\r\n`;
+  }
+  return `${head}\r\n`;
 }
 
 /** What {@link answerFields} adds and replaces. */

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts';
+import type { ReloadReport } from '../gateway.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import type { Address } from '../server/listen.ts';
 
@@ -6,6 +7,7 @@ import type { Address } from '../server/listen.ts';
 export interface WorkerCalls {
   /** The first call. The worker listens. */
   readonly start: { readonly config: Config; readonly result: Address };
+  readonly reload: { readonly config: Config; readonly result: ReloadReport };
   readonly metrics: { readonly config?: never; readonly result: readonly MetricFamily[] };
   /** The worker drains, and ends after it has replied. */
   readonly stop: { readonly config?: never; readonly result: Stopped };

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts';
+import type { ReloadReport } from '../gateway.ts';
 import type { Log } from '../operations/log.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import type { Address } from '../server/listen.ts';
@@ -6,15 +7,21 @@ import { RestartPause } from './restart-pause.ts';
 import { EndedWorkers } from './summed-metrics.ts';
 import { forkWorker, type WorkerExit, type WorkerProcess } from './worker-process.ts';
 
+/** A worker that drains is killed if it has not ended this long after `shutdownDelayMs` and `drainMs`. */
+const END_MS = 7_000;
+
 /** The workers of the primary. One that ends unexpectedly is replaced. */
 export class WorkerPool {
   readonly #log: Log;
-  readonly #config: Config;
   readonly #workers = new Set<WorkerProcess>();
   readonly #listening = new Set<WorkerProcess>();
   readonly #ended = new EndedWorkers();
   readonly #pause = new RestartPause();
   readonly #restarts = new Set<NodeJS.Timeout>();
+  /** They could not reload, and drain. Others have taken their places. */
+  readonly #retired = new Set<WorkerProcess>();
+  /** New workers start with it. */
+  #config: Config;
   #replaces = false;
   #unexpectedEnds = 0;
 
@@ -50,6 +57,13 @@ export class WorkerPool {
     }
   }
 
+  /** All workers get this config. One that cannot apply it is replaced. Returns what the others report. */
+  async reload(config: Config): Promise<readonly ReloadReport[]> {
+    this.#config = config;
+    const reports = await Promise.all([...this.#workers].map((worker) => this.#reload(worker, config)));
+    return reports.filter((report) => report !== undefined);
+  }
+
   /** The metrics of each worker, and of those that have ended. */
   async metrics(): Promise<readonly (readonly MetricFamily[])[]> {
     await Promise.all([...this.#workers].map((worker) => worker.refreshMetrics()));
@@ -58,13 +72,13 @@ export class WorkerPool {
   }
 
   /**
-   * Drains all workers. Resolves to how many requests they cut off, when the last one has ended.
-   * @param withinMs after this time the rest is killed
+   * Drains all workers, and kills those that do not end in time. Resolves to how many requests they cut off, when the
+   * last one has ended.
    */
-  async stop(withinMs: number): Promise<number> {
+  async stop(): Promise<number> {
     this.#replaces = false;
     for (const timer of this.#restarts) clearTimeout(timer);
-    const cutOffs = await Promise.all([...this.#workers].map((worker) => worker.stop(withinMs)));
+    const cutOffs = await Promise.all([...this.#workers].map((worker) => this.#drain(worker)));
     return cutOffs.reduce((total, cutOff) => total + cutOff, 0);
   }
 
@@ -73,20 +87,42 @@ export class WorkerPool {
     for (const worker of this.#workers) worker.kill();
   }
 
+  #drain(worker: WorkerProcess): Promise<number> {
+    const { shutdownDelayMs, drainMs } = this.#config;
+    return worker.stop(shutdownDelayMs + drainMs + END_MS);
+  }
+
   #fork(): WorkerProcess {
     const worker = forkWorker(this.#config);
     this.#workers.add(worker);
     worker.started.then(
-      () => this.#listening.add(worker),
+      () => {
+        this.#listening.add(worker);
+        this.#log.logger.info({ worker: worker.id, pid: worker.pid }, 'worker listening');
+      },
       () => {},
     );
     void worker.exited.then((exit) => {
       this.#workers.delete(worker);
       this.#listening.delete(worker);
       this.#ended.add(worker.lastMetrics);
-      if (this.#replaces) void this.#replace(worker, exit);
+      if (this.#replaces && !this.#retired.delete(worker)) void this.#replace(worker, exit);
     });
     return worker;
+  }
+
+  async #reload(worker: WorkerProcess, config: Config): Promise<ReloadReport | undefined> {
+    try {
+      return await worker.reload(config);
+    } catch (err) {
+      // One that has ended, or could not start, is replaced anyway.
+      if (!this.#replaces || !this.#listening.has(worker) || this.#retired.has(worker)) return undefined;
+      this.#log.logger.error({ worker: worker.id, err }, 'worker could not reload: another takes its place');
+      this.#retired.add(worker);
+      this.#fork();
+      void this.#drain(worker);
+      return undefined;
+    }
   }
 
   async #replace({ id, pid, started }: WorkerProcess, { code, signal }: WorkerExit): Promise<void> {
@@ -94,11 +130,7 @@ export class WorkerPool {
     const pauseMs = this.#pause.next(performance.now());
     const timer = setTimeout(() => {
       this.#restarts.delete(timer);
-      const next = this.#fork();
-      next.started.then(
-        () => this.#log.logger.info({ worker: next.id, pid: next.pid }, 'worker listening'),
-        () => {},
-      );
+      this.#fork();
     }, pauseMs);
     this.#restarts.add(timer);
     const line = { worker: id, pid, code, signal, pauseMs };

@@ -1,19 +1,18 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { configChange } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
-import type { Gateway } from '../gateway.ts';
+import { validityOf } from '../config/tls-files.ts';
+import { type Gateway, tlsOf } from '../gateway.ts';
 import { createAdminServer } from '../operations/admin.ts';
-import { createConfigMetrics } from '../operations/config-metrics.ts';
 import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
-import { familiesOf } from '../operations/metrics.ts';
+import { createMetrics, familiesOf } from '../operations/metrics.ts';
+import type { ScrapedMetric } from '../operations/store-metrics.ts';
 import { ADMIN_PLACES, listen } from '../server/listen.ts';
+import { renewTls } from '../tls/tls-server.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
-
-/** A worker that stops is killed if it has not ended this long after `shutdownDelayMs` and `drainMs`. */
-const END_MS = 7_000;
 
 /** How many processes serve. With 1 there is no primary. */
 export function workersOf({ workers }: Config): number {
@@ -29,34 +28,49 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({ serialization: 'advanced' });
+  let current = config;
   const pool = new WorkerPool(config, log);
-  const registry = primaryMetrics(pool);
-  const configMetrics = createConfigMetrics([registry]);
-  const sum = async () => sumOf([await familiesOf(registry), ...(await pool.metrics())]);
+  const own = createMetrics(poolMetrics(pool));
+  const sum = async () => sumOf([await own.families(), ...(await pool.metrics())]);
   const render = async () => {
     const all = await sum();
     return { contentType: all.contentType, text: await all.metrics() };
   };
   const health = createHealth(async () => (pool.listening > 0 ? 'ok' : 'starting'));
-  const admin = config.admin && createAdminServer({ render }, health);
-  const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+  const admin = config.admin && createAdminServer({ render }, health, tlsOf('admin', config.admin, log, own));
   const closeAdmin = (): void => {
     admin?.close();
     admin?.closeAllConnections();
   };
-  // If this process ends before its workers, for example at a second signal, nothing may be left.
+  /** Returns the paths of the config that need a restart. */
+  const renewCertificate = (next: Config): readonly string[] => {
+    const tls = next.admin?.tls;
+    if (admin === undefined) return [];
+    if (!renewTls(admin, current.admin?.tls, tls)) return ['admin.tls'];
+    if (tls !== undefined) own.onCertificate('admin', validityOf(tls.cert).untilMs);
+    return [];
+  };
+  const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+  const releaseSignals = postponeSignals();
+  // If this process ends before its workers, for example at a second signal, none of them may be left.
   process.once('exit', () => pool.kill());
   try {
-    const address = await pool.start(workersOf(config));
     return {
-      address,
+      address: await pool.start(workersOf(config)),
       adminAddress,
-      configMetrics,
+      configMetrics: own.config,
       metrics: async () => familiesOf(await sum()),
-      reload: () => Promise.reject(new Error('workers cannot reload yet')),
+      async reload(wanted) {
+        const { config: next, changed, needsRestart } = configChange(current, wanted);
+        const reports = await pool.reload(next);
+        const restarts = [...renewCertificate(next), ...reports.flatMap((report) => report.needsRestart)];
+        current = next;
+        log.configure(next.log);
+        return { changed, needsRestart: [...new Set([...needsRestart, ...restarts])] };
+      },
       async stop() {
         health.drain();
-        const cutOff = await pool.stop(config.shutdownDelayMs + config.drainMs + END_MS);
+        const cutOff = await pool.stop();
         closeAdmin();
         return cutOff;
       },
@@ -64,29 +78,35 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   } catch (error) {
     closeAdmin();
     throw error;
+  } finally {
+    // The caller listens for signals as soon as this returns.
+    setImmediate(releaseSignals);
   }
 }
 
-function primaryMetrics(pool: WorkerPool): Registry {
-  const registry = new Registry();
-  const registers = [registry];
-  collectDefaultMetrics({ register: registry });
-  new Gauge({
-    name: 'headgate_workers',
-    help: 'Worker processes that listen',
-    registers,
-    collect() {
-      this.set(pool.listening);
+/** The first workers serve while others still start. A signal that arrives then is sent again when all have started. */
+function postponeSignals(): () => void {
+  let first: NodeJS.Signals | undefined;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (first !== undefined) process.exit(1);
+    first = signal;
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  return () => {
+    process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+    if (first !== undefined) process.kill(process.pid, first);
+  };
+}
+
+/** What only the primary knows. */
+export function poolMetrics(pool: Pick<WorkerPool, 'listening' | 'unexpectedEnds'>): ScrapedMetric[] {
+  return [
+    { type: 'gauge', name: 'workers', help: 'Worker processes that listen', value: () => pool.listening },
+    {
+      type: 'counter',
+      name: 'worker_ends_total',
+      help: 'Worker processes that ended unexpectedly, and were replaced',
+      value: () => pool.unexpectedEnds,
     },
-  });
-  new Counter({
-    name: 'headgate_worker_ends_total',
-    help: 'Worker processes that ended unexpectedly and were replaced',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(pool.unexpectedEnds);
-    },
-  });
-  return registry;
+  ];
 }

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Config } from '../config/schema.ts';
+import type { ReloadReport } from '../gateway.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import { type Address, LISTEN_PLACES, ListenError } from '../server/listen.ts';
 import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls } from './messages.ts';
@@ -20,6 +21,11 @@ export interface WorkerProcess {
    */
   readonly started: Promise<Address>;
   readonly exited: Promise<WorkerExit>;
+  /**
+   * The worker judges requests by this config from now on.
+   * @throws Error if it cannot, or does not reply in time
+   */
+  reload(config: Config): Promise<ReloadReport>;
   /** The metrics of the last {@link WorkerProcess.refreshMetrics} that the worker has answered. */
   readonly lastMetrics: readonly MetricFamily[];
   /** Never rejects. */
@@ -32,14 +38,18 @@ export interface WorkerProcess {
 /** If a worker's event loop is blocked, a scrape must still end within Prometheus's usual timeout of 10 s. */
 const METRICS_MS = 2_000;
 
+/** A worker that does not reply for so long is taken for dead. */
+const RELOAD_MS = 10_000;
+/** Longest wait, after the end of a process, for the messages that it had sent. */
+const RECEIVE_MS = 500;
+
 /** Starts a worker with this config. */
 export function forkWorker(config: Config): WorkerProcess {
   const worker = cluster.fork();
+  closeUnaccepted(worker);
   const exited = exitOf(worker);
   const call = callerOf(worker, exited);
-  const started = call('start', config).catch((error: unknown) => {
-    throw error instanceof Error ? error : startError(error as CallError, config);
-  });
+  const started = call('start', config);
   // Whoever needs to know awaits it. The exit is noticed in any case.
   started.catch(() => {});
   let lastMetrics: readonly MetricFamily[] = [];
@@ -49,6 +59,12 @@ export function forkWorker(config: Config): WorkerProcess {
     pid: worker.process.pid,
     started,
     exited,
+    reload(config) {
+      const late = elapsed(RELOAD_MS).then(() => {
+        throw new Error(`the worker did not reload within ${RELOAD_MS} ms`);
+      });
+      return Promise.race([call('reload', config), late]);
+    },
     get lastMetrics() {
       return lastMetrics;
     },
@@ -70,24 +86,40 @@ export function forkWorker(config: Config): WorkerProcess {
   };
 }
 
-/** Resolves when the process has ended and everything that it sent has been received. */
+/** Resolves when the process has ended and what it had sent has been received. */
 function exitOf(worker: Worker): Promise<WorkerExit> {
-  const ended = new Promise<WorkerExit>((resolve) => {
-    worker.once('exit', (code: number | null, signal: string | null) => resolve({ code, signal }));
-  });
-  const received = new Promise((resolve) => worker.once('disconnect', resolve));
-  // A process that could not be created has no exit.
-  const failed = new Promise<WorkerExit>((resolve) => {
+  const received = new Promise<void>((resolve) => worker.once('disconnect', resolve));
+  return new Promise((resolve) => {
+    worker.once('exit', (code: number | null, signal: string | null) => {
+      // Node does not notice the end of the channel if a connection was on its way to the worker.
+      void Promise.race([received, elapsed(RECEIVE_MS)]).then(() => resolve({ code, signal }));
+    });
+    // A process that could not be created has no exit.
     worker.on('error', () => worker.process.pid === undefined && resolve({ code: null, signal: null }));
   });
-  return Promise.race([failed, Promise.all([ended, received]).then(([exit]) => exit)]);
+}
+
+/**
+ * Closes the connection that the worker had not yet accepted when it ended. Node keeps it open, so its client would wait
+ * for ever.
+ */
+function closeUnaccepted(worker: Worker): void {
+  const { process } = worker;
+  const send = process.send.bind(process) as (message: unknown, handle?: unknown, ...rest: unknown[]) => boolean;
+  // A worker is sent one connection at a time. To close one twice does no harm.
+  let last: { close(): void } | undefined;
+  process.send = (message: unknown, handle?: unknown, ...rest: unknown[]) => {
+    if (handle instanceof Object && 'close' in handle) last = handle as { close(): void };
+    return send(message, handle, ...rest);
+  };
+  worker.once('exit', () => last?.close());
 }
 
 type Caller = <Name extends CallName>(name: Name, config?: Config) => Promise<WorkerCalls[Name]['result']>;
 
-/** A call rejects with the {@link CallError} of the worker, or with an Error if it ends before it replies. */
+/** A call rejects with the error of the worker, or if it ends before it replies. */
 function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
-  const calls = new Map<number, { resolve(result: unknown): void; reject(error: unknown): void }>();
+  const calls = new Map<number, { resolve(result: unknown): void; reject(error: CallError | Error): void }>();
   let lastId = 0;
   let end: Error | undefined;
   worker.on('message', ({ id, result, error }: CallReply) => {
@@ -107,16 +139,20 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
         return;
       }
       lastId += 1;
-      calls.set(lastId, { resolve: resolve as (result: unknown) => void, reject });
+      calls.set(lastId, {
+        resolve: resolve as (result: unknown) => void,
+        reject: (error) => reject(error instanceof Error ? error : errorOf(error, config)),
+      });
       const call: Call = { id: lastId, name, config };
       // If it cannot be sent, the worker is about to end, and that rejects the call.
       worker.send(call, () => {});
     });
 }
 
-function startError({ message, listenCode }: CallError, { listen }: Config): Error {
-  if (listenCode === undefined) return new Error(message);
-  return new ListenError(listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
+function errorOf({ message, listenCode }: CallError, config: Config | undefined): Error {
+  // The worker's message has its stack.
+  if (listenCode === undefined || config === undefined) return Object.assign(new Error(message), { stack: message });
+  return new ListenError(config.listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
 }
 
 function elapsed(ms: number): Promise<void> {

@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import type { Config } from '../config/schema.ts';
 import { type Gateway, startGateway } from '../gateway.ts';
 import { createLog } from '../operations/log.ts';
 import { surviveErrors } from '../operations/survive.ts';
@@ -13,15 +14,16 @@ export function runWorker(): void {
   const worker = cluster.worker as Worker;
   const log = createLog(1, { worker: worker.id });
   let starting: Promise<Gateway> | undefined;
-  let stopping = false;
+  /** Metrics of all workers are served by the primary. */
+  const ownPart = (config: Config): Config => ({ ...config, admin: undefined });
+  let stopping: Promise<number> | undefined;
   for (const signal of SIGNALS) process.on(signal, () => {});
   surviveErrors(log);
 
   const exit = (code: number): void => void log.close().then(() => process.exit(code));
-  const stop = async (): Promise<number> => {
-    stopping = true;
-    const gateway = await starting;
-    return (await gateway?.stop()) ?? 0;
+  const stop = (): Promise<number> => {
+    stopping ??= Promise.resolve(starting).then((gateway) => gateway?.stop() ?? 0);
+    return stopping;
   };
   const reply = (reply: CallReply): Promise<void> =>
     // Without a primary there is no one to reply to.
@@ -33,9 +35,7 @@ export function runWorker(): void {
   const onCall = async ({ id, name, config }: Call): Promise<void> => {
     switch (name) {
       case 'start':
-        if (config === undefined) return;
-        // Metrics of all workers are served by the primary.
-        starting = startGateway({ ...config, admin: undefined }, log);
+        starting = startGateway(ownPart(config as Config), log);
         try {
           await reply({ id, result: (await starting).address });
         } catch (error) {
@@ -43,6 +43,11 @@ export function runWorker(): void {
           exit(1);
         }
         break;
+      case 'reload': {
+        const gateway = await (starting as Promise<Gateway>);
+        await reply({ id, result: await gateway.reload(ownPart(config as Config)) });
+        break;
+      }
       case 'metrics':
         await reply({ id, result: (await (await starting)?.metrics()) ?? [] });
         break;
@@ -59,7 +64,7 @@ export function runWorker(): void {
   worker.once('disconnect', () => {
     // Otherwise Node ends the process at once.
     worker.exitedAfterDisconnect = true;
-    if (stopping) return;
+    if (stopping !== undefined) return;
     log.logger.error('the primary has ended: draining');
     void stop().then(
       () => exit(1),

@@ -1,0 +1,105 @@
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isObject, objectOrEmpty, readJson } from '../config/json.ts';
+import { urlOf } from '../server/listen.ts';
+
+/** Where a gateway is asked whether it is ready. */
+export interface HealthTarget {
+  readonly url: string;
+  /**
+   * Whether the certificate must be valid for the host of the URL. That of a listener of the config is valid for the
+   * names that clients use, not for the address of the listener, and the question has nothing secret in it.
+   */
+  readonly verifies: boolean;
+}
+
+/** What a gateway answered, in words. */
+export interface HealthVerdict {
+  readonly isReady: boolean;
+  readonly text: string;
+}
+
+/**
+ * The listener of a config that is asked: `admin`, or else `listen`. Nothing else of the config is read: if somebody
+ * spoils the file while a gateway runs, the gateway is still healthy.
+ * @returns a text if the config does not say where to ask
+ */
+export function targetIn(
+  config: string,
+  flags: { readonly host?: string | undefined; readonly port?: string | undefined },
+): HealthTarget | string {
+  const json = readJson(config);
+  if ('issue' in json) return json.issue.reason;
+  const file = objectOrEmpty(json.value);
+  const listen = listenerIn(file.listen, 8080);
+  const main = {
+    ...listen,
+    host: flags.host ?? listen.host,
+    port: flags.port === undefined ? listen.port : Number(flags.port),
+  };
+  const admin = file.admin === undefined ? undefined : listenerIn(file.admin, 8081);
+  // A health check has no certificate of its own.
+  const asked = [admin, main].find((listener) => listener !== undefined && !listener.wantsCertificate);
+  if (asked === undefined) return 'each listener wants a certificate of its clients: use --url';
+  if (asked.port === 0) return 'the port is 0, so the config does not say which one it is: use --url';
+  const url = urlOf({ host: LOCAL.get(asked.host) ?? asked.host, port: asked.port });
+  return { url: `${asked.isTls ? url.replace('http:', 'https:') : url}/readyz`, verifies: false };
+}
+
+/** @param url without a path, /readyz is asked */
+export function targetAt(url: string): HealthTarget | undefined {
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return undefined;
+  const parsed = new URL(url);
+  if (parsed.pathname === '/') parsed.pathname = '/readyz';
+  return { url: parsed.href, verifies: true };
+}
+
+/** Where a listener on all addresses is asked. */
+const LOCAL: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
+
+function listenerIn(value: unknown, defaultPort: number) {
+  const { host, port, tls } = objectOrEmpty(value);
+  return {
+    host: typeof host === 'string' ? host : '127.0.0.1',
+    port: typeof port === 'number' ? port : defaultPort,
+    isTls: isObject(tls),
+    wantsCertificate: objectOrEmpty(tls).clientCa !== undefined,
+  };
+}
+
+/** Asks once. Never rejects. */
+export function askHealth({ url, verifies }: HealthTarget, timeoutMs: number): Promise<HealthVerdict> {
+  return new Promise((resolve) => {
+    const { origin, pathname } = new URL(url);
+    // The rest of the URL may have a password in it.
+    const fail = (why: string): void => resolve({ isReady: false, text: `${origin}${pathname}: ${why}` });
+    const open = url.startsWith('https:') ? requestHttps : requestHttp;
+    const signal = AbortSignal.timeout(timeoutMs);
+    const request = open(url, { signal, agent: false, rejectUnauthorized: verifies }, (response) => {
+      const { statusCode = 0 } = response;
+      let body = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        body = `${body}${chunk}`.slice(0, 200);
+      });
+      response.once('end', () => {
+        if (statusCode === 200) resolve({ isReady: true, text: statusIn(body) ?? 'ok' });
+        else fail(`status ${statusCode}${statusIn(body) === undefined ? '' : `, ${statusIn(body)}`}`);
+      });
+      response.once('error', () => fail(signal.aborted ? tooLate(timeoutMs) : 'the response broke off'));
+    });
+    request.once('error', (error: NodeJS.ErrnoException) => {
+      fail(signal.aborted ? tooLate(timeoutMs) : (error.code ?? error.message));
+    });
+    request.end();
+  });
+}
+
+const tooLate = (timeoutMs: number): string => `no response within ${timeoutMs} ms`;
+
+/** The word of a health check's body. */
+function statusIn(body: string): string | undefined {
+  return /^\{"status":"([a-z]+)"\}$/.exec(body)?.[1];
+}

@@ -1,0 +1,177 @@
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import type { Applicant, ConnectionPool, ConnectionUser, Lease } from './connection-pool.ts';
+import { type ResponseListener, ResponseReader } from './response-reader.ts';
+
+/** What an {@link UpstreamRequest} sends. */
+export interface RequestMessage {
+  readonly method: string;
+  /** The whole head, with the empty line at its end; characters up to U+00FF. */
+  readonly head: string;
+  readonly body: Readable | null;
+  /** Whether the head says that the body is chunked. */
+  readonly isChunked: boolean;
+}
+
+/** Hears what becomes of an {@link UpstreamRequest}. Called no more after `onEnd`, `onError` or `destroy`. */
+export interface UpstreamListener extends ResponseListener {
+  /** The request has a connection: from now on the upstream may receive something. */
+  onSend(): void;
+  /** After all: the system refused everything. `onError` follows. */
+  onUnsent(): void;
+  /** The response is whole. */
+  onEnd(): void;
+  onError(error: Error): void;
+}
+
+/**
+ * One request and its response on a connection of the pool. It is never sent twice. Afterwards the connection can be
+ * used again, if both were whole.
+ */
+export class UpstreamRequest implements ConnectionUser {
+  readonly #message: RequestMessage;
+  readonly #listener: UpstreamListener;
+  readonly #reader: ResponseReader;
+  readonly #lease: Lease;
+  #socket: Socket | undefined;
+  /** Undefined once it was written. */
+  #head: string | undefined;
+  #isWritten = false;
+  #isOver = false;
+
+  constructor(message: RequestMessage, pool: ConnectionPool, applicant: Applicant, listener: UpstreamListener) {
+    this.#message = message;
+    this.#head = message.head;
+    this.#listener = listener;
+    this.#reader = new ResponseReader(message.method === 'HEAD', listener);
+    this.#lease = pool.createLease(applicant, this);
+  }
+
+  /** Whether no connection has been found or begun for it. */
+  get isWaiting(): boolean {
+    return this.#lease.isWaiting;
+  }
+
+  /** Sends the request when there is a connection for it. Call it once. */
+  send(): void {
+    this.#lease.request();
+  }
+
+  pause(): void {
+    if (!this.#isOver) this.#socket?.pause();
+  }
+
+  resume(): void {
+    if (!this.#isOver) this.#socket?.resume();
+  }
+
+  /** Sends and reads no more, and closes the connection. */
+  destroy(): void {
+    this.#isOver = true;
+    this.#lease.cancel();
+  }
+
+  onConnection(socket: Socket): void {
+    this.#socket = socket;
+    this.#listener.onSend();
+    const { body } = this.#message;
+    if (body === null) {
+      this.#flushHead();
+      this.#isWritten = true;
+      if (socket.errored !== null) this.#listener.onUnsent();
+      return;
+    }
+    body.on('data', (chunk: Buffer) => this.#onBody(chunk));
+    body.once('end', () => this.#onBodyEnd());
+    // The head must not wait for a slow body. If both come together, they are sent in one write.
+    setImmediate(() => this.#flushHead());
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#isOver) return;
+    try {
+      this.#reader.read(chunk);
+    } catch (error) {
+      this.#fail(error as Error);
+      return;
+    }
+    if (this.#reader.isOver && !this.#isOver) this.#finish();
+  }
+
+  onDrain(): void {
+    this.#message.body?.resume();
+  }
+
+  onUpstreamEnd(): void {
+    if (this.#isOver) return;
+    if (this.#reader.end()) this.#finish();
+    else this.#fail(closedError());
+  }
+
+  onClosed(error: Error | undefined): void {
+    if (!this.#isOver) this.#fail(error ?? closedError());
+  }
+
+  #flushHead(): void {
+    const socket = this.#socket as Socket;
+    if (this.#head === undefined || this.#isOver || socket.destroyed) return;
+    socket.write(this.#head, 'latin1');
+    this.#head = undefined;
+  }
+
+  #onBody(chunk: Buffer): void {
+    const { body, isChunked } = this.#message;
+    const socket = this.#socket as Socket;
+    if (this.#isOver || chunk.length === 0) return;
+    const isCorked = isChunked || this.#head !== undefined;
+    if (isCorked) socket.cork();
+    this.#flushHead();
+    if (isChunked) socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1');
+    let hasRoom = socket.write(chunk);
+    if (isChunked) hasRoom = socket.write('\r\n', 'latin1');
+    if (isCorked) process.nextTick(uncork, socket);
+    if (!hasRoom) body?.pause();
+  }
+
+  #onBodyEnd(): void {
+    const socket = this.#socket as Socket;
+    if (this.#isOver) return;
+    const isUnsent = this.#head !== undefined;
+    this.#flushHead();
+    if (this.#message.isChunked) socket.write('0\r\n\r\n', 'latin1');
+    this.#isWritten = true;
+    if (isUnsent && socket.errored !== null) this.#listener.onUnsent();
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    const socket = this.#socket as Socket;
+    const { keepsAlive, hasMore, keepAliveHint } = this.#reader;
+    // If the upstream did not wait for the rest of the request, the connection cannot be used for another one.
+    if (keepsAlive && !hasMore && this.#isWritten && socket.writableLength === 0) {
+      if (socket.isPaused()) socket.resume();
+      this.#lease.release(keepAliveHint === undefined ? undefined : idleMsOf(keepAliveHint));
+    } else this.#lease.cancel();
+    this.#listener.onEnd();
+  }
+
+  #fail(error: Error): void {
+    this.#isOver = true;
+    this.#lease.cancel();
+    this.#listener.onError(error);
+  }
+}
+
+/** When the upstream closes an idle connection, in milliseconds, if its field `keep-alive` says so. */
+function idleMsOf(hint: string): number | undefined {
+  const seconds = /\btimeout=(\d{1,9})/.exec(hint)?.[1];
+  return seconds ? Number(seconds) * 1_000 : undefined;
+}
+
+function closedError(): Error {
+  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
+}
+
+function uncork(socket: Socket): void {
+  socket.uncork();
+}

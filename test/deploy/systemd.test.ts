@@ -1,0 +1,63 @@
+/** The unit for systemd: it is valid, it isolates the process, and it gives the process the time to stop. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { configSchema } from '../../src/gateway/config/schema.ts';
+import { findOrInstall, isOnPath } from '../support/find-program.ts';
+
+const unit = readFileSync(new URL('../../docs/deploy/headgate.service', import.meta.url), 'utf8');
+const folder = mkdtempSync(join(tmpdir(), 'headgate-systemd-'));
+const file = join(folder, 'headgate.service');
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Values of a setting, in order. */
+const settings = (name: string): string[] =>
+  [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string);
+
+beforeAll(() => {
+  findOrInstall(
+    () => (isOnPath('systemd-analyze') ? true : undefined),
+    'systemd',
+    'systemd-analyze is needed: install the package systemd.',
+  );
+  const program = join(folder, 'headgate.cjs');
+  writeFileSync(program, '');
+  // `verify` looks for the programs.
+  writeFileSync(file, unit.replace('/usr/bin/node', process.execPath).replace('/opt/headgate/headgate.cjs', program));
+});
+
+it('systemd-analyze verify has nothing to say', () => {
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' });
+  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+});
+
+it('a setting with a fault is found', () => {
+  const broken = join(folder, 'broken.service');
+  writeFileSync(broken, readFileSync(file, 'utf8').replace('ProtectSystem=strict', 'ProtectSystem=sometimes'));
+  const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', broken], { encoding: 'utf8' });
+  expect(stderr).toContain('Failed to parse');
+});
+
+it('systemd-analyze security: the exposure is at most 2.0 of 10', () => {
+  const args = ['security', '--offline=true', '--no-pager', '--threshold=20', file];
+  expect(execFileSync('systemd-analyze', args, { encoding: 'utf8' })).toMatch(/Overall exposure level .*: [01]\.\d OK/);
+});
+
+it('starts the process itself, without npx, and reloads it by SIGHUP', () => {
+  expect(settings('ExecStart')).toEqual([
+    '/usr/bin/node /opt/headgate/headgate.cjs serve --config /etc/headgate/headgate.json',
+  ]);
+  expect(settings('ExecReload')).toEqual(['/bin/kill -HUP $MAINPID']);
+  expect(settings('Type')).toEqual(['exec']);
+});
+
+it('waits longer than the process may take to stop, by default and with the config beside it', () => {
+  const config = readFileSync(new URL('../../docs/deploy/headgate.json', import.meta.url), 'utf8');
+  const { shutdownDelayMs, drainMs } = configSchema.shape;
+  const waitMs = Number(settings('TimeoutStopSec')[0]) * 1_000;
+  for (const { shutdownDelayMs: delay, drainMs: drain } of [{}, JSON.parse(config)]) {
+    expect(waitMs).toBeGreaterThan(shutdownDelayMs.parse(delay) + drainMs.parse(drain) + 3_000);
+  }
+});
