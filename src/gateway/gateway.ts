@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
@@ -33,7 +34,7 @@ export interface Gateway {
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
    * and claims stay. New certificates are used from the next handshake on. If it throws, nothing has changed.
    */
-  reload(config: Config): ReloadReport | Promise<ReloadReport>;
+  reload(config: Config): MaybePromise<ReloadReport>;
   /**
    * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
    * running requests, and closes everything. Resolves to how many requests were cut off.

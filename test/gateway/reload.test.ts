@@ -82,7 +82,25 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
   ['keys', undefined, [{ token: 'another', application: 'app_1' }], statusOf('GET', CHATS), [200, 401]],
   ['accounts', undefined, [], statusOf('GET', CHATS), [200, 404]],
   ['routes', undefined, ROUTES.slice(1), statusOf('GET', CHATS), [200, 404]],
+  [
+    'cors',
+    undefined,
+    { origins: ['*'] },
+    async (gateway) => (await gateway.ask('GET', CHATS)).headers['access-control-allow-origin'],
+    [undefined, '*'],
+  ],
   ['strictSiblings', undefined, true, statusOf('GET', '/api/SPECIAL'), [200, 404]],
+  [
+    'log',
+    undefined,
+    { application: true },
+    async (gateway) => {
+      const before = gateway.lines().length;
+      await gateway.ask('GET', CHATS);
+      return (await eventually(() => gateway.lines()[before], 'the line')).application;
+    },
+    [undefined, 'app_1'],
+  ],
   [
     'limits',
     undefined,
@@ -92,17 +110,23 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
   ],
 ];
 
+/** A reload of these has a test of its own. */
+const UPSTREAMS = ['upstream', 'upstreams', 'providers'];
+
 /** Keys that a reload leaves as they were. */
-const KEPT: readonly [key: string, after: unknown][] = [
-  ['listen', { host: '127.0.0.1', port: 1 }],
+const KEPT: readonly [path: string, after: unknown][] = [
+  ['listen.host', '127.0.0.2'],
+  ['listen.port', 1],
+  ['admin.host', '127.0.0.2'],
+  ['admin.port', 1],
   ['admin', undefined],
   ['store', 'redis://127.0.0.1:1'],
-  ['upstream', 'http://127.0.0.1:1'],
   ['upstreamIdleMs', 1],
   ['maxUpstreamConnections', 1],
   ['maxBufferedBytes', 0],
   ['maxConnections', 1],
   ['storeDeadlineMs', 1],
+  ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
 ];
@@ -122,8 +146,14 @@ const startSlowUpstream = () =>
 
 describe('a reload', () => {
   it('every key of the config has a row here', () => {
-    const rows = [...RELOADED.map(([key]) => key), ...KEPT.map(([key]) => key), 'drainMs'];
-    expect(rows.sort()).toEqual(Object.keys(EFFECTS).sort());
+    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs', UPSTREAMS);
+    const pathsOf = ([key, effect]: [string, unknown]): string[] =>
+      typeof effect === 'string' ? [key] : Object.keys(effect as object).map((name) => `${key}.${name}`);
+    // Certificates have tests of their own.
+    const paths = Object.entries(EFFECTS)
+      .flatMap(pathsOf)
+      .filter((path) => !path.endsWith('.tls'));
+    expect(tested.filter((path) => path !== 'admin').sort()).toEqual(paths.sort());
   });
 
   it.each(RELOADED)('applies `%s` to the next request', async (key, before, after, probe, shows) => {
@@ -134,6 +164,42 @@ describe('a reload', () => {
     expect(reload(gateway, { ...config, [key]: after })).toEqual({ changed: [key], needsRestart: [] });
     shown.push(await probe(gateway, upstream));
     expect(shown).toEqual(shows);
+  });
+
+  it('applies `shutdownDelayMs` to the next stop', async () => {
+    const config = fullConfig('http://127.0.0.1:1');
+    const gateway = await startInProcess(config);
+    expect(reload(gateway, { ...config, shutdownDelayMs: 100 })).toEqual({
+      changed: ['shutdownDelayMs'],
+      needsRestart: [],
+    });
+    const stopped = gateway.stop();
+    expect((await gateway.ask('GET', '/api/v1/open')).status).toBe(503);
+    expect(await stopped).toBe(0);
+  });
+
+  it('applies `upstream`, `upstreams` and `providers` to the next request; running ones finish where they are', async () => {
+    const hold = held();
+    const [first, second, third] = await Promise.all([startUpstream(hold.behaviour), startUpstream(), startUpstream()]);
+    const config = (upstream: string, social: string, provider: string) =>
+      fullConfig(upstream, {
+        upstreams: { social },
+        providers: { [provider]: { upstream: 'social' } },
+        routes: [{ route: 'GET /open' }, { route: 'GET /api/v1/chats', account: 'query.account_id' }],
+      });
+    const gateway = await startInProcess(config(first.url, first.url, 'mock'));
+    const running = ['/open', CHATS].map((path) => gateway.ask('GET', path));
+    await eventually(() => hold.waiting() === 2, 'the requests at the first upstream');
+    const keys = { changed: ['upstream', 'upstreams'], needsRestart: [] };
+    expect(reload(gateway, config(second.url, third.url, 'mock'))).toEqual(keys);
+    for (const path of ['/open', CHATS]) expect((await gateway.ask('GET', path)).status).toBe(200);
+    expect([second, third].map(({ seen }) => seen.length)).toEqual([1, 1]);
+    reload(gateway, config(second.url, third.url, 'another'));
+    expect((await gateway.ask('GET', CHATS)).status).toBe(200);
+    expect([second, third].map(({ seen }) => seen.length)).toEqual([2, 1]);
+    hold.release();
+    for (const reply of await Promise.all(running)) expect(reply).toMatchObject({ status: 200, text: '{"ok":true}' });
+    expect(first.seen).toHaveLength(2);
   });
 
   it('applies `drainMs` to the next stop', async () => {
@@ -149,15 +215,19 @@ describe('a reload', () => {
     hold.release();
   });
 
-  it.each(KEPT)('leaves `%s` as it was, and says that it needs a restart', async (key, after) => {
+  it.each(KEPT)('leaves `%s` as it was, and says that it needs a restart', async (path, after) => {
     const upstream = await startUpstream();
     const config = fullConfig(upstream.url);
     const gateway = await startInProcess(config);
-    const changed = { ...config, [key]: after, limits: { default: { allMethods: ['500/1m'] } } };
+    const checked = checkConfig({ ...config, limits: { default: { allMethods: ['500/1m'] } } }, 'test');
+    // Some values would be faults without others, so they are not checked.
+    const [section = '', key] = path.split('.');
+    const value = key === undefined ? after : { ...checked[section as 'listen'], [key]: after };
+    const changed = { ...checked, [section]: value } as typeof checked;
     // What can be applied is applied.
-    expect(reload(gateway, changed)).toEqual({ changed: ['limits'], needsRestart: [key] });
+    expect(gateway.gateway.reload(changed)).toEqual({ changed: ['limits'], needsRestart: [path] });
     // It is compared with what the process has, not with the last file.
-    expect(reload(gateway, changed)).toEqual({ changed: [], needsRestart: [key] });
+    expect(gateway.gateway.reload(changed)).toEqual({ changed: [], needsRestart: [path] });
     expect(reload(gateway, config)).toEqual({ changed: ['limits'], needsRestart: [] });
     for (let i = 0; i < 3; i++) expect((await gateway.ask('GET', CHATS)).status).toBe(200);
     expect(await gateway.metrics()).toContain('headgate_memory_store_keys 1');

@@ -1,9 +1,8 @@
 import type { Overrides } from '../config/config.ts';
 import { parseConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import type { Config } from '../config/schema.ts';
 import { warningsFor } from '../config/warnings.ts';
-import type { ReloadReport } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import type { ConfigMetrics, ReloadResult } from '../operations/config-metrics.ts';
 import type { Log } from '../operations/log.ts';
 import { type ConfigFile, readConfigFile } from './config-file.ts';
@@ -16,7 +15,7 @@ export interface ReloaderOptions {
   /** Flags win over the file at each reload too. */
   readonly overrides: Overrides;
   /** Applies a checked config. */
-  readonly apply: (config: Config) => ReloadReport | Promise<ReloadReport>;
+  readonly apply: Gateway['reload'];
   readonly log: Log;
   readonly metrics: ConfigMetrics;
 }
