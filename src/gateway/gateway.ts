@@ -177,9 +177,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
           store.setApplications(next);
           log.configure(next.log);
         }
-        const refused = renewCertificates(next);
-        const isApplied = (path: string): boolean => !refused.includes(path);
-        return { changed: changed.filter(isApplied), needsRestart: [...needsRestart, ...refused] };
+        const kept = renewCertificates(next);
+        return { changed: changed.filter((path) => !kept.includes(path)), needsRestart: [...needsRestart, ...kept] };
       },
       async stop() {
         health.drain();

@@ -82,6 +82,13 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
   ['keys', undefined, [{ token: 'another', application: 'app_1' }], statusOf('GET', CHATS), [200, 401]],
   ['accounts', undefined, [], statusOf('GET', CHATS), [200, 404]],
   ['routes', undefined, ROUTES.slice(1), statusOf('GET', CHATS), [200, 404]],
+  [
+    'cors',
+    undefined,
+    { origins: ['*'] },
+    async (gateway) => (await gateway.ask('GET', CHATS)).headers['access-control-allow-origin'],
+    [undefined, '*'],
+  ],
   ['strictSiblings', undefined, true, statusOf('GET', '/api/SPECIAL'), [200, 404]],
   [
     'log',
@@ -103,6 +110,9 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
   ],
 ];
 
+/** A reload of these has a test of its own. */
+const UPSTREAMS = ['upstream', 'upstreams', 'providers'];
+
 /** Keys that a reload leaves as they were. */
 const KEPT: readonly [path: string, after: unknown][] = [
   ['listen.host', '127.0.0.2'],
@@ -111,7 +121,6 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['admin.port', 1],
   ['admin', undefined],
   ['store', 'redis://127.0.0.1:1'],
-  ['upstream', 'http://127.0.0.1:1'],
   ['upstreamIdleMs', 1],
   ['maxUpstreamConnections', 1],
   ['maxBufferedBytes', 0],
@@ -137,7 +146,7 @@ const startSlowUpstream = () =>
 
 describe('a reload', () => {
   it('every key of the config has a row here', () => {
-    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs');
+    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs', UPSTREAMS);
     const pathsOf = ([key, effect]: [string, unknown]): string[] =>
       typeof effect === 'string' ? [key] : Object.keys(effect as object).map((name) => `${key}.${name}`);
     // Certificates have tests of their own.
@@ -167,6 +176,30 @@ describe('a reload', () => {
     const stopped = gateway.stop();
     expect((await gateway.ask('GET', '/api/v1/open')).status).toBe(503);
     expect(await stopped).toBe(0);
+  });
+
+  it('applies `upstream`, `upstreams` and `providers` to the next request; running ones finish where they are', async () => {
+    const hold = held();
+    const [first, second, third] = await Promise.all([startUpstream(hold.behaviour), startUpstream(), startUpstream()]);
+    const config = (upstream: string, social: string, provider: string) =>
+      fullConfig(upstream, {
+        upstreams: { social },
+        providers: { [provider]: { upstream: 'social' } },
+        routes: [{ route: 'GET /open' }, { route: 'GET /api/v1/chats', account: 'query.account_id' }],
+      });
+    const gateway = await startInProcess(config(first.url, first.url, 'mock'));
+    const running = ['/open', CHATS].map((path) => gateway.ask('GET', path));
+    await eventually(() => hold.waiting() === 2, 'the requests at the first upstream');
+    const keys = { changed: ['upstream', 'upstreams'], needsRestart: [] };
+    expect(reload(gateway, config(second.url, third.url, 'mock'))).toEqual(keys);
+    for (const path of ['/open', CHATS]) expect((await gateway.ask('GET', path)).status).toBe(200);
+    expect([second, third].map(({ seen }) => seen.length)).toEqual([1, 1]);
+    reload(gateway, config(second.url, third.url, 'another'));
+    expect((await gateway.ask('GET', CHATS)).status).toBe(200);
+    expect([second, third].map(({ seen }) => seen.length)).toEqual([2, 1]);
+    hold.release();
+    for (const reply of await Promise.all(running)) expect(reply).toMatchObject({ status: 200, text: '{"ok":true}' });
+    expect(first.seen).toHaveLength(2);
   });
 
   it('applies `drainMs` to the next stop', async () => {

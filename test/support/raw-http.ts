@@ -101,7 +101,7 @@ export interface RawConnection {
 export function openRaw(port: number, tls = tlsPorts.get(port)): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
     const tcp = connect({ host: '127.0.0.1', port });
-    const socket = tls === undefined ? tcp : connectTls({ socket: tcp, ...tls });
+    const socket = tls === undefined ? tcp : connectTls({ host: '127.0.0.1', socket: tcp, ...tls });
     const chunks: Buffer[] = [];
     const received = () => Buffer.concat(chunks).toString('latin1');
     const replies = () => parseReplies(received());

@@ -19,6 +19,8 @@ export function listenWithTls(): void {
   });
 }
 
+export const listensWithTls = (): boolean => certificate !== undefined;
+
 /** What the config's `listen` has besides its address. */
 export const listenDefaults = (): object => (certificate === undefined ? {} : { tls: certificate });
 

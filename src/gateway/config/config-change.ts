@@ -24,7 +24,6 @@ export const EFFECTS: Effects<Config> = {
   upstream: 'reload',
   upstreams: 'reload',
   providers: 'reload',
-  cors: 'reload',
   forwardFields: 'reload',
   upstreamTimeoutMs: 'reload',
   upstreamAnswerMs: 'reload',
@@ -44,6 +43,7 @@ export const EFFECTS: Effects<Config> = {
   keys: 'reload',
   accounts: 'reload',
   routes: 'reload',
+  cors: 'reload',
   strictSiblings: 'reload',
   limits: 'reload',
 };

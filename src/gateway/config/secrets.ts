@@ -78,7 +78,7 @@ function readSecretFile(name: string, folder: string): Secret {
 }
 
 /**
- * Variables in a text are not replaced. The name of the variable would be the secret, and everybody could guess it, so
+ * Variables in a text are not replaced. The name of the variable would be the secret, which is easy to guess, so
  * it is a fault.
  */
 function placeholder(value: unknown): Secret | undefined {

@@ -49,12 +49,26 @@ export function createHttpServer(options: ServerOptions, tls: TlsOptions | undef
     onFailure(failureOf(error, socket));
     socket.destroy();
   });
+  server.on('secureConnection', keepPaused);
   return server;
 }
 
 /**
+ * While a client does not read its answers, Node pauses its parser. What TLS has decrypted already would still reach the
+ * parser, which then fails (HPE_PAUSED), and the client's further requests would be lost. With a listener of `data`,
+ * Node's server reads the connection as a stream, which keeps the data until it goes on.
+ */
+function keepPaused(socket: TLSSocket & { readonly _paused?: boolean }): void {
+  socket.on('data', () => {});
+  // As Node does by itself for connections that it does not read as streams.
+  socket.on('resume', () => {
+    if (socket._paused === true) socket.pause();
+  });
+}
+
+/**
  * From now on, handshakes of a server use other material. Open connections go on with theirs. Sessions of before are not
- * resumed, because each context has keys of its own for tickets: an authority that was removed admits nobody.
+ * resumed, because each context has keys of its own for tickets: an authority that was removed admits no client.
  * @returns false if the server stays as it was, because only a restart can turn TLS, or certificates of clients, on or off
  */
 export function renewTls(server: Server, before: TlsMaterial | undefined, now: TlsMaterial | undefined): boolean {

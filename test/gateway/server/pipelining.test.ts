@@ -6,6 +6,7 @@ import { TOKEN } from '../../support/gateway.ts';
 import { type InProcess, startInProcess } from '../../support/in-process.ts';
 import { BODY, freshKey, keyedConfig, OPEN, rawPost } from '../../support/keyed.ts';
 import { eventually, openRaw, pause, rawRequest } from '../../support/raw-http.ts';
+import { listensWithTls } from '../../support/tls-listener.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
 
 const MIB = 1_048_576;
@@ -81,7 +82,8 @@ it('requests whose client has gone before their turn do not run', async () => {
   expect(upstream.seen.length).toBeLessThan(24);
 });
 
-it('a connection with hundreds of waiting requests is cut', async () => {
+// Over TLS the gateway stops reading after each record, so fewer requests wait.
+it.skipIf(listensWithTls())('a connection with hundreds of waiting requests is cut', async () => {
   const hold = held();
   upstream.behave(hold.behaviour);
   const connection = await openRaw(gateway.port);
