@@ -36,11 +36,6 @@ it.each([
     expect([code, causeOf(Object.assign(new Error('failed'), { code }))]).toEqual([code, cause]);
 });
 
-<<<<<<< HEAD
 it('invalid: a response that is not HTTP', () => {
   expect(causeOf(new UnreadableResponse('the status line is malformed'))).toBe('invalid');
-=======
-it('a response that cannot be read is invalid', () => {
-  expect(causeOf(new UnreadableResponse('the status is 101'))).toBe('invalid');
->>>>>>> g-observe
 });
