@@ -4,6 +4,7 @@ import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { alternatives, nearestName } from '../config/suggest.ts';
 import { warningsFor } from '../config/warnings.ts';
+import { version } from '../operations/version.ts';
 import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { readConfigFile } from './config-file.ts';
@@ -11,7 +12,7 @@ import { askHealth, type HealthTarget, targetAt, targetIn } from './health.ts';
 import { limitsTable } from './limits-table.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
-import { USAGE, UsageError, version } from './usage.ts';
+import { USAGE, UsageError } from './usage.ts';
 
 /** Where the command line prints. */
 export interface Terminal {
@@ -47,12 +48,12 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
+    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
     if (command === 'health') return await health(values, terminal);
     for (const flag of ['url', 'timeout'] as const)
-      if (values[flag] !== undefined) throw new UsageError(`--${flag} is a flag of health, not of ${command}`);
+      if (values[flag] !== undefined) throw new UsageError(`--${flag} is only for health, not for ${command}`);
     const file = values.config === undefined ? undefined : await readConfigFile(values.config);
     const config = file === undefined ? undefined : parseConfig(file.text, file.name, values);
-    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
     if (values.watch && file === undefined) throw new UsageError('--watch needs --config FILE');
     if (command === 'serve') {
       await serve(config, values, file && { name: file.name, hash: file.hash, watch: values.watch === true });

@@ -8,6 +8,7 @@ import { urlOf } from '../server/listen.ts';
 import { startWorkers, workersOf } from '../workers/primary.ts';
 import type { ConfigFile } from './config-file.ts';
 import { type Demo, startDemo } from './demo.ts';
+import { whenNpxEnds } from './npx.ts';
 import { createReloader, type Reloader } from './reloader.ts';
 import { watchConfig } from './watch-config.ts';
 
@@ -102,4 +103,7 @@ function stopOnSignals(gateway: Gateway, demo: Demo | undefined, log: Log): void
     );
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  whenNpxEnds(() => {
+    if (!stopping) onSignal('SIGTERM');
+  });
 }

@@ -66,7 +66,10 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
         const restarts = [...renewCertificate(next), ...reports.flatMap((report) => report.needsRestart)];
         current = next;
         log.configure(next.log);
-        return { changed, needsRestart: [...new Set([...needsRestart, ...restarts])] };
+        return {
+          changed: changed.filter((path) => !restarts.includes(path)),
+          needsRestart: [...new Set([...needsRestart, ...restarts])],
+        };
       },
       async stop() {
         health.drain();

@@ -122,5 +122,5 @@ it('its flags are not those of other commands', async () => {
   const errors: string[] = [];
   const terminal = { out: () => {}, error: (text: string) => void errors.push(text) };
   expect(await runCli(['serve', '--url', 'http://a'], terminal)).toBe(2);
-  expect(errors.join()).toContain('--url is a flag of health, not of serve');
+  expect(errors.join()).toContain('--url is only for health, not for serve');
 });

@@ -16,6 +16,9 @@ import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 const HASH = 'a'.repeat(64);
 const SUBJECT = { account: 'acc_1', route: 'GET /x' };
 
+const WORKERS_IN_MEMORY =
+  'workers: several workers need Redis as store: in memory each of them would admit the whole of every limit';
+
 /** Every issue as `path: reason`. */
 function issuesOf(config: unknown, overrides: Overrides = {}): string[] {
   const text = typeof config === 'string' ? config : JSON.stringify(config);
@@ -46,6 +49,7 @@ describe('defaults', () => {
       maxBufferedBytes: 1_073_741_824,
       maxConnections: 10_000,
       shutdownDelayMs: 0,
+      workers: 1,
       drainMs: 10_000,
       log: { level: 'info', application: false, account: false },
       headers: 'x-ratelimit',
@@ -158,6 +162,10 @@ describe('errors', () => {
       ],
     ],
     [{ strictSiblings: 'yes' }, ['strictSiblings: must be true or false, got "yes"']],
+    [{ workers: 'all', store: 'redis://r' }, ['workers: must be a number from 1 to 1024, or "auto", got "all"']],
+    [{ workers: 0, store: 'redis://r' }, ['workers: must be at least 1, got 0']],
+    [{ workers: 2 }, [WORKERS_IN_MEMORY]],
+    [{ workers: 'auto' }, [WORKERS_IN_MEMORY]],
     [{ upstream: 'ftp://x' }, ['upstream: must be a URL with http:// or https://, got "ftp://…"']],
     [{ upstream: 'http://x/?a=1' }, ['upstream: must have neither a query nor a fragment']],
     [{ upstream: 'http://u:p@x' }, ['upstream: must not have a user name or password in it']],

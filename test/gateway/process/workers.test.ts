@@ -11,6 +11,7 @@ import {
   startGateway,
   writeConfig,
 } from '../../support/gateway.ts';
+import { checkMetrics, ownMetrics } from '../../support/promtool.ts';
 import { eventually, oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
@@ -92,6 +93,23 @@ describe('two workers', () => {
     expect((await gateway.stop()).code).toBe(0);
   });
 
+  it('have the log level of the config, as the primary has; promtool has no finding about their metrics', async () => {
+    const down = `http://127.0.0.1:${await freePort()}`;
+    const gateway = await startGateway(workersConfig({ upstream: down, log: { level: 'warn' } }));
+    expect(await ask(gateway)).toBe(503);
+    await eventually(() => gateway.log().some(({ msg }) => msg === 'request'), 'its line');
+    expect(gateway.log().filter(({ level }) => Number(level) < 40)).toEqual([]);
+    expect(gateway.log()).toContainEqual(
+      expect.objectContaining({ msg: 'upstream unreachable', worker: expect.any(Number) }),
+    );
+    const text = ownMetrics(await scrape(gateway));
+    const failure = `headgate_upstream_errors_total{upstream="${new URL(down).host}",cause="refused"}`;
+    expect(sampleOf(text, failure)).toBe(1);
+    expect(checkMetrics(text)).toEqual([]);
+    await gateway.stop();
+    expect(gateway.log().filter(({ level }) => Number(level) < 40)).toEqual([]);
+  });
+
   it('admit one allowance between them', async () => {
     const gateway = await start(workersConfig({ limits: { default: { allMethods: ['40/1h'] } } }));
     const asked = Array.from({ length: 100 }, () =>
@@ -152,12 +170,15 @@ describe('a worker that dies', () => {
     await eventually(() => workersOf(gateway).length === 3, 'the replacement');
     hanging.release();
     const outcomes = await Promise.all(hanging.replies);
-    // Connections were distributed in turn.
-    expect(outcomes.filter((outcome) => outcome === 'broken')).toHaveLength(3);
-    expect(outcomes.filter((outcome) => outcome === 200)).toHaveLength(3);
+    const wholeAtUpstream = await Promise.all(upstream.seen.slice(-6).map(({ over }) => over));
+    const survived = wholeAtUpstream.filter((isWhole) => isWhole).length;
+    expect(survived).toBeGreaterThan(0);
+    expect(survived).toBeLessThan(6);
+    expect(outcomes.filter((outcome) => outcome === 200)).toHaveLength(survived);
+    expect(outcomes.filter((outcome) => outcome === 'broken')).toHaveLength(6 - survived);
     const line = gateway.log().find(({ msg }) => msg === 'worker ended: another takes its place');
     expect(line).toMatchObject({ level: 50, ...pick(victim), code: null, signal: 'SIGKILL', pauseMs: 0 });
-    await eventually(async () => sampleOf(await scrape(gateway), OPEN_200) === before + 3, 'the sum');
+    await eventually(async () => sampleOf(await scrape(gateway), OPEN_200) === before + survived, 'the sum');
     const text = await scrape(gateway);
     expect(sampleOf(text, 'headgate_workers')).toBe(2);
     expect(sampleOf(text, 'headgate_worker_ends_total')).toBe(1);
@@ -315,7 +336,9 @@ describe('a reload', () => {
     expect(line).toMatchObject({ level: 50, worker: victim.worker });
     await eventually(() => workersOf(gateway).length === 3, 'the replacement');
     process.kill(victim.pid, 'SIGKILL');
-    expect(await limitsSeen(gateway, 6)).toEqual(new Set(['700']));
+    // Until its end is noticed, a connection can be on its way to it.
+    const seen = () => limitsSeen(gateway, 6).catch(() => undefined);
+    expect(await eventually(seen, 'six replies')).toEqual(new Set(['700']));
     expect((await gateway.stop()).code).toBe(0);
     expect(gateway.output()).not.toContain('worker ended');
   });

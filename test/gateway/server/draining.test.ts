@@ -3,10 +3,11 @@
  * under a request.
  */
 import { Agent } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
 import { expect, it } from 'vitest';
 import { configOf, expectProblem, TOKEN } from '../../support/gateway.ts';
 import { startInProcess } from '../../support/in-process.ts';
-import { eventually, openRaw, pause, type RawConnection, rawRequest, send } from '../../support/raw-http.ts';
+import { eventually, openRaw, pause, type RawConnection, rawRequest, send, tlsPorts } from '../../support/raw-http.ts';
 import { answer, type Behaviour, held, startUpstream } from '../../support/upstream.ts';
 
 const OPEN = '/api/v1/open';
@@ -131,7 +132,7 @@ it('clients that use their connections all the time see 503 and Connection: clos
   const outcomes: string[] = [];
   let requests = 0;
   const client = async (): Promise<void> => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const agent = new (tlsPorts.has(gateway.port) ? TlsAgent : Agent)({ keepAlive: true, maxSockets: 1 });
     for (;;) {
       const reply = await send(gateway.port, { path: OPEN, headers: KEY, agent }).catch((error: Error) => error);
       requests++;
@@ -141,7 +142,7 @@ it('clients that use their connections all the time see 503 and Connection: clos
     }
   };
   const clients = Array.from({ length: 16 }, client);
-  await eventually(() => requests > 200, 'traffic on all connections');
+  await eventually(() => requests > 200, 'traffic on all connections', 20_000);
   const stopped = gateway.stop();
   await Promise.all(clients);
   expect(await stopped).toBe(0);
