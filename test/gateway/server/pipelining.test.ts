@@ -107,7 +107,10 @@ it('on all connections together, requests wait up to a bound', async () => {
   }
   await eventually(() => closed > 0, 'a connection that is cut', 20_000);
   // The requests of a connection that is cut end a moment later.
-  await eventually(async () => (await gauge('requests_running')) <= 16_384 + 4 * connections.length, 'the end of its requests');
+  await eventually(
+    async () => (await gauge('requests_running')) <= 16_384 + 4 * connections.length,
+    'the end of its requests',
+  );
   for (const { destroy } of connections) destroy();
   hold.release();
   await eventually(isIdle, 'their end', 20_000);
