@@ -6,8 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { afterFile } from '../../support/after-file.ts';
-import { createCertificate } from '../../support/certificate.ts';
-import { findOrInstall } from '../../support/find-program.ts';
+import { findOrInstall, isOnPath } from '../../support/find-program.ts';
 import {
   type Config,
   freePort,
@@ -218,10 +217,16 @@ describe('two gateways behind HAProxy, from these files', () => {
       const env = { API_KEY: 'try-me', REDIS_URL: `redis://127.0.0.1:${redis.port}/0` };
       gateways.push(await serve(['--config', files[i] as string, '--watch'], port, adminPorts[i], env));
     }
-    const { cert, key, remove } = createCertificate('localhost');
+    findOrInstall(
+      () => (isOnPath('openssl') ? true : undefined),
+      'openssl',
+      'These tests need OpenSSL: install it, so that openssl is on the PATH.',
+    );
     const folder = scratchFolder();
     const [pem, file] = [join(folder, 'tls.pem'), join(folder, 'haproxy.cfg')];
-    writeFileSync(pem, cert + key);
+    // The commands of the page.
+    const [commands = ''] = /^openssl .*\ncat .*$/m.exec(readFileSync(join(ROOT, 'docs/production.md'), 'utf8')) ?? [];
+    execFileSync('sh', ['-c', commands], { cwd: folder, stdio: 'pipe' });
     let text = textOf('haproxy.cfg').replace(':8443', `127.0.0.1:${httpsPort}`).replace('/etc/haproxy/tls.pem', pem);
     for (const [i, port] of ports.entries()) text = text.replace(`gateway-${i + 1}:8080`, `127.0.0.1:${port}`);
     writeFileSync(file, text);
@@ -232,7 +237,6 @@ describe('two gateways behind HAProxy, from these files', () => {
       for (const child of [proxy, upstream]) child.kill();
       await Promise.all(gateways.map((gateway) => gateway.stop()));
       await redis.stop();
-      remove();
     });
     await eventually(
       () =>
