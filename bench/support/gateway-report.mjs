@@ -18,7 +18,7 @@ const TITLES = {
 const SMALL = ['small', 'keyed'];
 const LARGE = ['download', 'upload'];
 
-export function gatewayReport({ provenance: { versions }, rounds, seconds, stages, figures }) {
+export function gatewayReport({ provenance: { versions }, rounds, seconds, otherWork, stages, figures }) {
   const cells = createCells(figures);
   const measured = (names) => names.filter((name) => figures[name] !== undefined);
   const { connections } = REQUESTS.small;
@@ -35,16 +35,13 @@ rounds of ${seconds} s (least–most), in which all candidates take turns.
   headgate checks four windows. Its log of requests is on, and goes to \`/dev/null\`.
 - Requests with an idempotency key: \`POST\` with 300 bytes of JSON and a new key each, stored for retries.
 - The load comes from the same machine, so requests per second and times measure the proxy, the load and the upstream
-  together. CPU is what carries over.
+  together. CPU is what carries over. Other work used ${Math.round(otherWork * 100)} % of the cores before the run.
 - Small requests are sent by ${versions.wrk === undefined ? 'a process of this benchmark, since wrk was not installed' : `wrk ${versions.wrk}`}.
 ${absent(versions)}
 ${measured(SMALL)
   .map((workload) => smallTable(cells, figures, workload))
   .join('\n\n')}
-
-Large bodies, over ${REQUESTS.download.connections} connections. They are streamed, and not stored:
-
-${largeTable(cells, figures, measured(LARGE))}
+${largeText(cells, figures, measured(LARGE))}
 ${stageText(cells, stages)}`,
     targets: targets(cells),
     chart: {
@@ -87,6 +84,14 @@ function smallTable(cells, figures, workload) {
       LESS[name] ?? '',
     ]),
   );
+}
+
+function largeText(cells, figures, workloads) {
+  if (workloads.length === 0) return '';
+  return `
+Large bodies, over ${REQUESTS.download.connections} connections. They are streamed, and not stored:
+
+${largeTable(cells, figures, workloads)}`;
 }
 
 function largeTable(cells, figures, workloads) {

@@ -18,7 +18,16 @@ const STAGES = [
   ['log', ['gateway/operations/log', 'node_modules/pino', 'node_modules/sonic-boom']],
   ['metrics', ['gateway/operations/', 'node_modules/prom-client', 'node_modules/tdigest']],
   ['answer', ['gateway/proxy/'], /^#?(on(Response|Data|End)|answer\w*)$/],
-  ['answer', ['gateway/proxy/answer', 'gateway/proxy/stored-answer', 'gateway/exchange/answers', 'http/hop-by-hop']],
+  [
+    'answer',
+    [
+      'gateway/proxy/answer',
+      'gateway/proxy/stored-answer',
+      'gateway/exchange/answers',
+      'gateway/exchange/cors',
+      'http/hop-by-hop',
+    ],
+  ],
   ['dispatch', ['gateway/proxy/', 'node_modules/undici']],
   ['accept and parse', ['gateway/']],
   ['limit', ['']],

@@ -91,6 +91,11 @@ async function nest(parts) {
   return app.getHttpServer().address().port;
 }
 
+async function nestWithHeadgate(options) {
+  const { HeadgateModule, routeOf } = await import('headgate/nest');
+  return nest(() => ({ imports: [HeadgateModule.forRoot(makeGate(nodeHeader, routeOf), options)] }));
+}
+
 const none = () => [];
 
 /**
@@ -152,10 +157,13 @@ export const HTTP_APPS = {
   },
   'Nest on Express': {
     bare: () => nest(() => ({})),
-    headgate: async () => {
-      const { HeadgateModule, routeOf } = await import('headgate/nest');
-      return nest(() => ({ imports: [HeadgateModule.forRoot(makeGate(nodeHeader, routeOf))] }));
-    },
+    'empty interceptor': () =>
+      nest(async () => {
+        const { APP_INTERCEPTOR } = await import('@nestjs/core');
+        return { providers: [{ provide: APP_INTERCEPTOR, useValue: { intercept: (_, next) => next.handle() } }] };
+      }),
+    headgate: () => nestWithHeadgate(),
+    'headgate, as a guard': () => nestWithHeadgate({ as: 'guard' }),
     '@nestjs/throttler': () =>
       nest(async () => {
         const { APP_GUARD } = await import('@nestjs/core');

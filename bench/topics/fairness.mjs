@@ -1,7 +1,7 @@
 // What one tenant's attack costs another tenant of the same gateway. The polite tenant is measured alone, while the
 // same attack goes to a server that does nothing with it, and beside the attack on its own gateway.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -10,6 +10,7 @@ import { ALONE, BESIDE, ELSEWHERE, fairnessReport } from '../support/fairness-re
 import { fairnessConfig } from '../support/fairness-tenants.mjs';
 import { createFleet } from '../support/fleet.mjs';
 import { startGatewayProcess } from '../support/gateway-process.mjs';
+import { shareOfOtherWork } from '../support/other-work.mjs';
 import { forgetPeak, peakRss } from '../support/process-figures.mjs';
 import { startRedisServer } from '../support/redis-server.mjs';
 import { chooseWorkloads, inRounds } from '../support/rounds.mjs';
@@ -18,7 +19,6 @@ const LINK_MBIT = 100;
 /** From the start of the attack until the polite tenant begins, unless the attack says otherwise. */
 const LEAD_MS = 300;
 const WARM_UP_SECONDS = 1;
-const OTHER_WORK_MS = 2_000;
 /** A gateway is quiet if it uses less than this share of a core for this long. */
 const [QUIET_SHARE, QUIET_MS] = [0.1, 200];
 const QUIET_WITHIN_MS = 30_000;
@@ -36,7 +36,7 @@ export async function measure(options) {
   const dist = against === undefined ? undefined : pathToFileURL(`${resolve(against)}/`);
   const contestants = [ALONE, ELSEWHERE, BESIDE].map((candidate) => ({ candidate }));
   const workloads = Object.keys(ATTACKS).map((name) => ({ name, contestants }));
-  const otherWork = await busyShare();
+  const otherWork = await shareOfOtherWork();
   const figures = {};
   let redis;
   for (const workload of chooseWorkloads(workloads, only)) {
@@ -139,19 +139,6 @@ async function measurePhase(world, phase, seconds) {
 }
 
 const mibOf = (bytes) => (bytes === undefined ? undefined : bytes / 2 ** 20);
-
-/** @returns how much of the cores other work uses, from 0 to 1. With much of it, no latency means anything. */
-async function busyShare() {
-  const idleAndAll = () => {
-    const times = cpus().map((core) => core.times);
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    return [sum(times.map(({ idle }) => idle)), sum(times.flatMap((one) => Object.values(one)))];
-  };
-  const [idleBefore, allBefore] = idleAndAll();
-  await wait(OTHER_WORK_MS);
-  const [idle, all] = idleAndAll();
-  return 1 - (idle - idleBefore) / (all - allBefore);
-}
 
 /** Waits until a gateway has no more work from an earlier attack. */
 async function quiet(gateway) {

@@ -17,6 +17,7 @@ import {
 import { startLoads } from '../support/gateway-loads.mjs';
 import { LARGE_BYTES, MIB } from '../support/gateway-settings.mjs';
 import { measureStages } from '../support/gateway-stages.mjs';
+import { shareOfOtherWork } from '../support/other-work.mjs';
 import { peerVersions } from '../support/peers.mjs';
 import { cpuMicrosOf } from '../support/process-figures.mjs';
 import { versionOf } from '../support/provenance.mjs';
@@ -35,6 +36,7 @@ const MOST_WARM_UP_MS = 15_000;
 export async function measure(options) {
   const { quick, only, against, profile, progress, rounds = quick ? 2 : 11, seconds = 1 } = options;
   if (process.platform !== 'linux') throw new Error('this topic needs Linux, which tells the CPU time of a process');
+  const otherWork = await shareOfOtherWork();
   const programs = programVersions();
   const workloads = chooseWorkloads(workloadsOf(candidateNames({ programs, against: against !== undefined })), only);
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'));
@@ -74,7 +76,7 @@ export async function measure(options) {
       ...Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
       ...peerVersions(PEERS),
     };
-    return { versions, rounds, seconds, stages, figures };
+    return { versions, rounds, seconds, otherWork, stages, figures };
   } finally {
     for (const candidate of Object.values(started)) await candidate.stop();
     await loads.stop();

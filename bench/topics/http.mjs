@@ -19,10 +19,15 @@ const MOST_ADDED = { 'node:http': 3, Fastify: 3, Hono: 6, 'Express 5': 20 };
 const FRAMEWORK_PACKAGES = ['fastify', 'hono', '@hono/node-server', 'express', '@nestjs/core', 'koa', 'h3'];
 const PEERS = ['@fastify/rate-limit', 'hono-rate-limiter', 'express-rate-limit', '@nestjs/throttler'];
 const [BARE, OURS] = ['bare', 'headgate'];
+/** headgate in another place of the framework. */
+const OURS_TOO = ['headgate, as a guard'];
+/** What headgate's place in the framework costs by itself. */
+const EMPTY = 'empty interceptor';
 const ONE = 'one window; charges rejected requests';
 /** What a row does less than headgate. */
 const LESS = {
   bare: 'no limit',
+  [EMPTY]: 'no limit',
   '@fastify/rate-limit': `${ONE}; its memory bound evicts live counters`,
   'hono-rate-limiter': `${ONE}; no memory bound`,
   'express-rate-limit': `${ONE}; no memory bound`,
@@ -76,7 +81,7 @@ one framework take turns within a round.
   of the medians. If the range includes 0, the machine was too noisy for a conclusion.
 - A target against a peer uses the differences between the two within the rounds.
 - The load comes from the same machine, so requests per second measure server and load together.
-- Elysia is left out, because it is made for Bun.
+${placeText(frameworks.some((framework) => EMPTY in figures[framework]))}- Elysia is left out, because it is made for Bun.
 
 ${table(
   ['server', 'CPU, µs per request', 'added, µs', 'requests per second', 'does less'],
@@ -93,24 +98,36 @@ ${table(
       panels: frameworks.map((framework) => ({
         title: framework,
         bars: Object.keys(figures[framework]).flatMap((candidate) =>
-          candidate === BARE
-            ? []
-            : bar(candidate, candidate === OURS ? 'ours' : 'peer', added(cells, framework, candidate)),
+          candidate === BARE ? [] : bar(candidate, kindOf(candidate), added(cells, framework, candidate)),
         ),
       })),
     },
   };
 }
 
+function placeText(wasMeasured) {
+  if (!wasMeasured) return '';
+  return `- In Nest, headgate is an interceptor by default, so that it sees what every guard has set. Its peer is a guard. The row
+  of an empty interceptor shows what Nest takes for the place alone.
+`;
+}
+
 function row(cells, framework, candidate) {
   const more = added(cells, framework, candidate);
   return [
-    candidate === OURS ? `${framework}, **headgate**` : `${framework}, ${candidate}`,
+    isOurs(candidate) ? `${framework}, **${candidate}**` : `${framework}, ${candidate}`,
     cells.figure('cpuMicros', framework, candidate).toFixed(2),
     candidate === BARE || more === undefined ? '' : spread(more),
     whole(cells.figure('perSecond', framework, candidate)),
     LESS[candidate] ?? '',
   ];
+}
+
+const isOurs = (candidate) => candidate === OURS || OURS_TOO.includes(candidate);
+
+function kindOf(candidate) {
+  if (isOurs(candidate)) return 'ours';
+  return candidate === EMPTY ? 'floor' : 'peer';
 }
 
 /** Differences to the bare server of the same round. */
@@ -124,11 +141,17 @@ function difference(cells, framework, candidate, base) {
 }
 
 function targets(cells, figures, framework) {
-  const peers = Object.keys(figures[framework]).filter((candidate) => candidate !== BARE && candidate !== OURS);
+  const names = Object.keys(figures[framework]);
+  const peers = names.filter((candidate) => candidate !== BARE && kindOf(candidate) === 'peer');
+  const places = [OURS, ...OURS_TOO.filter((candidate) => names.includes(candidate))];
   const most = MOST_ADDED[framework];
   const row = (what, measured, bound) => targetRow(`${framework}: ${what}`, measured, atMost(bound));
   return [
     ...(most === undefined ? [] : row('added µs', added(cells, framework, OURS), most)),
-    ...peers.flatMap((peer) => row(`µs more than ${peer}`, difference(cells, framework, OURS, peer), 0)),
+    ...places.flatMap((ours) =>
+      peers.flatMap((peer) =>
+        row(`${ours === OURS ? '' : `${ours}: `}µs more than ${peer}`, difference(cells, framework, ours, peer), 0),
+      ),
+    ),
   ];
 }

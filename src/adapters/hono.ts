@@ -63,7 +63,8 @@ export function headgate<E extends Env>(
   const enter: MiddlewareHandler<E> = async (c, next) => {
     const response = await web.enterGate(routeGate, c, {
       request: c.req.raw,
-      proceed: () => next().then(() => c.res),
+      proceed: next,
+      response: () => c.res,
       // Hono adds the fields that middleware in front of the gate has set.
       answer: (reply) => {
         const { body, status, headers } = responseParts(reply, c.req.method);
@@ -92,9 +93,8 @@ export function headgate<E extends Env>(
 export function routeOf(c: Context): string {
   checkArgument(Array.isArray(c?.req?.matchedRoutes), 'c', c, 'a context of Hono');
   const { method, matchedRoutes, routeIndex } = c.req;
-  const ahead = matchedRoutes.slice(routeIndex);
-  const [own] = ahead;
-  const found = own !== undefined && hasMethod(own) ? own : likelyTarget(ahead);
+  const own = matchedRoutes[routeIndex];
+  const found = own !== undefined && hasMethod(own) ? own : likelyTarget(matchedRoutes.slice(routeIndex));
   return routeName(method, found?.path ?? '/*');
 }
 

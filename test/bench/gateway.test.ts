@@ -77,7 +77,14 @@ describe('the report of the topic gateway', () => {
     },
   };
   const provenance = { versions: { nginx: '1.22.1' } };
-  const { markdown, targets } = gatewayReport({ provenance, rounds: 4, seconds: 1, stages: {}, figures });
+  const { markdown, targets } = gatewayReport({
+    provenance,
+    rounds: 4,
+    seconds: 1,
+    otherWork: 0.123,
+    stages: {},
+    figures,
+  });
   const target = (what: string) => targets.find((one: { what: string }) => one.what.includes(what));
 
   it('judges headgate by the floor of the same round, and by the worst round beside fastify', () => {
@@ -88,6 +95,11 @@ describe('the report of the topic gateway', () => {
   it('names the programs that were not installed', () => {
     expect(markdown).toContain('Not installed, so not measured: haproxy.');
     expect(markdown).toContain('since wrk was not installed');
+  });
+
+  it('says how busy the machine was, and has no table of what was not measured', () => {
+    expect(markdown).toContain('Other work used 12 % of the cores');
+    expect(markdown).not.toContain('Large bodies');
   });
 });
 

@@ -19,3 +19,8 @@ export function checkMetrics(text: string): string[] {
   if (status !== 0 && status !== 3) throw new Error(`promtool ended with ${status}: ${output}`);
   return output === '' ? [] : output.split('\n');
 }
+
+/** The lines of headgate's own metrics. */
+export function ownMetrics(text: string): string {
+  return text.replace(/^(?!(# (HELP|TYPE) )?headgate_).*\n/gm, '');
+}

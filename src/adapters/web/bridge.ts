@@ -42,6 +42,11 @@ export interface WebExchange {
   /** Runs the handler. A result that is not a `Response`, such as undefined after an upgrade, is passed on. */
   proceed(): unknown;
   /**
+   * The response after `proceed()`, if the framework keeps it elsewhere than in its result.
+   * @default the result of `proceed()`
+   */
+  readonly response?: (() => unknown) | undefined;
+  /**
    * Makes a response of an answer of the gate's own.
    * @default createResponse
    */
@@ -90,13 +95,17 @@ function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
     throw error;
   };
   try {
-    const response = exchange.proceed();
-    return isPromise(response)
-      ? response.then((settled) => settle(settled, entry, exchange), failed)
-      : settle(response, entry, exchange);
+    const result = exchange.proceed();
+    return isPromise(result)
+      ? result.then((value) => settle(responseOf(value, exchange), entry, exchange), failed)
+      : settle(responseOf(result, exchange), entry, exchange);
   } catch (error) {
     return failed(error);
   }
+}
+
+function responseOf(result: unknown, { response }: WebExchange): unknown {
+  return response === undefined ? result : response();
 }
 
 /** What a handler came to: the value that it returned or threw. */
@@ -140,7 +149,7 @@ async function proceedRecorded(passage: Passage, recording: Recording, exchange:
 
 async function runHandler(exchange: WebExchange): Promise<Result> {
   try {
-    return { value: await exchange.proceed(), isThrown: false };
+    return { value: responseOf(await exchange.proceed(), exchange), isThrown: false };
   } catch (error) {
     return { value: error, isThrown: true };
   }

@@ -4,6 +4,7 @@ import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { alternatives, nearestName } from '../config/suggest.ts';
 import { warningsFor } from '../config/warnings.ts';
+import { version } from '../operations/version.ts';
 import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { readConfigFile } from './config-file.ts';
@@ -11,7 +12,7 @@ import { askHealth, type HealthTarget, targetAt, targetIn } from './health.ts';
 import { limitsTable } from './limits-table.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
-import { USAGE, UsageError, version } from './usage.ts';
+import { USAGE, UsageError } from './usage.ts';
 
 /** Where the command line prints. */
 export interface Terminal {

@@ -1,8 +1,3 @@
-declare const HEADGATE_VERSION: string | undefined;
-
-/** Version of the package; the build puts it in. */
-export const version: string = typeof HEADGATE_VERSION === 'undefined' ? '0.0.0-source' : HEADGATE_VERSION;
-
 /** The command line itself is wrong; exit code 2. */
 export class UsageError extends Error {}
 

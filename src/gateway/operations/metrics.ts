@@ -7,6 +7,7 @@ import type { IdempotencyEvent } from '../../idempotency/events.ts';
 import type { UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
+import { version } from './version.ts';
 
 /** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
 export interface Metrics {
@@ -54,6 +55,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];
   collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'headgate_build_info',
+    help: 'Always 1; the label is the version of headgate',
+    labelNames: ['version'],
+    aggregator: 'max',
+    registers,
+  }).set({ version }, 1);
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = counter(

@@ -70,6 +70,21 @@ describe('metrics', () => {
     expect(await samplesOf(metrics, 'store_gauge')).toEqual([' 7']);
   });
 
+  it('have the version of headgate', async () => {
+    expect(await samplesOf(create(), 'build_info')).toEqual(['{version="0.0.0-source"} 1']);
+  });
+
+  it('count failures of an upstream by host and port, and by cause', async () => {
+    const metrics = create();
+    metrics.onUpstreamFailure('10.0.0.1:80', 'dns');
+    metrics.onUpstreamFailure('10.0.0.1:80', 'dns');
+    metrics.onUpstreamFailure('[::1]:443', 'tls');
+    expect(await samplesOf(metrics, 'upstream_errors_total')).toEqual([
+      '{upstream="10.0.0.1:80",cause="dns"} 2',
+      '{upstream="[::1]:443",cause="tls"} 1',
+    ]);
+  });
+
   it('count a status without a name by its class, so that an upstream cannot make a series of each number', async () => {
     const metrics = create();
     for (let status = 200; status < 1_000; status++) metrics.onRequest('GET /a', status);

@@ -3,14 +3,11 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, expect, it } from 'vitest';
 import { configOf } from '../../support/gateway.ts';
 import { startInProcess } from '../../support/in-process.ts';
-import { checkMetrics, findPromtool } from '../../support/promtool.ts';
+import { checkMetrics, findPromtool, ownMetrics } from '../../support/promtool.ts';
 import { answer, startUpstream } from '../../support/upstream.ts';
 
 // Its installation may take some time.
 beforeAll(() => void findPromtool(), 300_000);
-
-/** The lines of headgate's own metrics. */
-const ownOf = (text: string): string => text.replace(/^(?!(# (HELP|TYPE) )?headgate_).*\n/gm, '');
 
 it.each(['memory', 'redis://127.0.0.1:1'])('what a gateway with the store %s serves', async (store) => {
   const upstream = await startUpstream();
@@ -22,7 +19,7 @@ it.each(['memory', 'redis://127.0.0.1:1'])('what a gateway with the store %s ser
   await gateway.ask('GET', '/api/v1/open');
   await upstream.close();
   await gateway.ask('GET', '/api/v1/chats?account_id=acc_2');
-  const text = ownOf(await gateway.metrics());
+  const text = ownMetrics(await gateway.metrics());
   for (const name of ['requests_total', 'upstream_seconds_count', 'upstream_errors_total', 'connections']) {
     expect(text).toMatch(new RegExp(`^headgate_${name}[{ ]`, 'm'));
   }

@@ -112,3 +112,47 @@ describe('the request log', () => {
     for (const secret of SECRETS) expect(gateway.output()).not.toContain(secret);
   });
 });
+
+describe('the config key `log`', () => {
+  const CHATS = '/api/v1/chats?account_id=acc_7';
+  const isRequest = ({ msg }: Record<string, unknown>): boolean => msg === 'request';
+
+  it('adds application, account and the template of the path to the line of a request', async () => {
+    const log = { application: true, account: true };
+    const named = await startGateway(configOf(upstream.url, { log }));
+    await named.ask('GET', '/api/v1/accounts/acc_8/chats');
+    await named.ask('GET', CHATS, { 'x-api-key': 'unknown-token-in-clear' });
+    await eventually(() => named.log().filter(isRequest).length === 2, 'both lines');
+    expect(named.log().filter(isRequest)).toMatchObject([
+      {
+        level: 30,
+        route: 'GET /api/v1/accounts/{account_id}/chats',
+        path: '/api/v1/accounts/{account_id}/chats',
+        application: 'app_1',
+        account: 'acc_8',
+      },
+      { status: 401, application: null, account: null },
+    ]);
+    await named.stop();
+  });
+
+  it('level warn: only what the gateway itself could not do, with its cause', async () => {
+    const quiet = await startGateway(configOf(`http://127.0.0.1:${await freePort()}`, { log: { level: 'warn' } }));
+    await quiet.ask('GET', '/no/such/path');
+    await quiet.ask('GET', CHATS);
+    await eventually(() => quiet.log().some(isRequest), 'its line');
+    expect(quiet.log()).toMatchObject([
+      { level: 40, msg: 'upstream unreachable', cause: 'refused', code: 'ECONNREFUSED' },
+      { level: 40, msg: 'request', status: 503, cause: 'refused' },
+    ]);
+    await quiet.stop();
+    expect(quiet.log()).toHaveLength(2);
+  });
+
+  it('level silent: no line at all', async () => {
+    const silent = await startGateway(configOf(`http://127.0.0.1:${await freePort()}`, { log: { level: 'silent' } }));
+    expect((await silent.ask('GET', CHATS)).status).toBe(503);
+    expect(await silent.stop()).toMatchObject({ code: 0 });
+    expect(silent.output().trim()).toBe('');
+  });
+});

@@ -170,11 +170,12 @@ describe('SIGHUP', () => {
     const fields = Array.from({ length: RELOADS + 1 }, (_, v) => `x-forwarded-v${v}`);
     const upstream = await startUpstream(async (seen, response, request) => {
       const versions = fields.flatMap((name, v) => (seen.headers[name] === undefined ? [] : [v]));
-      await answer({ body: JSON.stringify(versions) })(seen, response, request);
+      const base = Number(/^\/v(\d+)\/api\//.exec(seen.url)?.[1]);
+      await answer({ body: JSON.stringify([base, ...versions]) })(seen, response, request);
     });
     // A key of one version and an account of another belong to different applications: 404.
     const version = (v: number) =>
-      configOf(upstream.url, {
+      configOf(`${upstream.url}/v${v}`, {
         keys: [{ sha256: sha256(TOKEN), application: `app_${v}` }],
         accounts: [{ id: 'acc_1', application: `app_${v}` }],
         routes: [
@@ -201,7 +202,8 @@ describe('SIGHUP', () => {
         ? await gateway.ask('POST', '/api/v1/emails', headers, { agent, ...body })
         : await gateway.ask('GET', CHATS, headers, { agent });
       const limit = (ratesOf(reply).limit ?? 0) - 1_000_000;
-      if (reply.status === 200 && reply.text === `[${limit}]`) perVersion.set(limit, (perVersion.get(limit) ?? 0) + 1);
+      if (reply.status === 200 && reply.text === `[${limit},${limit}]`)
+        perVersion.set(limit, (perVersion.get(limit) ?? 0) + 1);
       else wrong.push([reply.status, limit, reply.text]);
     };
     const client = async (): Promise<void> => {

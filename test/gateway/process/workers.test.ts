@@ -11,6 +11,7 @@ import {
   startGateway,
   writeConfig,
 } from '../../support/gateway.ts';
+import { checkMetrics, ownMetrics } from '../../support/promtool.ts';
 import { eventually, oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
@@ -90,6 +91,23 @@ describe('two workers', () => {
     const types = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
     expect(new Set(types).size).toBe(types.length);
     expect((await gateway.stop()).code).toBe(0);
+  });
+
+  it('have the log level of the config, as the primary has; promtool has no finding about their metrics', async () => {
+    const down = `http://127.0.0.1:${await freePort()}`;
+    const gateway = await startGateway(workersConfig({ upstream: down, log: { level: 'warn' } }));
+    expect(await ask(gateway)).toBe(503);
+    await eventually(() => gateway.log().some(({ msg }) => msg === 'request'), 'its line');
+    expect(gateway.log().filter(({ level }) => Number(level) < 40)).toEqual([]);
+    expect(gateway.log()).toContainEqual(
+      expect.objectContaining({ msg: 'upstream unreachable', worker: expect.any(Number) }),
+    );
+    const text = ownMetrics(await scrape(gateway));
+    const failure = `headgate_upstream_errors_total{upstream="${new URL(down).host}",cause="refused"}`;
+    expect(sampleOf(text, failure)).toBe(1);
+    expect(checkMetrics(text)).toEqual([]);
+    await gateway.stop();
+    expect(gateway.log().filter(({ level }) => Number(level) < 40)).toEqual([]);
   });
 
   it('admit one allowance between them', async () => {

@@ -1,5 +1,6 @@
 /** Each code that Node and OpenSSL give a failed connection has one cause. */
 import { expect, it } from 'vitest';
+import { UnreadableResponse } from '../../../src/gateway/proxy/response-reader.ts';
 import { causeOf } from '../../../src/gateway/proxy/upstream-cause.ts';
 
 it.each([
@@ -29,9 +30,12 @@ it.each([
   ],
   ['timeout', ['ETIMEDOUT', 'ERR_SOCKET_CONNECTION_TIMEOUT']],
   ['reset', ['ECONNRESET', 'ECONNABORTED', 'EPIPE']],
-  ['invalid', ['HPE_INVALID_CONSTANT', 'HPE_HEADER_OVERFLOW']],
   ['other', ['EHOSTUNREACH', 'ENETUNREACH', 'EMFILE', undefined]],
 ])('%s', (cause, codes) => {
   for (const code of codes)
     expect([code, causeOf(Object.assign(new Error('failed'), { code }))]).toEqual([code, cause]);
+});
+
+it('invalid: a response that is not HTTP', () => {
+  expect(causeOf(new UnreadableResponse('the status line is malformed'))).toBe('invalid');
 });
