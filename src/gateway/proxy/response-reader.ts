@@ -15,9 +15,7 @@ export interface ResponseListener {
 }
 
 /** What came is not HTTP/1, or leaves open where the response ends. */
-export class UnreadableResponse extends Error {
-  readonly code = 'ERR_UNREADABLE_RESPONSE';
-}
+export class UnreadableResponse extends Error {}
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;

@@ -79,7 +79,10 @@ export class StoredAnswer implements AnswerSink {
   #finish(ending: 'end' | 'breakOff'): void {
     this.#ending = ending;
     this.#store(this.#tape[ending]());
-    if (this.#tape.isStored) this.#sendEnd();
+    if (!this.#tape.isStored) return;
+    // A small last piece may still wait for those that arrive together with it.
+    this.#sendData();
+    this.#sendEnd();
   }
 
   /** Stores the outcome, once. */

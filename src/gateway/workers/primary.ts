@@ -63,12 +63,13 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
       async reload(wanted) {
         const { config: next, changed, needsRestart } = configChange(current, wanted);
         const reports = await pool.reload(next);
-        const restarts = [...renewCertificate(next), ...reports.flatMap((report) => report.needsRestart)];
+        // A certificate that cannot be turned on or off now, for example.
+        const kept = [...renewCertificate(next), ...reports.flatMap((report) => report.needsRestart)];
         current = next;
         log.configure(next.log);
         return {
-          changed: changed.filter((path) => !restarts.includes(path)),
-          needsRestart: [...new Set([...needsRestart, ...restarts])],
+          changed: changed.filter((path) => !kept.includes(path)),
+          needsRestart: [...new Set([...needsRestart, ...kept])],
         };
       },
       async stop() {

@@ -11,11 +11,12 @@ afterEach(() => {
   for (const clean of cleanups.splice(0)) clean();
 });
 
-const SINKS: Record<string, (exchange: Exchange) => AnswerSink> = {
+/** By name; `maxBytes` is the most that is stored. */
+const SINKS: Record<string, (exchange: Exchange, maxBytes?: number) => AnswerSink> = {
   streamed: (exchange) => new StreamedAnswer(exchange),
-  stored: (exchange) =>
+  stored: (exchange, maxBytes = 10_000_000) =>
     new StoredAnswer(exchange, {
-      maxBytes: 10_000_000,
+      maxBytes,
       storeBeforeSending: false,
       store: async () => undefined,
       fail: () => Promise.reject(),
@@ -85,5 +86,15 @@ describe.each(Object.entries(SINKS))('a response that is %s, in pieces of one by
     connection.socket.resume();
     await eventually(() => connection.received().length > pieces.length, 'the end');
     expect(connection.received().split('\r\n\r\n')[1]).toBe(Buffer.concat(pieces).toString());
+  });
+
+  it('I7: arrives whole if its last piece and its end come together', async () => {
+    const { sink, connection } = await start((exchange) => create(exchange, 10_000), 20_004);
+    // More than is stored, if it is stored.
+    sink.data(Buffer.alloc(20_000, 'x'));
+    await eventually(() => connection.received().endsWith('xxxx'), 'the first piece');
+    sink.data(Buffer.from('last'));
+    sink.end();
+    await eventually(() => connection.received().endsWith('xlast'), 'the last piece');
   });
 });

@@ -113,7 +113,7 @@ describe('an upstream that received the request', () => {
   it.each<[string, string, string | undefined, Behaviour, number]>([
     ['closes the connection', 'reset', 'ECONNRESET', breakBeforeAnswer, 503],
     ['sends no head in time', 'timeout', undefined, held().behaviour, 504],
-    ['does not send HTTP', 'invalid', 'ERR_UNREADABLE_RESPONSE', sendText, 503],
+    ['does not send HTTP', 'invalid', undefined, sendText, 503],
   ])('%s: cause %s', async (_title, cause, code, behaviour, status) => {
     const gateway = await startInProcess(configOf(await behaving(behaviour)(), { upstreamTimeoutMs: 500 }));
     expect((await gateway.ask('POST', '/api/v1/open', {}, { body: 'x' })).status).toBe(status);
