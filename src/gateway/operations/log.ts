@@ -35,8 +35,11 @@ export interface Log {
  */
 const MAX_BUFFERED_BYTES = 16_777_216;
 const CLOSE_MS = 500;
-/** Most bytes of lines that are written at once. A pipe does not mix up what several processes write if it is no longer. */
-const MAX_WRITE_BYTES = 4_096;
+/**
+ * Of a process that shares its pipe with others: a pipe does not mix up what several processes write if each write has at
+ * most 4,096 bytes. The sink needs room for a line between the two.
+ */
+const SHARED_PIPE = { minLength: 3_072, maxWrite: 4_096 };
 
 /** Lines are written together: as soon as they have this many bytes, or after this time. A write costs a system call. */
 const MIN_WRITE_BYTES = 4_096;
@@ -120,16 +123,24 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     sync: false,
     maxLength: MAX_BUFFERED_BYTES,
     minLength: MIN_WRITE_BYTES,
-    ...(base && { maxWrite: MAX_WRITE_BYTES }),
+    ...(base && SHARED_PIPE),
   });
   // If the reader of the log goes away, the gateway must go on.
   sink.on('error', () => {});
   let isClosing = false;
   let flushTimer: NodeJS.Timeout | undefined;
+  // The sink does not flush while it writes, and then keeps what is shorter than its minimum.
+  let isFlushDue = false;
   const flush = (): void => {
     flushTimer = undefined;
+    isFlushDue = true;
     sink.flush();
   };
+  sink.on('drain', () => {
+    if (!isFlushDue) return;
+    isFlushDue = false;
+    sink.flush();
+  });
   const write = (line: string): void => {
     sink.write(line);
     if (!isClosing) flushTimer ??= setTimeout(flush, FLUSH_MS);

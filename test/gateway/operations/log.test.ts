@@ -1,9 +1,9 @@
 /** The log has the req_id and never a token. If its reader goes away, the gateway goes on. */
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import fs, { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../../../src/core/errors.ts';
 import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createLog, type Log, type LogSettings } from '../../../src/gateway/operations/log.ts';
@@ -170,6 +170,35 @@ it('close writes buffered lines', async () => {
   for (let i = 0; i < 3; i += 1) log.logger.info({ i }, 'kept');
   await log.close();
   expect(readFileSync(file, 'utf8').match(/"kept"/g)).toHaveLength(3);
+});
+
+it('a worker, whose pipe others write to as well, writes whole lines of at most 4,096 bytes together, with its number', async () => {
+  const write = vi.spyOn(fs, 'write');
+  const log = createLog(openSync(file, 'w'), { worker: 3 });
+  for (let i = 0; i < 100; i += 1) log.request(exchangeOf(true), 200);
+  await log.close();
+  const texts = write.mock.calls.map(([, text]) => String(text));
+  write.mockRestore();
+  expect(texts.join('').split('\n')).toHaveLength(101);
+  for (const text of texts) {
+    expect(text.length).toBeLessThanOrEqual(4_096);
+    expect(text.endsWith('\n')).toBe(true);
+    for (const line of text.trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ worker: 3, status: 200 });
+  }
+  expect(texts.length).toBeLessThan(50);
+});
+
+it('lines that come while a slow reader delays a write are written as well, without a further line', async () => {
+  const original = fs.write as (...args: unknown[]) => void;
+  // The descriptor takes its first write after the time at which the lines behind it were due.
+  const write = vi.spyOn(fs, 'write').mockImplementationOnce(((...args: unknown[]) => {
+    setTimeout(() => original(...args), 50);
+  }) as never);
+  const log = createLog(openSync(file, 'w'), { worker: 3 });
+  for (let i = 0; i < 25; i += 1) log.request(exchangeOf(true), 200);
+  await eventually(() => readFileSync(file, 'utf8').split('\n').length === 26, 'all lines');
+  write.mockRestore();
+  await log.close();
 });
 
 it('without a reader it drops its lines, and still ends', async () => {
