@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { afterFile } from '../../support/after-file.ts';
-import { findOrInstall, isOnPath } from '../../support/find-program.ts';
+import { findOrInstall } from '../../support/find-program.ts';
 import {
   type Config,
   freePort,
@@ -201,7 +201,7 @@ describe('two gateways behind HAProxy, from these files', () => {
 
   beforeAll(async () => {
     const haproxy = findOrInstall(
-      () => ['haproxy', '/usr/sbin/haproxy'].find(answersToVersion),
+      () => ['haproxy', '/usr/sbin/haproxy'].find((command) => runs(command, '-v')),
       'haproxy',
       'These tests need HAProxy: install it, so that haproxy is on the PATH.',
     );
@@ -218,7 +218,7 @@ describe('two gateways behind HAProxy, from these files', () => {
       gateways.push(await serve(['--config', files[i] as string, '--watch'], port, adminPorts[i], env));
     }
     findOrInstall(
-      () => (isOnPath('openssl') ? true : undefined),
+      () => (runs('openssl', 'version') ? true : undefined),
       'openssl',
       'These tests need OpenSSL: install it, so that openssl is on the PATH.',
     );
@@ -325,9 +325,9 @@ describe('two gateways behind HAProxy, from these files', () => {
   }, 60_000);
 });
 
-function answersToVersion(command: string): boolean {
+function runs(command: string, argument: string): boolean {
   try {
-    execFileSync(command, ['-v'], { stdio: 'ignore' });
+    execFileSync(command, [argument], { stdio: 'ignore' });
     return true;
   } catch {
     return false;
