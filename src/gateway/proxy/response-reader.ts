@@ -235,22 +235,14 @@ function fieldsOf(head: string, at: number): string[] {
   while (at < head.length) {
     const found = head.indexOf('\r\n', at);
     const end = found === -1 ? head.length : found;
-    if (isBlank(head.charCodeAt(at))) fold(fields, valueIn(head, at, end));
-    else {
-      const colon = head.indexOf(':', at);
-      const name = head.slice(at, colon);
-      if (colon === -1 || !NAME.test(name)) throw new UnreadableResponse('the name of a field is malformed');
-      fields.push(name, valueIn(head, colon + 1, end));
-    }
+    const colon = head.indexOf(':', at);
+    const name = head.slice(at, colon);
+    // A value may not go on in the next line either: that line begins with a blank (RFC 9112, section 5.2).
+    if (colon === -1 || !NAME.test(name)) throw new UnreadableResponse('the name of a field is malformed');
+    fields.push(name, valueIn(head, colon + 1, end));
     at = end + 2;
   }
   return fields;
-}
-
-/** A value of an older server may go on in the next line. The lines are joined (RFC 9112, section 5.2). */
-function fold(fields: string[], rest: string): void {
-  if (fields.length === 0) throw new UnreadableResponse('the first field has no name');
-  fields.push(`${fields.pop()} ${rest}`);
 }
 
 function valueIn(head: string, from: number, end: number): string {
