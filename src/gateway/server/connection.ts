@@ -39,8 +39,10 @@ export class WaitingRequests {
 export class Connection {
   readonly #socket: Duplex;
   readonly #all: WaitingRequests;
-  readonly #exchanges = new Set<Exchange>();
-  readonly #running = new Set<Exchange>();
+  // Both are short. Lists, because a set is made anew every few changes, and the old one would keep exchanges that are
+  // over in memory until the next collection of all of it.
+  readonly #exchanges: Exchange[] = [];
+  readonly #running: Exchange[] = [];
   readonly #waiting = new Map<Exchange, () => void>();
   #closesAfterLast = false;
   /** The answer to this exchange says `Connection: close`, because no request came after it. */
@@ -66,19 +68,19 @@ export class Connection {
   }
 
   get isQuiet(): boolean {
-    return this.#exchanges.size === 0;
+    return this.#exchanges.length === 0;
   }
 
   /** Whether a further request would get an answer: the connection does not close before. */
   get isLasting(): boolean {
     if (!this.#socket.writable) return false;
-    if (this.#last?.response.headersSent && this.#exchanges.has(this.#last)) return false;
+    if (this.#last?.response.headersSent && this.#exchanges.includes(this.#last)) return false;
     for (const { closesConnection } of this.#exchanges) if (closesConnection) return false;
     return true;
   }
 
   add(exchange: Exchange): void {
-    this.#exchanges.add(exchange);
+    this.#exchanges.push(exchange);
     if (this.#closesAfterLast) this.#setLast(exchange);
   }
 
@@ -103,8 +105,8 @@ export class Connection {
 
   /** Calls `start` at once, or when enough earlier exchanges have closed. Never if the client has gone by then. */
   whenTurn(exchange: Exchange, start: () => void): void {
-    if (this.#running.size < MAX_RUNNING) {
-      this.#running.add(exchange);
+    if (this.#running.length < MAX_RUNNING) {
+      this.#running.push(exchange);
       start();
     } else if (this.#waiting.size === MAX_WAITING) this.cut();
     else {
@@ -124,8 +126,8 @@ export class Connection {
 
   /** Call it when the response has closed. */
   delete(exchange: Exchange): void {
-    this.#exchanges.delete(exchange);
-    this.#running.delete(exchange);
+    remove(this.#exchanges, exchange);
+    remove(this.#running, exchange);
     if (this.#waiting.size === 0) return;
     this.#stopWaiting(exchange);
     if (!this.#socket.destroyed) this.#startWaiting();
@@ -137,12 +139,17 @@ export class Connection {
 
   #startWaiting(): void {
     for (const [exchange, start] of this.#waiting) {
-      if (this.#running.size === MAX_RUNNING) return;
+      if (this.#running.length === MAX_RUNNING) return;
       this.#stopWaiting(exchange);
-      this.#running.add(exchange);
+      this.#running.push(exchange);
       // A request whose body did not arrive in time has its answer already.
       if (isOpen(exchange)) start();
     }
     this.#socket.resume();
   }
+}
+
+function remove(list: Exchange[], exchange: Exchange): void {
+  const at = list.indexOf(exchange);
+  if (at >= 0) list.splice(at, 1);
 }
