@@ -5,6 +5,7 @@
 
 export {
   createMemoryClaimStore,
+  type MemoryClaimShares,
   type MemoryClaimStore,
   type MemoryClaimStoreOptions,
   type MemoryClaimStoreStats,
