@@ -72,6 +72,8 @@ describe('SIGHUP', () => {
     const running = await startWith(withLimit(upstream.url, 1000));
     const { gateway, text, write, lines, metric } = running;
     const first = hashOf(text(withLimit(upstream.url, 1000)));
+    // A line is written up to 10 ms after it was logged.
+    await eventually(() => lines('listening').length === 1, 'the line');
     expect(lines('listening')).toMatchObject([{ config: first }]);
     expect(await metric(`info{hash="${first}"}`)).toBe(1);
     const startedAt = (await metric('applied_timestamp_seconds')) as number;
