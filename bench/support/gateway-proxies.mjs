@@ -24,7 +24,12 @@ function floor() {
       pool.dispatch(
         { path, method, headers, body },
         {
-          onRequestStart() {},
+          onRequestStart(controller) {
+            // Otherwise a client that leaves in the middle would keep a connection of the pool for ever.
+            response.once('close', () => {
+              if (!response.writableFinished) controller.abort(new Error('the client has left'));
+            });
+          },
           onResponseStart: (_, status, fields) => response.writeHead(status, fields),
           onResponseData(controller, chunk) {
             if (response.write(chunk)) return;
