@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { isBodyError } from '../../http/body-error.ts';
 import { type KeyFault, MISSING_KEY_DETAIL, readIdempotencyKey } from '../../http/idempotency-key.ts';
+import { digestText } from '../../http/platform.ts';
 import { fieldValues, forEachField } from '../../http/raw-fields.ts';
 import { readBody } from '../body/read-body.ts';
 import type { Route } from '../config/routes.ts';
@@ -73,7 +73,10 @@ export function createBodyStage(options: BodyStageOptions) {
     // Before `100 Continue`, so that the body need not be sent.
     if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    response.once('close', () => {
+      // With a reason of its own, no error with a stack is made for it.
+      if (!response.writableFinished) gone.abort(CLIENT_GONE);
+    });
     const { body, field, fingerprint } = await readBody(request, {
       head: {
         method: request.method ?? '',
@@ -107,6 +110,8 @@ export function createBodyStage(options: BodyStageOptions) {
     return field;
   }
 }
+
+const CLIENT_GONE = new Error('the client has gone');
 
 const MISSING_KEY = refuse(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL);
 
@@ -147,8 +152,5 @@ const reconcile = (): 'unknown' => 'unknown';
  * application.
  */
 function forwardedKey({ scope, key }: Pick<IdempotentRequest, 'scope' | 'key'>): string {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([scope, key]))
-    .digest('base64url');
-  return FORWARDED_PREFIX + digest;
+  return FORWARDED_PREFIX + digestText(JSON.stringify([scope, key]));
 }

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
 import { BodyError } from '../../http/body-error.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
@@ -41,6 +40,8 @@ export interface SpooledBody {
   readonly size: number;
   /** Whether it is in a file. */
   readonly isOnDisk: boolean;
+  /** All of it, if it is in memory. Must not be changed, and is valid until `dispose`. */
+  readonly bytes: Uint8Array | undefined;
   /** A stream of the same bytes from the beginning. Several streams may be open at a time. Throws after `dispose`. */
   open(): Readable;
   /** Frees memory and file, and breaks off open streams. Later calls do nothing. */
@@ -58,7 +59,7 @@ const FILE_BYTES = 262_144;
  * whatever `observe` throws
  */
 export async function spoolBody(source: Readable, options: SpoolOptions): Promise<SpooledBody> {
-  const { memoryBytes = 65_536, idleMs = DEFAULT_IDLE_MS, directory = tmpdir(), signal, buffer, observe } = options;
+  const { memoryBytes = 65_536, idleMs = DEFAULT_IDLE_MS, directory, signal, buffer, observe } = options;
   const storage = new Storage(memoryBytes, directory);
   const size = new BodySize(options.maxBytes);
   let counted = 0;
@@ -106,6 +107,11 @@ class Spool implements SpooledBody {
 
   get isOnDisk(): boolean {
     return this.storage.isOnDisk;
+  }
+
+  get bytes(): Uint8Array | undefined {
+    if (this.#isDisposed) throw disposed();
+    return this.storage.bytes;
   }
 
   open(): Readable {

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { BodyError } from '../../http/body-error.ts';
 import { openTemporaryFile, type TemporaryFile } from './temporary-file.ts';
 
@@ -15,11 +16,11 @@ export class Storage {
 
   /**
    * @param memoryBytes largest content that stays in memory, in bytes
-   * @param directory folder for the file
+   * @param directory folder for the file; the system's for temporary files by default
    */
   constructor(
     private readonly memoryBytes: number,
-    private readonly directory: string,
+    private readonly directory: string | undefined,
   ) {}
 
   get isOnDisk(): boolean {
@@ -46,6 +47,13 @@ export class Storage {
   /** Call after the last chunk. */
   async flush(): Promise<void> {
     if (this.#file !== undefined) await this.#write();
+  }
+
+  /** Everything, if it is in memory. Valid until `close`. Only after `flush`. */
+  get bytes(): Uint8Array | undefined {
+    if (this.#file !== undefined) return undefined;
+    const contents = this.#contents();
+    return contents.length === 1 ? contents[0] : Buffer.concat(contents);
   }
 
   /** Reads everything, in copies, because the reader of a stream may write into its chunks. Only after `flush`. */
@@ -84,7 +92,7 @@ export class Storage {
   }
 
   async #write(): Promise<void> {
-    this.#file ??= openTemporaryFile(this.directory);
+    this.#file ??= openTemporaryFile(this.directory ?? tmpdir());
     const contents = this.#contents();
     this.#clear();
     for (const content of contents) await this.#file.append(content);

@@ -117,8 +117,9 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
 }
 
-function flushIfOpen(response: ServerResponse): void {
-  if (!response.writableEnded && !response.destroyed) flushHead(response);
+/** Sends the head, if it was not sent yet and the response has not ended. */
+export function flushIfOpen(response: ServerResponse): void {
+  if (response.headersSent && !response.writableEnded && !response.destroyed) flushHead(response);
 }
 
 /** Reads the rest of a response that the client does not get, if it is short: its connection can then be used again. */

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import { isBodyError } from '../../http/body-error.ts';
@@ -65,7 +65,7 @@ export interface ForwardingOptions {
  */
 export class Forwarding implements UpstreamListener {
   /** The body of the request; null if it has none. */
-  readonly body: Readable | null;
+  readonly body: Readable | Uint8Array | null;
   readonly #exchange: Exchange;
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
@@ -105,7 +105,7 @@ export class Forwarding implements UpstreamListener {
       else if (!response.writableFinished) this.#stop();
     });
     this.body = this.#openBody();
-    this.body?.on('error', (error) => this.#fail(error));
+    if (this.body instanceof Readable) this.body.on('error', (error) => this.#fail(error));
   }
 
   /**
@@ -184,9 +184,9 @@ export class Forwarding implements UpstreamListener {
   }
 
   /** The body that the gateway has read already, or else the client's, as it arrives. */
-  #openBody(): Readable | null {
+  #openBody(): Readable | Uint8Array | null {
     const { body, request, response, expectsContinue } = this.#exchange;
-    if (body !== undefined) return body.size === 0 ? null : body.open();
+    if (body !== undefined) return body.size === 0 ? null : (body.bytes ?? body.open());
     if (!hasBody(request.headers)) return null;
     const meter = new BodyMeter(this.#options.maxBodyBytes, () => {
       // From the head of the response on, the timer is for the rest of the response.
@@ -298,7 +298,7 @@ export class Forwarding implements UpstreamListener {
     this.#finish();
     if (!this.#isSent) this.#abandoned = this.#passage.abandon();
     if (this.body instanceof BodyMeter) this.#exchange.request.unpipe(this.body);
-    this.body?.destroy();
+    if (this.body instanceof Readable) this.body.destroy();
     this.#request?.destroy();
   }
 

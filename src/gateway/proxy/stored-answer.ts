@@ -3,7 +3,7 @@ import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { discardBody, sendReply } from '../exchange/answers.ts';
 import { type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type AnswerSink, breakOff, flushHead, inBatches, type UpstreamHead, writeHead } from './answer-sink.ts';
+import { type AnswerSink, breakOff, endWith, flushIfOpen, inBatches, type UpstreamHead, writeHead } from './answer-sink.ts';
 
 /**
  * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
@@ -42,7 +42,8 @@ export class StoredAnswer implements AnswerSink {
     this.#tape.begin(head);
     if (!this.#tape.maySendHead) return;
     this.#sendHead();
-    if (isSending(this.#exchange)) flushHead(this.#exchange.response);
+    // The head must not wait for a slow body, or for the store. If all is there soon, it is sent in one write.
+    setImmediate(flushIfOpen, this.#exchange.response);
   }
 
   data(chunk: Buffer): boolean {
@@ -79,10 +80,7 @@ export class StoredAnswer implements AnswerSink {
   #finish(ending: 'end' | 'breakOff'): void {
     this.#ending = ending;
     this.#store(this.#tape[ending]());
-    if (!this.#tape.isStored) return;
-    // A small last piece may still wait for those that arrive together with it.
-    this.#sendData();
-    this.#sendEnd();
+    if (this.#tape.isStored) this.#sendEnd();
   }
 
   /** Stores the outcome, once. */
@@ -94,10 +92,8 @@ export class StoredAnswer implements AnswerSink {
     this.#tape.stored(instead !== undefined);
     if (instead !== undefined) this.#sendInstead(instead);
     else {
-      if (this.#ending !== 'breakOff') {
-        this.#sendHead();
-        this.#sendData();
-      }
+      if (this.#ending !== 'breakOff') this.#sendHead();
+      if (this.#ending === undefined) this.#sendData();
       this.#sendEnd();
     }
     this.onReady?.();
@@ -115,12 +111,12 @@ export class StoredAnswer implements AnswerSink {
     return hasRoom;
   }
 
-  /** Ends the client's response, if the upstream's has ended. Not if another one was sent: that one ends by itself. */
+  /** Ends the client's response with what is left, if the upstream's has ended. Not if another one was sent: that one ends by itself. */
   #sendEnd(): void {
     if (this.#tape.isDiscarded) return;
     if (this.#ending === 'breakOff') breakOff(this.#exchange);
     if (this.#ending !== 'end') return;
-    if (isSending(this.#exchange)) this.#exchange.response.end();
+    if (isSending(this.#exchange)) endWith(this.#exchange.response, this.#tape.sendable());
     discardBody(this.#exchange);
   }
 
