@@ -3,7 +3,15 @@ import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { discardBody, sendReply } from '../exchange/answers.ts';
 import { type Exchange, isOpen } from '../exchange/exchange.ts';
-import { type AnswerSink, breakOff, endWith, flushIfOpen, inBatches, type UpstreamHead, writeHead } from './answer-sink.ts';
+import {
+  type AnswerSink,
+  breakOff,
+  endWith,
+  flushIfOpen,
+  inBatches,
+  type UpstreamHead,
+  writeHead,
+} from './answer-sink.ts';
 
 /**
  * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
