@@ -42,15 +42,12 @@ const UNLIMITED = Number.MAX_SAFE_INTEGER;
 export class IdempotencyStage {
   constructor(private readonly options: IdempotencyStageOptions) {}
 
-  open({ scope, key, fingerprint, reconcile, signal, ...settings }: FingerprintedRequest): Promise<Opened> {
-    const { value } = fingerprint;
+  open(request: FingerprintedRequest): Promise<Opened> {
+    const { fingerprint, reconcile } = request;
     return this.options.idempotency.open({
-      ...settings,
-      scope,
-      key,
-      fingerprint: value,
-      reconcile: reconcile && this.#recordReconciled(reconcile, this.#maxBytes(settings)),
-      signal,
+      ...request,
+      fingerprint: fingerprint.value,
+      reconcile: reconcile && this.#recordReconciled(reconcile, this.#maxBytes(request)),
       maxKeptBytes: UNLIMITED,
       dispatch: 'explicit',
     });

@@ -88,10 +88,16 @@ export const DEFAULT_SETTINGS = /* @__PURE__ */ Object.freeze(
  * @throws OptionError
  */
 export function settingsOf(given: SettingsInput, defaults: ClaimSettings): ClaimSettings {
-  const present = SETTING_NAMES.filter((name) => given[name] !== undefined);
-  if (present.length === 0) return defaults;
-  for (const name of present) checkSetting(name, given[name]);
-  return { ...defaults, ...Object.fromEntries(present.map((name) => [name, given[name]])) };
+  let settings: Record<string, unknown> | undefined;
+  for (const name of SETTING_NAMES) {
+    const value = given[name];
+    // Most calls give nothing, or the defaults again, and need no object of their own.
+    if (value === undefined || value === defaults[name]) continue;
+    checkSetting(name, value);
+    settings ??= { ...defaults };
+    settings[name] = value;
+  }
+  return (settings as ClaimSettings | undefined) ?? defaults;
 }
 
 function checkSetting(name: keyof ClaimSettings, value: unknown): void {

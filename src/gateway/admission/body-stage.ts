@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { isBodyError } from '../../http/body-error.ts';
 import { type KeyFault, MISSING_KEY_DETAIL, readIdempotencyKey } from '../../http/idempotency-key.ts';
@@ -72,11 +73,6 @@ export function createBodyStage(options: BodyStageOptions) {
     const { retryAfter } = work;
     // Before `100 Continue`, so that the body need not be sent.
     if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);
-    const gone = new AbortController();
-    response.once('close', () => {
-      // With a reason of its own, no error with a stack is made for it.
-      if (!response.writableFinished) gone.abort(CLIENT_GONE);
-    });
     const { body, field, fingerprint } = await readBody(request, {
       head: {
         method: request.method ?? '',
@@ -88,7 +84,6 @@ export function createBodyStage(options: BodyStageOptions) {
       maxBytes: maxBodyBytes,
       idleMs: clientTimeoutMs,
       buffer: exchange.buffer,
-      signal: gone.signal,
       onRead: () => {
         if (exchange.expectsContinue) response.writeContinue();
       },
@@ -103,7 +98,7 @@ export function createBodyStage(options: BodyStageOptions) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;
       exchange.idempotent = {
-        request: { ...settings, scope, key, fingerprint: print, signal: gone.signal, reconcile },
+        request: { ...settings, scope, key, fingerprint: print, signal: departureSignal(response), reconcile },
         forwardedKey: forwardedKey({ scope, key }),
       };
     }
@@ -112,6 +107,16 @@ export function createBodyStage(options: BodyStageOptions) {
 }
 
 const CLIENT_GONE = new Error('the client has gone');
+
+/** Aborted if the client leaves before it has its answer. */
+function departureSignal(response: ServerResponse): AbortSignal {
+  const departure = new AbortController();
+  response.once('close', () => {
+    // Without a reason, an error with a stack would be made for it.
+    if (!response.writableFinished) departure.abort(CLIENT_GONE);
+  });
+  return departure.signal;
+}
 
 const MISSING_KEY = refuse(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL);
 

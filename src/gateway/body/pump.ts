@@ -4,8 +4,6 @@ import { aborted, alreadyRead, IdleTimer } from '../../http/body-limits.ts';
 export interface PumpOptions {
   /** Longest wait for the next chunk, in milliseconds. */
   readonly idleMs: number;
-  /** Ends the reading. */
-  readonly signal: AbortSignal | undefined;
 }
 
 /** Takes one chunk. If it returns a promise, the next chunk waits for it. */
@@ -17,7 +15,7 @@ export type TakeChunk = (chunk: Uint8Array) => Promise<void> | undefined;
  *
  * @throws BodyError `aborted` (400), `stalled` (408), `already_read` (500), and whatever `take` throws
  */
-export function pump(source: Readable, take: TakeChunk, { idleMs, signal }: PumpOptions): Promise<void> {
+export function pump(source: Readable, take: TakeChunk, { idleMs }: PumpOptions): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     let isSettled = false;
     let taking: Promise<void> | undefined;
@@ -25,14 +23,12 @@ export function pump(source: Readable, take: TakeChunk, { idleMs, signal }: Pump
       if (isSettled) return;
       isSettled = true;
       idle.stop();
-      signal?.removeEventListener('abort', onAbort);
       // The error listener stays: a later error must not end the process.
       source.off('data', onData).off('end', onEnd).off('close', onClose);
       if (!source.destroyed && !source.readableEnded) source.pause();
       finish();
     };
     const fail = (error: unknown): void => settle(() => reject(error));
-    const onAbort = (): void => fail(aborted(signal?.reason));
     const onError = (error: unknown): void => fail(aborted(error));
     const onEnd = (): void => {
       if (taking === undefined) settle(resolve);
@@ -61,12 +57,10 @@ export function pump(source: Readable, take: TakeChunk, { idleMs, signal }: Pump
       }
     };
     const idle = new IdleTimer(idleMs, fail);
-    if (signal?.aborted) onAbort();
     // A stream that has ended emits no more events.
-    else if (source.readableEnded) fail(alreadyRead());
+    if (source.readableEnded) fail(alreadyRead());
     else if (source.destroyed) fail(aborted(source.errored));
     else {
-      signal?.addEventListener('abort', onAbort);
       idle.restart();
       source.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose);
     }

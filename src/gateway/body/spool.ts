@@ -25,8 +25,6 @@ export interface SpoolOptions {
   readonly directory?: string | undefined;
   /** Where the bytes are counted; by default nowhere. The reading ends if there is no room. */
   readonly buffer?: BufferShare | undefined;
-  /** Ends the reading. */
-  readonly signal?: AbortSignal | undefined;
   /**
    * Called with every chunk while the body comes in. If it returns a promise, the next chunk waits for it. Its error
    * ends the reading.
@@ -59,7 +57,7 @@ const FILE_BYTES = 262_144;
  * whatever `observe` throws
  */
 export async function spoolBody(source: Readable, options: SpoolOptions): Promise<SpooledBody> {
-  const { memoryBytes = 65_536, idleMs = DEFAULT_IDLE_MS, directory, signal, buffer, observe } = options;
+  const { memoryBytes = 65_536, idleMs = DEFAULT_IDLE_MS, directory, buffer, observe } = options;
   const storage = new Storage(memoryBytes, directory);
   const size = new BodySize(options.maxBytes);
   let counted = 0;
@@ -84,7 +82,7 @@ export async function spoolBody(source: Readable, options: SpoolOptions): Promis
         // Meanwhile the reading may have failed, and the storage is closed then.
         return observed.then(() => (isOver ? undefined : storage.append(chunk)));
       },
-      { idleMs, signal },
+      { idleMs },
     );
     await storage.flush();
   } catch (error) {
