@@ -10,6 +10,7 @@ import { freePort, startRedisServer } from './redis-server.mjs';
 
 const READY_WITHIN_MS = 10_000;
 export const [FLOOR, MEMORY, REDIS] = ['floor', 'headgate, memory', 'headgate, Redis'];
+export const WORKERS = 'headgate, Redis, 2 workers';
 export const [FASTIFY, EXPRESS, NGINX, HAPROXY] = ['fastify', 'express', 'nginx', 'haproxy'];
 const [AGAINST_MEMORY, AGAINST_REDIS] = ['other build, memory', 'other build, Redis'];
 
@@ -18,6 +19,7 @@ const STARTS = {
   [FLOOR]: (world) => startNode('floor', world),
   [MEMORY]: (world) => startHeadgate('memory', world),
   [REDIS]: (world) => startHeadgateOnRedis(world),
+  [WORKERS]: (world) => startHeadgateOnRedis({ ...world, workers: 2 }),
   [FASTIFY]: (world) => startNode('fastify', world),
   [EXPRESS]: (world) => startNode('express', world),
   [NGINX]: (world) => startServer('nginx', world, nginxConfig, (file) => ['-c', file, '-e', '/dev/null']),
@@ -73,10 +75,11 @@ async function startNode(proxy, { upstreamPort, profile }) {
   return { port, pids: [pid], stop: () => fleet.stop() };
 }
 
-export async function startHeadgate(store, { folder, upstreamPort, dist, profile, name = `headgate-${Date.now()}` }) {
-  const config = gatewayConfig({ store, upstreamPort });
+export async function startHeadgate(store, world) {
+  const { folder, upstreamPort, workers, dist, profile, name = `headgate-${Date.now()}` } = world;
+  const config = gatewayConfig({ store, upstreamPort, workers });
   const { pid, ...gateway } = await startGatewayProcess({ folder, name, config, dist, profile });
-  return { ...gateway, pids: [pid] };
+  return { ...gateway, pids: processTree(pid) };
 }
 
 async function startHeadgateOnRedis(world) {

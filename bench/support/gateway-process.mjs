@@ -26,6 +26,7 @@ export async function startGatewayProcess({ folder, name, config, dist = DIST, p
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   await ready(child, port, name);
+  await allListen(adminPort, config.workers);
   return {
     port,
     pid: child.pid,
@@ -39,11 +40,22 @@ export async function startGatewayProcess({ folder, name, config, dist = DIST, p
     },
     /** Microseconds of CPU since its start, from its own metrics. */
     async cpuMicros() {
-      const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
-      return Number(/^process_cpu_seconds_total (\S+)/m.exec(text)[1]) * 1e6;
+      return Number(/^process_cpu_seconds_total (\S+)/m.exec(await metricsOf(adminPort))[1]) * 1e6;
     },
   };
 }
+
+/** Waits until all workers of a gateway listen. */
+async function allListen(adminPort, workers = 1) {
+  if (workers === 1) return;
+  const end = performance.now() + READY_WITHIN_MS;
+  while (!(await metricsOf(adminPort)).includes(`\nheadgate_workers ${workers}\n`)) {
+    if (performance.now() > end) throw new Error(`${workers} workers did not listen within ${READY_WITHIN_MS} ms`);
+    await wait(50);
+  }
+}
+
+const metricsOf = async (adminPort) => (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
 
 /** Waits until the gateway serves and reaches its store. Without the store it would answer as well, but degraded. */
 async function ready(child, port, name) {

@@ -1,5 +1,5 @@
 import { bar, createCells } from './cells.mjs';
-import { FASTIFY, FLOOR, HAPROXY, LESS, MEMORY, NGINX, REDIS } from './gateway-candidates.mjs';
+import { FASTIFY, FLOOR, HAPROXY, LESS, MEMORY, NGINX, REDIS, WORKERS } from './gateway-candidates.mjs';
 import { REQUESTS } from './gateway-settings.mjs';
 import { STAGE_NAMES } from './gateway-stages.mjs';
 import { spread, table, whole } from './table.mjs';
@@ -7,6 +7,8 @@ import { atLeast, atMost, targetRow } from './targets.mjs';
 
 /** How many times the CPU of the floor a request may need. */
 const MOST_CPU = { small: { [MEMORY]: 1.6, [REDIS]: 1.9 }, keyed: { [MEMORY]: 2.5 } };
+/** Two workers do at least 1.8 times the work of one on two free cores, if a request costs them no more CPU than this. */
+const MOST_CPU_OF_WORKERS = 2 / 1.8;
 /** The least part of the floor's throughput with large bodies. */
 const LEAST_THROUGHPUT = 0.9;
 const TITLES = {
@@ -34,6 +36,8 @@ rounds of ${seconds} s (least–most), in which all candidates take turns.
 - Small requests: \`GET\`, one API key, the account in the query, answers of 2 bytes, ${connections} kept connections.
   headgate checks four windows. Its log of requests is on, and goes to \`/dev/null\`.
 - Requests with an idempotency key: \`POST\` with 300 bytes of JSON and a new key each, stored for retries.
+- Two workers share the two cores with the load, the upstream and Redis here, so their CPU says what they would do on
+  cores of their own: if a request costs no more than in one process, two cores do twice the work.
 - The load comes from the same machine, so requests per second and times measure the proxy, the load and the upstream
   together. CPU is what carries over. Other work used ${Math.round(otherWork * 100)} % of the cores before the run.
 - Small requests are sent by ${versions.wrk === undefined ? 'a process of this benchmark, since wrk was not installed' : `wrk ${versions.wrk}`}.
@@ -61,7 +65,7 @@ ${stageText(cells, stages)}`,
 
 function kindOf(name) {
   if (name === FLOOR) return 'floor';
-  return name === MEMORY || name === REDIS ? 'ours' : 'peer';
+  return [MEMORY, REDIS, WORKERS].includes(name) ? 'ours' : 'peer';
 }
 
 const titleOf = (name) => (kindOf(name) === 'ours' ? `**${name}**` : name);
@@ -151,6 +155,11 @@ function targets(cells) {
       (most) => most.toFixed(2),
     ),
   );
+  const workers = targetRow(
+    `${TITLES.small}: CPU of two workers relative to one process, with Redis`,
+    cells.ratio('cpuMicros', ['small', WORKERS], REDIS),
+    atMost(MOST_CPU_OF_WORKERS, MOST_CPU_OF_WORKERS.toFixed(2)),
+  );
   const latency = targetRow(
     `${TITLES.small}: p99 of ${MEMORY} relative to fastify`,
     cells.ratio('p99Micros', ['small', MEMORY], FASTIFY),
@@ -163,5 +172,5 @@ function targets(cells) {
       atLeast(LEAST_THROUGHPUT),
     ),
   );
-  return [...relative, ...beside, ...latency, ...throughput];
+  return [...relative, ...beside, ...workers, ...latency, ...throughput];
 }

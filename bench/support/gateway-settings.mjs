@@ -37,7 +37,7 @@ export function jsonOf(bytes) {
 }
 
 /** The config of `headgate serve`: two limits of two windows each. */
-export function gatewayConfig({ store, upstreamPort }) {
+export function gatewayConfig({ store, upstreamPort, workers = 1 }) {
   const windows = [`${MANY}/1m`, `${MANY}/1d`];
   const routes = Object.values(REQUESTS).map(({ method, path, idempotencyKeys = false }) => ({
     route: `${method} ${path}`,
@@ -46,6 +46,7 @@ export function gatewayConfig({ store, upstreamPort }) {
   }));
   return {
     store,
+    workers,
     storeDeadlineMs: 10_000,
     upstream: `http://127.0.0.1:${upstreamPort}`,
     keys: [{ token: TOKEN, application: 'app' }],

@@ -34,7 +34,7 @@ const MOST_WARM_UP_MS = 15_000;
 
 /** `against` is a `dist` folder of another build of headgate, which is measured as well. */
 export async function measure(options) {
-  const { quick, only, against, profile, progress, rounds = quick ? 2 : 11, seconds = 1 } = options;
+  const { quick, only, against, profile, progress, rounds = quick ? 2 : 9, seconds = quick ? 1 : 2 } = options;
   if (process.platform !== 'linux') throw new Error('this topic needs Linux, which tells the CPU time of a process');
   const otherWork = await shareOfOtherWork();
   const programs = programVersions();
