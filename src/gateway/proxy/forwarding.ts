@@ -1,49 +1,32 @@
 import { Readable } from 'node:stream';
 import type { Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
-import { isBodyError } from '../../http/body-error.ts';
 import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
-import { type Refusal, refuse, refuseBody, refuseForNow } from '../exchange/refusal.ts';
+import type { Refusal } from '../exchange/refusal.ts';
 import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
-import { type ConnectionPool, PoolClosedError, PoolFullError } from './connection-pool.ts';
-import { type ResponseHead, UnreadableResponse } from './response-reader.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { ResponseHead } from './response-reader.ts';
 import { StoredAnswer } from './stored-answer.ts';
 import { causeOf } from './upstream-cause.ts';
 import { answerFields } from './upstream-fields.ts';
+import {
+  BODY_TIMEOUT,
+  isUpstreamError,
+  MALFORMED,
+  PROVIDER_LIMIT,
+  refusalOf,
+  UPSTREAM_BUSY,
+  UPSTREAM_TIMEOUT,
+} from './upstream-refusals.ts';
 import { type RequestMessage, type UpstreamListener, UpstreamRequest } from './upstream-request.ts';
 
 /** How long the rest of a discarded response may take before its connection is closed. */
 const DISCARD_MS = 2_000;
-
-const UPSTREAM_TIMEOUT = refuse(504, 'errors/request_timeout', 'The upstream did not respond in time.');
-const UPSTREAM_BUSY = refuseForNow('Too many requests wait for the upstream. It did not receive this one: try again.');
-const UNREACHABLE = refuse(
-  503,
-  'errors/network_down',
-  'The upstream cannot be reached. It did not receive the request.',
-);
-const BROKEN = refuse(
-  503,
-  'errors/network_down',
-  'The upstream closed the connection before it responded. It may have received the request.',
-);
-const UNREADABLE = refuse(
-  503,
-  'errors/network_down',
-  'The upstream did not respond with valid HTTP. It may have received the request.',
-);
-const MALFORMED = refuse(
-  400,
-  'errors/malformed_request',
-  'The request cannot be forwarded: its target or one of its header fields is not valid.',
-);
-const BODY_TIMEOUT = refuse(408, 'errors/request_timeout', 'The rest of the request body did not arrive in time.');
-const PROVIDER_LIMIT = refuse(429, 'provider/too_many_requests', "The provider's own rate limit is reached.");
 
 /** What a forwarding needs besides the exchange. */
 export interface ForwardingOptions {
@@ -251,7 +234,7 @@ export class Forwarding implements UpstreamListener {
     if (this.#isFinished) return;
     if (isUpstreamError(error)) this.#report(causeOf(error), error.code);
     if (this.#status !== undefined || (this.#recording === undefined && this.#exchange.answered)) this.#breakOff();
-    else this.#giveUp(this.#refusalFor(error));
+    else this.#giveUp(refusalOf(error, this.#isSent));
   }
 
   /** Reports why the upstream did not respond, or not in full. */
@@ -261,13 +244,6 @@ export class Forwarding implements UpstreamListener {
     if (this.#sink instanceof DiscardedAnswer || exchange.upstreamCause !== undefined) return;
     exchange.upstreamCause = cause;
     this.#options.onFailure(exchange, { upstream: this.#upstream, cause, code, isSent: this.#isSent });
-  }
-
-  #refusalFor(error: Error): Refusal {
-    if (isBodyError(error)) return refuseBody(error);
-    if (error instanceof PoolFullError) return UPSTREAM_BUSY;
-    if (!this.#isSent) return UNREACHABLE;
-    return error instanceof UnreadableResponse ? UNREADABLE : BROKEN;
   }
 
   /** Stops, and answers with an error instead of the upstream's response. */
@@ -315,9 +291,4 @@ export class Forwarding implements UpstreamListener {
 /** An error answer of the gateway, as it is stored. */
 function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
   return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
-}
-
-/** Whether the error comes from the upstream or the way to it, not from the client or the gateway's own bounds. */
-function isUpstreamError(error: Error): error is NodeJS.ErrnoException {
-  return !isBodyError(error) && !(error instanceof PoolFullError || error instanceof PoolClosedError);
 }

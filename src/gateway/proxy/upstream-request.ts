@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { Applicant, ConnectionPool, ConnectionUser, Lease } from './connection-pool.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { Applicant, ConnectionUser, Lease } from './lease.ts';
 import { type ResponseListener, ResponseReader } from './response-reader.ts';
 
 /** What an {@link UpstreamRequest} sends. */
