@@ -32,7 +32,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   body: [],
   exchange: ['config', 'body'],
   admission: ['config', 'body', 'exchange'],
-  tls: [],
+  tls: ['config'],
   operations: ['exchange', 'tls'],
   store: ['config', 'operations'],
   proxy: ['config', 'body', 'exchange'],
