@@ -15,8 +15,8 @@ const WEB = [
 /** The benchmarks' own parts. */
 const BENCH = ['test/bench/*.test.ts'];
 
-/** The built package: the process, and what users install. */
-const BUILT = ['test/gateway/process/*.test.ts', 'test/{consumers,examples,package,tree-shaking}.test.ts'];
+/** The built package: the process, how it is deployed, and what users install. */
+const BUILT = ['test/{deploy,gateway/process}/*.test.ts', 'test/{consumers,examples,package,tree-shaking}.test.ts'];
 
 /** The gateway inside the test's own process. */
 const GATEWAY = ['test/gateway/**/*.test.ts'];

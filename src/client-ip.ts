@@ -7,6 +7,16 @@ import { OptionError } from './core/errors.ts';
 import type { Logger } from './core/logger.ts';
 import { createMisuseLog, type MisuseLog } from './core/misuse.ts';
 import { checkOptions } from './core/options.ts';
+import {
+  blockName,
+  type IpAddress,
+  type IpBlock,
+  isInside,
+  masked,
+  parseBareIp,
+  parseIp,
+  unmapped,
+} from './ip-address.ts';
 
 /** Options of {@link createClientIp}. */
 export interface ClientIpOptions {
@@ -59,10 +69,6 @@ export type RequestFields =
  */
 export type ClientIp = (connected: string | undefined | null, fields: RequestFields) => string | undefined;
 
-/** 2 (IPv4) or 8 (IPv6) groups of 16 bits. An IPv4 address mapped to IPv6 has 2. */
-type Address = readonly number[];
-type Block = readonly [base: Address, bits: number];
-
 const NAMED: Readonly<Record<string, readonly string[]>> = {
   loopback: ['127.0.0.0/8', '::1/128'],
   linklocal: ['169.254.0.0/16', 'fe80::/10'],
@@ -74,9 +80,6 @@ const FORWARDED = 'forwarded';
 const FIELDS_OF_PROXIES = ['x-forwarded-for', FORWARDED];
 /** In so many first requests, fields of a proxy are looked for if none is trusted. */
 const LOOKED_AT = 1_000;
-/** Longer than any address with its zone and port. */
-const MAX_LENGTH = 100;
-const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
 /**
  * A parameter of `Forwarded`. A quoted string may not contain quotes and backslashes, because no address contains them.
@@ -119,17 +122,17 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
     // If proxies are counted, a connection without an address counts as a proxy too.
     if (!isTrusted(address, hop)) {
       lookForProxy?.(fields);
-      return address && clientName(address, ipv6Prefix);
+      return address && blockName(address, ipv6Prefix);
     }
     const entries = listOf(fields, name);
     for (let at = entries.length - 1; at >= 0; at--) {
-      const next = parseAddress(read(entries[at] as string) ?? '');
+      const next = parseIp(read(entries[at] as string) ?? '');
       if (next === undefined) break;
       address = next;
       hop += 1;
       if (!isTrusted(address, hop)) break;
     }
-    return address && clientName(address, ipv6Prefix);
+    return address && blockName(address, ipv6Prefix);
   };
 }
 
@@ -151,7 +154,7 @@ function proxyCheck(misuse: MisuseLog): (fields: unknown) => void {
  * Returns a check whether a proxy is trusted.
  * @throws OptionError
  */
-function trustCheck(trusted: number | readonly string[]): (address: Address | undefined, hop: number) => boolean {
+function trustCheck(trusted: number | readonly string[]): (address: IpAddress | undefined, hop: number) => boolean {
   if (Array.isArray(trusted)) {
     const blocks = trusted.flatMap((text: unknown, i) => {
       const place = `trustedProxies[${i}]`;
@@ -167,9 +170,9 @@ function trustCheck(trusted: number | readonly string[]): (address: Address | un
 }
 
 /** @throws OptionError */
-function parseBlock(text: unknown, place: string): Block {
+function parseBlock(text: unknown, place: string): IpBlock {
   const [, host = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(String(text)) ?? [];
-  const given = parseBare(host);
+  const given = parseBareIp(host);
   if (typeof text !== 'string' || given === undefined) {
     throw new OptionError(place, text, `must be an address, a CIDR block, or one of ${Object.keys(NAMED).join(', ')}`);
   }
@@ -183,94 +186,6 @@ function parseBlock(text: unknown, place: string): Block {
     throw new OptionError(place, text, reason);
   }
   return [masked(base, length), length];
-}
-
-function isInside(address: Address, [base, bits]: Block): boolean {
-  return address.length === base.length && base.every((group, i) => group === (groupOf(address, i) & mask(bits, i)));
-}
-
-function masked(address: Address, bits: number): number[] {
-  return address.map((group, i) => group & mask(bits, i));
-}
-
-/** The mask of one group, for a prefix of so many bits of the whole address. */
-function mask(bits: number, at: number): number {
-  return 0xffff & (0xffff0000 >> Math.min(16, Math.max(0, bits - 16 * at)));
-}
-
-function groupOf(address: Address, at: number): number {
-  return address[at] as number;
-}
-
-/** Parses an address from a header or a socket. It may be mapped, in brackets, or have a zone or a port. */
-function parseAddress(text: string): Address | undefined {
-  if (text.length > MAX_LENGTH) return undefined;
-  const [, bracketed, dotted] = /^(?:\[([^\]]*:[^\]]*)\]|([\d.]+))(?::\w+)?$/.exec(text) ?? [];
-  const address = parseBare(bracketed ?? dotted ?? text);
-  return address && unmapped(address);
-}
-
-function parseBare(text: string): Address | undefined {
-  return text.includes(':') ? parseIPv6(text) : parseIPv4(text);
-}
-
-/** Only dotted decimal: some programs read a leading zero as octal, others ignore it. */
-function parseIPv4(text: string): Address | undefined {
-  if (!IPV4.test(text)) return undefined;
-  const [a = 0, b = 0, c = 0, d = 0] = text.split('.').map(Number);
-  return [(a << 8) | b, (c << 8) | d];
-}
-
-function parseIPv6(text: string): Address | undefined {
-  const zone = text.indexOf('%');
-  const bare = zone < 0 ? text : text.slice(0, zone);
-  const gap = bare.indexOf('::');
-  const front = parseGroups(gap < 0 ? bare : bare.slice(0, gap), gap < 0);
-  const back = gap < 0 ? [] : parseGroups(bare.slice(gap + 2), true);
-  if (front === undefined || back === undefined) return undefined;
-  const missing = 8 - front.length - back.length;
-  // Two colons replace at least one group.
-  if (gap < 0 ? missing !== 0 : missing < 1) return undefined;
-  for (let i = 0; i < missing; i++) front.push(0);
-  return [...front, ...back];
-}
-
-/** @param isLast whether the last two groups may be in dotted decimal */
-function parseGroups(text: string, isLast: boolean): number[] | undefined {
-  const groups: number[] = [];
-  if (text === '') return groups;
-  const parts = text.split(':');
-  const dotted = isLast && text.includes('.') ? parseIPv4(parts.pop() as string) : [];
-  for (const part of parts) {
-    if (!/^[\da-f]{1,4}$/i.test(part)) return undefined;
-    groups.push(Number.parseInt(part, 16));
-  }
-  return dotted && [...groups, ...dotted];
-}
-
-/** Without this, all IPv4 clients of a dual-stack server would be in one IPv6 block, and so be one client. */
-function unmapped(address: Address): Address {
-  const isMapped = address.length === 8 && address.every((group, i) => i > 5 || group === (i === 5 ? 0xffff : 0));
-  return isMapped ? address.slice(6) : address;
-}
-
-function clientName(address: Address, prefix: number): string {
-  if (address.length === 2) return address.map((group) => `${group >> 8}.${group & 0xff}`).join('.');
-  const text = shortened(masked(address, prefix));
-  return prefix === 128 ? text : `${text}/${prefix}`;
-}
-
-/** Writes an address as RFC 5952 says: the first of the longest runs of two or more zeros is replaced by `::`. */
-function shortened(groups: readonly number[]): string {
-  let [start, length] = [0, 1];
-  for (let i = 0; i < groups.length; i++) {
-    let end = i;
-    while (groups[end] === 0) end++;
-    if (end - i > length) [start, length] = [i, end - i];
-    i = Math.max(i, end - 1);
-  }
-  const text = (part: readonly number[]) => part.map((group) => group.toString(16)).join(':');
-  return length === 1 ? text(groups) : `${text(groups.slice(0, start))}::${text(groups.slice(start + length))}`;
 }
 
 /** The `for` of one element of `Forwarded`; undefined if there is none, or if the element is malformed. */
@@ -289,8 +204,8 @@ function forwardedFor(element: string): string | undefined {
 }
 
 /** @throws OptionError */
-function parsePeer(connected: unknown): Address | undefined {
-  if (typeof connected === 'string') return parseAddress(connected);
+function parsePeer(connected: unknown): IpAddress | undefined {
+  if (typeof connected === 'string') return parseIp(connected);
   if (connected === undefined || connected === null) return undefined;
   throw new OptionError('connected', connected, 'must be an address: clientIp(socket.remoteAddress, headers)');
 }

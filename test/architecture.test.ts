@@ -19,7 +19,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Of stores, the memory store: an address is counted there unless the user says otherwise.
   address: ['core', 'limits', 'gate', 'stores', 'client-ip'],
   adapters: ['core', 'http', 'gate', 'address'],
-  'client-ip': ['core'],
+  'client-ip': ['core', 'ip-address'],
+  'ip-address': [],
   client: ['core'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
@@ -32,7 +33,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   body: [],
   exchange: ['config', 'body'],
   admission: ['config', 'body', 'exchange'],
-  tls: [],
+  tls: ['config'],
   operations: ['exchange', 'tls'],
   store: ['config', 'operations'],
   proxy: ['config', 'body', 'exchange'],

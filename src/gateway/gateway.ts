@@ -4,24 +4,26 @@ import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
-import { configChange } from './config/config-change.ts';
+import { configChange, type ReloadReport, reloadReport } from './config/config-change.ts';
 import { settingsIn } from './config/routes.ts';
-import { type Config, MAX_TIMER_MS } from './config/schema.ts';
-import { validityOf } from './config/tls-files.ts';
+import { MAX_TIMER_MS } from './config/schema/values.ts';
+import type { Config } from './config/schema.ts';
 import { upstreamUrls } from './config/upstreams.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
+import { loadGauges } from './operations/load-gauges.ts';
 import type { Log } from './operations/log.ts';
-import { createMetrics, type MetricFamily, type Metrics } from './operations/metrics.ts';
+import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
+import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
-import { openStore } from './store/store.ts';
-import { renewTls, type TlsOptions } from './tls/tls-server.ts';
+import { type GatewayStore, openStore } from './store/store.ts';
+import { ListenerTls } from './tls/listener-tls.ts';
 
 /** A running gateway. */
 export interface Gateway {
@@ -42,14 +44,6 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
-/** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
-export interface ReloadReport {
-  /** Keys that have changed. */
-  readonly changed: readonly string[];
-  /** Keys that stay as they were until a restart. */
-  readonly needsRestart: readonly string[];
-}
-
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least so long. */
@@ -62,95 +56,37 @@ const MIN_SILENCE_MS = 300_000;
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   const store = await openStore(config, log);
-  const metrics = createMetrics(store.metrics);
-  const limits = metrics.measured(store.limits);
-  const idempotency = createIdempotency({
-    ...settingsIn(config.idempotency),
-    store: store.claims,
-    reconcile: undefined,
-    onEvent: (event) => metrics.onIdempotency(event),
-    logger: (message, err) => log.logger.error({ err }, message),
-  });
-  metrics.addGauges([
-    { name: 'idempotency_in_flight', help: 'Claims held by this process', value: () => idempotency.held },
-    {
-      name: 'idempotency_background',
-      help: 'Store commands that are retried until the store acknowledges them',
-      value: () => idempotency.pending,
-    },
-  ]);
-  const { perApplication } = config;
-  const upstreams = createUpstreams({
-    idleMs: config.upstreamIdleMs,
-    maxConnections: config.maxUpstreamConnections,
-    maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(config.maxUpstreamConnections / 2),
-  });
-  metrics.addGauges([
-    {
-      name: 'upstream_connections_in_use',
-      help: 'Connections to upstreams that a request uses',
-      value: () => upstreams.connectionsInUse,
-    },
-    {
-      name: 'upstream_waiting',
-      help: 'Requests that wait for a connection to their upstream',
-      value: () => upstreams.waiting,
-    },
-  ]);
-  const buffers = new BufferBudget({
-    maxBytes: config.maxBufferedBytes,
-    maxApplicationBytes: perApplication.maxBufferedBytes,
-  });
-  const parts: RuleParts = {
-    log,
-    metrics,
-    limits,
-    idempotency,
-    shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
-    workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
-    upstreams,
-    onUpstreamFailure: createUpstreamFailures(log, metrics),
-  };
+  const parts = createParts(config, store, log);
+  const { metrics, limits, idempotency, upstreams } = parts;
+  let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
-  let current = config;
-  let rules = createRules(config, parts);
-  upstreams.keep(upstreamUrls(config).values());
+  const tls = {
+    listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
+    admin: new ListenerTls('admin', config.admin?.tls, { log, metrics }),
+  };
   const main = createGatewayServer({
-    rules: () => rules,
-    tls: tlsOf('listen', config.listen, log, metrics),
+    rules: () => current.rules,
+    tls: tls.listen.options,
     log,
     metrics,
     health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
   });
-  metrics.addGauges([
-    { name: 'connections', help: 'Connections of clients that are open', value: () => main.connections.open },
-    {
-      name: 'requests_running',
-      help: 'Requests that run, or wait for their turn on their connection',
-      value: () => main.connections.running,
-    },
-    { name: 'buffered_bytes', help: 'Bytes of bodies and answers that are buffered', value: () => buffers.bytes },
-  ]);
-  const admin =
-    config.admin === undefined
-      ? undefined
-      : createAdminServer(metrics, health, tlsOf('admin', config.admin, log, metrics));
-  let tlsInUse = { listen: config.listen.tls, admin: config.admin?.tls };
-  /** Returns the paths of the config that need a restart. */
-  const renewCertificates = (next: Config): readonly string[] => {
-    const given = { listen: next.listen.tls, admin: next.admin?.tls };
-    const servers = { listen: main.server, admin };
-    return (['listen', 'admin'] as const).flatMap((listener) => {
-      const [server, tls] = [servers[listener], given[listener]];
-      // A listener that does not exist needs a restart anyway.
-      if (server === undefined) return [];
-      if (!renewTls(server, tlsInUse[listener], tls)) return [`${listener}.tls`];
-      tlsInUse = { ...tlsInUse, [listener]: tls };
-      if (tls !== undefined) metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
-      return [];
-    });
+  const admin = config.admin && createAdminServer(metrics, health, tls.admin.options);
+  metrics.add(loadGauges({ ...parts, connections: main.connections }));
+
+  const reload = (wanted: Config): ReloadReport => {
+    const change = configChange(current.config, wanted);
+    const next = change.config;
+    if (change.changed.length > 0) {
+      current = { config: next, rules: adoptRules(next, parts) };
+      main.setSilence(silenceIn(next));
+      store.setApplications(next);
+      log.configure(next.log);
+    }
+    const kept = [...tls.listen.renew(main.server, next.listen.tls), ...tls.admin.renew(admin, next.admin?.tls)];
+    return reloadReport(change, kept);
   };
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
@@ -159,57 +95,62 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
     store.close();
   };
+  const stop = async (): Promise<number> => {
+    health.drain();
+    main.closeAfterLast();
+    const { shutdownDelayMs } = current.config;
+    if (shutdownDelayMs > 0) await elapsed(shutdownDelayMs);
+    await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(current.config.drainMs)]);
+    const { running } = main.connections;
+    await close();
+    return running;
+  };
   try {
     const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
     const address = await listen(main.server, config.listen, LISTEN_PLACES);
-    return {
-      address,
-      adminAddress,
-      configMetrics: metrics.config,
-      metrics: () => metrics.families(),
-      reload(wanted) {
-        const { config: next, changed, needsRestart } = configChange(current, wanted);
-        if (changed.length > 0) {
-          rules = createRules(next, parts);
-          upstreams.keep(upstreamUrls(next).values());
-          current = next;
-          main.setSilence(silenceIn(next));
-          store.setApplications(next);
-          log.configure(next.log);
-        }
-        const kept = renewCertificates(next);
-        return { changed: changed.filter((path) => !kept.includes(path)), needsRestart: [...needsRestart, ...kept] };
-      },
-      async stop() {
-        health.drain();
-        main.closeAfterLast();
-        if (current.shutdownDelayMs > 0) await elapsed(current.shutdownDelayMs);
-        await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(current.drainMs)]);
-        const { running } = main.connections;
-        await close();
-        return running;
-      },
-    };
+    return { address, adminAddress, configMetrics: metrics.config, metrics: () => metrics.families(), reload, stop };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** TLS of a listener, if the config has it. */
-export function tlsOf(
-  listener: 'listen' | 'admin',
-  { tls }: Config['listen'],
-  log: Log,
-  metrics: Metrics,
-): TlsOptions | undefined {
-  if (tls === undefined) return undefined;
-  metrics.onCertificate(listener, validityOf(tls.cert).untilMs);
+/** Makes what lasts as long as the process, with the bounds of the config that it starts with. */
+function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
+  const { perApplication, maxUpstreamConnections } = config;
+  const metrics = createMetrics(store.metrics);
+  const buffers = new BufferBudget({
+    maxBytes: config.maxBufferedBytes,
+    maxApplicationBytes: perApplication.maxBufferedBytes,
+  });
   return {
-    material: tls,
-    onFailure: ({ cause, isDeparture }) =>
-      log.logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
+    log,
+    metrics,
+    buffers,
+    limits: metrics.measured(store.limits),
+    idempotency: createIdempotency({
+      ...settingsIn(config.idempotency),
+      store: store.claims,
+      reconcile: undefined,
+      onEvent: (event) => metrics.onIdempotency(event),
+      logger: (message, err) => log.logger.error({ err }, message),
+    }),
+    shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
+    workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
+    upstreams: createUpstreams({
+      idleMs: config.upstreamIdleMs,
+      maxConnections: maxUpstreamConnections,
+      maxPerApplication: perApplication.maxUpstreamConnections ?? Math.ceil(maxUpstreamConnections / 2),
+    }),
+    onUpstreamFailure: createUpstreamFailures(log, metrics),
   };
+}
+
+/** The rules of a config. From now on connections are kept to its upstreams only. */
+function adoptRules(config: Config, parts: RuleParts): Rules {
+  const rules = createRules(config, parts);
+  parts.upstreams.keep(upstreamUrls(config).values());
+  return rules;
 }
 
 function silenceIn({ clientTimeoutMs, upstreamTimeoutMs }: Config): SilenceLimits {

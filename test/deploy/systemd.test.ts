@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configSchema } from '../../src/gateway/config/schema.ts';
+import { config, textOf } from '../support/deploy-files.ts';
 import { findOrInstall, isOnPath } from '../support/find-program.ts';
 
-const unit = readFileSync(new URL('../../docs/deploy/headgate.service', import.meta.url), 'utf8');
+const unit = textOf('headgate.service');
 const folder = mkdtempSync(join(tmpdir(), 'headgate-systemd-'));
 const file = join(folder, 'headgate.service');
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -53,11 +54,9 @@ it('starts the process itself, without npx, and reloads it by SIGHUP', () => {
   expect(settings('Type')).toEqual(['exec']);
 });
 
-it('waits longer than the process may take to stop, by default and with the config beside it', () => {
-  const config = readFileSync(new URL('../../docs/deploy/headgate.json', import.meta.url), 'utf8');
-  const { shutdownDelayMs, drainMs } = configSchema.shape;
+it('waits longer than the process may take to stop, by default and with the config of docs/deploy', () => {
   const waitMs = Number(settings('TimeoutStopSec')[0]) * 1_000;
-  for (const { shutdownDelayMs: delay, drainMs: drain } of [{}, JSON.parse(config)]) {
-    expect(waitMs).toBeGreaterThan(shutdownDelayMs.parse(delay) + drainMs.parse(drain) + 3_000);
+  for (const { shutdownDelayMs, drainMs } of [configSchema.parse({}), config]) {
+    expect(waitMs).toBeGreaterThan(shutdownDelayMs + drainMs + 3_000);
   }
 });

@@ -42,6 +42,8 @@ export interface Upstream {
   last(): Seen;
   /** Handles all requests from now on with this behaviour. */
   behave(behaviour: Behaviour): void;
+  /** As at its start: it has seen nothing, and handles requests with its first behaviour. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -78,6 +80,10 @@ export async function startUpstream(behaviour: Behaviour = answer(), port = 0): 
     },
     behave: (next) => {
       current = next;
+    },
+    reset: () => {
+      seen.length = 0;
+      current = behaviour;
     },
     close: () => {
       for (const socket of sockets) socket.destroy();

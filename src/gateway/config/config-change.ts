@@ -58,6 +58,22 @@ export interface ConfigChange {
   readonly needsRestart: readonly string[];
 }
 
+/** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
+export interface ReloadReport {
+  /** Keys that have changed. */
+  readonly changed: readonly string[];
+  /** Keys that stay as they were until a restart. */
+  readonly needsRestart: readonly string[];
+}
+
+/** @param kept paths that could not be changed after all, such as `listen.tls` */
+export function reloadReport({ changed, needsRestart }: ConfigChange, kept: readonly string[]): ReloadReport {
+  return {
+    changed: changed.filter((path) => !kept.includes(path)),
+    needsRestart: [...new Set([...needsRestart, ...kept])],
+  };
+}
+
 /** Compares the config of now with the one that is wanted. */
 export function configChange(current: Config, wanted: Config): ConfigChange {
   const changed: string[] = [];

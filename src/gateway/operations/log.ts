@@ -1,6 +1,8 @@
 import { destination, type Logger, pino } from 'pino';
 import { isHeadgateError } from '../../core/errors.ts';
 import type { Exchange } from '../exchange/exchange.ts';
+import type { ListenerName } from '../tls/listener-tls.ts';
+import type { HandshakeFailure } from '../tls/tls-server.ts';
 
 /** What is logged. */
 export interface LogSettings {
@@ -23,6 +25,8 @@ export interface Log {
    * template. The level is `info`, or `warn` if the gateway itself answered with a status of 500 or more.
    */
   request(exchange: Exchange, status: number): void;
+  /** The level is `info`, or `debug` if the client only went away. */
+  handshakeFailed(listener: ListenerName, failure: HandshakeFailure): void;
   /**
    * Writes buffered lines and ends the log, before the process exits. It does not wait for a reader that has stalled.
    */
@@ -173,6 +177,8 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
           ',"msg":"request"}\n',
       );
     },
+    handshakeFailed: (listener, { cause, isDeparture }) =>
+      logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
     close: () =>
       new Promise((resolve) => {
         isClosing = true;

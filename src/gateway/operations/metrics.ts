@@ -5,6 +5,7 @@ import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
 import type { UpstreamCause } from '../exchange/upstream-failure.ts';
+import type { ListenerName } from '../tls/listener-tls.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -18,13 +19,13 @@ export interface Metrics {
   families(): Promise<readonly MetricFamily[]>;
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
-  /** Adds gauges that are read at every scrape. */
-  addGauges(gauges: readonly Omit<ScrapedMetric, 'type'>[]): void;
+  /** Adds metrics that are read at every scrape. */
+  add(metrics: readonly ScrapedMetric[]): void;
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
   onUpstream(route: string, seconds: number): void;
   /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
-  onCertificate(listener: 'listen' | 'admin', expiresAtMs: number): void;
+  onCertificate(listener: ListenerName, expiresAtMs: number): void;
   /** @param upstream its host and port */
   onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
   /** The same store, with the time of its calls measured. */
@@ -156,8 +157,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   for (const metric of storeMetrics) add(metric);
   return {
     config: createConfigMetrics(registers),
-    addGauges(gauges) {
-      for (const gauge of gauges) add({ ...gauge, type: 'gauge' });
+    add(more) {
+      for (const metric of more) add(metric);
     },
     onIdempotency(event) {
       switch (event.type) {

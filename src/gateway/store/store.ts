@@ -7,7 +7,8 @@ import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { MIN_BYTES_PER_MS } from '../../stores/redis/large-values.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
 import { routesOf } from '../config/routes.ts';
-import { type Config, MAX_TIMER_MS } from '../config/schema.ts';
+import { MAX_TIMER_MS } from '../config/schema/values.ts';
+import type { Config } from '../config/schema.ts';
 import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
 import {

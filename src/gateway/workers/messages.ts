@@ -1,5 +1,5 @@
+import type { ReloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
-import type { ReloadReport } from '../gateway.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import type { Address } from '../server/listen.ts';
 

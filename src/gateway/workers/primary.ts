@@ -1,16 +1,15 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
-import { configChange } from '../config/config-change.ts';
+import { configChange, reloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
-import { validityOf } from '../config/tls-files.ts';
-import { type Gateway, tlsOf } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import { createAdminServer } from '../operations/admin.ts';
 import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { createMetrics, familiesOf } from '../operations/metrics.ts';
 import type { ScrapedMetric } from '../operations/store-metrics.ts';
 import { ADMIN_PLACES, listen } from '../server/listen.ts';
-import { renewTls } from '../tls/tls-server.ts';
+import { ListenerTls } from '../tls/listener-tls.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
 
@@ -37,18 +36,11 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
     return { contentType: all.contentType, text: await all.metrics() };
   };
   const health = createHealth(async () => (pool.listening > 0 ? 'ok' : 'starting'));
-  const admin = config.admin && createAdminServer({ render }, health, tlsOf('admin', config.admin, log, own));
+  const tls = new ListenerTls('admin', config.admin?.tls, { log, metrics: own });
+  const admin = config.admin && createAdminServer({ render }, health, tls.options);
   const closeAdmin = (): void => {
     admin?.close();
     admin?.closeAllConnections();
-  };
-  /** Returns the paths of the config that need a restart. */
-  const renewCertificate = (next: Config): readonly string[] => {
-    const tls = next.admin?.tls;
-    if (admin === undefined) return [];
-    if (!renewTls(admin, current.admin?.tls, tls)) return ['admin.tls'];
-    if (tls !== undefined) own.onCertificate('admin', validityOf(tls.cert).untilMs);
-    return [];
   };
   const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
   const releaseSignals = postponeSignals();
@@ -61,16 +53,14 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
       configMetrics: own.config,
       metrics: async () => familiesOf(await sum()),
       async reload(wanted) {
-        const { config: next, changed, needsRestart } = configChange(current, wanted);
+        const change = configChange(current, wanted);
+        const next = change.config;
         const reports = await pool.reload(next);
         // A certificate that cannot be turned on or off now, for example.
-        const kept = [...renewCertificate(next), ...reports.flatMap((report) => report.needsRestart)];
+        const kept = [...tls.renew(admin, next.admin?.tls), ...reports.flatMap((report) => report.needsRestart)];
         current = next;
         log.configure(next.log);
-        return {
-          changed: changed.filter((path) => !kept.includes(path)),
-          needsRestart: [...new Set([...needsRestart, ...kept])],
-        };
+        return reloadReport(change, kept);
       },
       async stop() {
         health.drain();

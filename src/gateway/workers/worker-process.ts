@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
+import type { ReloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
-import type { ReloadReport } from '../gateway.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import { type Address, LISTEN_PLACES, ListenError } from '../server/listen.ts';
 import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls } from './messages.ts';

@@ -1,44 +1,27 @@
-/*
- * Why the rule is applied twice.
- *
- * `lua/consume.lua` decides in Redis and charges there, because reading, deciding and writing must be one atomic step.
- * Then TypeScript applies the same rule again, to the counters in the script's reply. The reason is coalescing:
- *
- * 1. Equal requests of one turn of the event loop (same account, route, plan and cost) are sent as one number. So a
- *    burst on one account costs one script call with few arguments. The script charges as many requests as fit.
- * 2. The reply is small as well: the server's time, and the counters as they were before these requests.
- * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
- *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.
- *
- * Both sides come to the same result, because they have the same counters, time and plan, and all numbers are safe
- * integers. The suites in headgate/testing check this.
- */
 import type { Block, BlockTarget } from '../../core/block.ts';
-import { BlockedDecision } from '../../core/blocked-decision.ts';
-import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
+import { monotonicClock } from '../../core/clock.ts';
+import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
+import { OptionError } from '../../core/errors.ts';
 import { createPlan, type Plan } from '../../core/plan.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
-import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
-import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
-import { createFailover, type Failover, type OnStoreFailure } from '../shared/failover.ts';
+import { createFailover, type OnStoreFailure } from '../shared/failover.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
-import { type Commands, commandsOf, type RedisClient } from './client.ts';
+import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
+import { commandsOf, type RedisClient } from './client.ts';
 import { Denials } from './denials.ts';
-import { foreignRecord, isHarmless, isSlotMoving } from './errors.ts';
-import { createKeyNames, type KeyNames } from './keys.ts';
+import { isHarmless } from './errors.ts';
+import { createKeyNames } from './keys.ts';
 import { KnownBlocks } from './known-blocks.ts';
 import { layoutOf, windowName } from './layout.ts';
 import blockSource from './lua/block.lua';
-import consumeSource from './lua/consume.lua';
 import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
-import { type ConsumeReply, type FoundBlock, readBlockReply, readConsumeReply, readSettleReply } from './reply.ts';
-import { createScript } from './script.ts';
+import { readBlockReply, readSettleReply } from './reply.ts';
+import { createScript, scriptTime } from './script.ts';
 
 export type { RedisStoreOptions } from './options.ts';
 
@@ -86,13 +69,11 @@ const PROBE = /* @__PURE__ */ createPlan([{ max: 1, durationMs: 1_000 }], []);
 const PROBED = 'headgate:ready';
 const identities = /* @__PURE__ */ new WeakMap<RedisClient, Map<string, object>>();
 
-const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const settleScript = /* @__PURE__ */ createScript(settleSource);
 const blockScript = /* @__PURE__ */ createScript(blockSource);
 
 /** Most routes of one account that are blocked: each decision about an account with blocks reads all of them. */
 const MAX_BLOCKED_ROUTES = 100;
-const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
 
 /**
  * Creates a store in Redis. It has one string per (account, route). A decision is one atomic script and one round trip,
@@ -137,40 +118,18 @@ function identityOf(client: RedisClient, prefix: string): object {
   return identity;
 }
 
-/** The parts of a store. */
-interface Parts {
-  readonly commands: Commands;
-  readonly names: KeyNames;
-  readonly breaker: CircuitBreaker;
-  readonly failover: Failover;
-  readonly knownBlocks: KnownBlocks;
-  readonly denials: Denials;
-  readonly outages: OutageLog;
-  readonly identity: object;
-  readonly clock: Clock | undefined;
-}
-
 class RedisLimitStore implements RedisStore {
   readonly synchronous = false;
-  readonly #parts: Parts;
-  readonly #batcher: CheckBatcher;
-  #calls = 0;
-  #coalesced = 0;
-  #degraded = 0;
+  readonly #parts: LimitStoreParts;
+  readonly #calls: CheckCalls;
 
   get identity(): object {
     return this.#parts.identity;
   }
 
-  constructor(parts: Parts) {
+  constructor(parts: LimitStoreParts) {
     this.#parts = parts;
-    this.#batcher = new CheckBatcher({
-      // A script in a cluster can only touch keys of one slot, and only keys of one account are sure to share a slot.
-      oneAccountPerBatch: parts.commands.isCluster,
-      send: (batches) => {
-        for (const batch of batches) void this.#decide(batch);
-      },
-    });
+    this.#calls = new CheckCalls(parts);
   }
 
   consume(account: string, route: string, plan: Plan, cost: number): Decision | Promise<Decision> {
@@ -178,27 +137,23 @@ class RedisLimitStore implements RedisStore {
     if (plan.windows.length === 0) return new Decision(account, route, plan, cost, monotonicClock.now(), FITS, []);
     const name = this.#parts.names.record(account, route);
     const denied = this.#parts.denials.get(name, account, route, plan, cost, monotonicClock.now());
-    return denied ?? this.#batcher.add({ keys: this.#keysOf(name, account, plan), account, route, plan, cost });
+    return denied ?? this.#calls.decide(account, route, plan, cost, this.#keysOf(name, account, plan));
   }
 
   async peek(account: string, route: string, plan: Plan): Promise<readonly WindowStatus[]> {
     if (plan.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
-    // No request waits for this check, so the script charges nothing.
-    const check = { keys: this.#keysOf(name, account, plan), account, route, waiting: [] };
-    const { now, checks } = await this.#run({ plan, cost: 1, checks: [check], position: 0 });
-    const counters = checks[0] as Counters | number;
-    if (typeof counters === 'number') throw this.#recordFault(check, counters);
+    const { now, counters } = await this.#calls.read(account, route, plan, this.#keysOf(name, account, plan));
     return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
   async settle(decision: Decision, cost: number): Promise<boolean> {
-    const { commands, names, breaker, failover } = this.#parts;
+    const { commands, names, breaker, failover, clock } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
     const { account, route, plan, trace } = decision;
     const windows = trace.flatMap((window) => [windowName(window), String(window.startedAt)]);
-    const args = [this.#now(), String(cost - decision.cost), String(layoutOf(plan).ownWindows), ...windows];
+    const args = [scriptTime(clock), String(cost - decision.cost), String(layoutOf(plan).ownWindows), ...windows];
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, plan);
     const settled = await this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
@@ -248,8 +203,8 @@ class RedisLimitStore implements RedisStore {
   }
 
   #runBlockScript({ account, route }: BlockTarget, args: readonly string[]): Promise<unknown> {
-    const { commands, names } = this.#parts;
-    return blockScript.run(commands, [names.blocks(account)], [this.#now(), names.blocked(route), ...args]);
+    const { commands, names, clock } = this.#parts;
+    return blockScript.run(commands, [names.blocks(account)], [scriptTime(clock), names.blocked(route), ...args]);
   }
 
   async #resetMany({ account, route }: ResetTarget): Promise<void> {
@@ -299,121 +254,17 @@ class RedisLimitStore implements RedisStore {
   stats(): RedisStoreStats {
     const { denials, breaker } = this.#parts;
     return {
-      calls: this.#calls,
-      coalesced: this.#coalesced,
+      calls: this.#calls.count,
+      coalesced: this.#calls.coalesced,
       localRejections: denials.hits,
       timeouts: breaker.timeouts,
       late: breaker.late,
-      degraded: this.#degraded,
+      degraded: this.#calls.degraded,
       breaker: breaker.state,
     };
   }
 
-  /** Sends a batch, and settles its requests. */
-  async #decide(batch: CheckBatch): Promise<void> {
-    const sentAt = monotonicClock.now();
-    try {
-      const { now, checks } = await this.#run(batch);
-      const receivedAt = monotonicClock.now();
-      for (const [i, check] of batch.checks.entries()) {
-        const found = checks[i] as Counters | FoundBlock | number;
-        if (typeof found === 'number') this.#failOver(check, batch, this.#recordFault(check, found));
-        else if ('block' in found) this.#reject(check, batch, found, now, sentAt, receivedAt);
-        else this.#settle(check, batch, found, now, sentAt, receivedAt);
-      }
-    } catch (error) {
-      if (batch.checks.length > 1 && isSlotMoving((error as Error).cause)) {
-        // Each key is on one of the two nodes, so that a check with one key can be executed by itself.
-        for (const check of batch.checks) void this.#decide({ ...batch, checks: [check] });
-      } else for (const check of batch.checks) this.#failOver(check, batch, error);
-    }
-  }
-
-  /** Decides the requests of a check one after the other, starting from the counters that the script found. */
-  #settle(check: Check, batch: CheckBatch, counters: Counters, now: number, sentAt: number, receivedAt: number): void {
-    const { keys, account, route, waiting } = check;
-    const { plan, cost } = batch;
-    this.#parts.knownBlocks.deleteAll(account, route);
-    let left = waiting.length;
-    for (const { resolve } of waiting) {
-      const rejectedBy = evaluate(plan, counters, 0, cost, now);
-      if (rejectedBy === FITS) charge(plan, counters, 0, cost, now);
-      const own = --left === 0 ? counters : counters.slice();
-      const decision = new Decision(account, route, plan, cost, now, rejectedBy, own);
-      if (rejectedBy !== FITS)
-        this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, own, sentAt, receivedAt);
-      resolve(decision);
-    }
-  }
-
-  /** Rejects the requests of a check, because its account or its route is blocked (S21). */
-  #reject(
-    check: Check,
-    { plan, cost }: CheckBatch,
-    found: FoundBlock,
-    now: number,
-    sentAt: number,
-    receivedAt: number,
-  ): void {
-    const { keys, account, route, waiting } = check;
-    const { denials, knownBlocks } = this.#parts;
-    const { block, isOfAccount } = found;
-    const decision = new BlockedDecision(account, route, plan, cost, now, block);
-    denials.remember(keys[0] as string, decision, FITS, NO_COUNTERS, sentAt, receivedAt);
-    knownBlocks.add(isOfAccount ? { account } : { account, route }, block);
-    for (const { resolve } of waiting) resolve(decision);
-  }
-
-  #failOver({ account, route, waiting }: Check, { plan, cost }: CheckBatch, error: unknown): void {
-    const { failover, knownBlocks } = this.#parts;
-    const block = knownBlocks.find(account, route);
-    for (const { resolve, reject } of waiting) {
-      try {
-        if (block === undefined) resolve(failover.decide(account, route, plan, cost, error));
-        else resolve(new BlockedDecision(account, route, plan, cost, monotonicClock.now(), block, true));
-        this.#degraded++;
-      } catch (reason) {
-        reject(reason);
-      }
-    }
-  }
-
-  /** Runs `consume.lua` for a batch. */
-  async #run({ plan, cost, checks }: CheckBatch): Promise<ConsumeReply> {
-    const { commands, breaker } = this.#parts;
-    const keys: string[] = [];
-    let decisions = 0;
-    for (const check of checks) {
-      keys.push(...check.keys);
-      decisions += check.waiting.length;
-    }
-    const { listEnd, heads } = layoutOf(plan);
-    const args = [this.#now(), `[${cost},${listEnd}`, ...heads];
-    // Without the numbers, the script assumes one request per check. The check of a peek has none.
-    if (checks.some(({ waiting }) => waiting.length !== 1))
-      for (const { waiting } of checks) args.push(String(waiting.length));
-    this.#calls++;
-    this.#coalesced += Math.max(0, decisions - 1);
-    // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
-    return breaker.run(async () =>
-      readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, plan.windows.length),
-    );
-  }
-
-  /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
-  #recordFault({ keys, account }: Pick<Check, 'keys' | 'account'>, index: number): StoreUnavailableError {
-    const error = foreignRecord(keys[index] ?? this.#parts.names.blocks(account));
-    this.#parts.outages.recordFailed(error);
-    return new StoreUnavailableError(error);
-  }
-
   #keysOf(name: string, account: string, plan: Plan): string[] {
     return plan.allMethodsScope === 'account' ? [name, this.#parts.names.record(account)] : [name];
-  }
-
-  /** The time for a script; '' is the server's clock. */
-  #now(): string {
-    const { clock } = this.#parts;
-    return clock === undefined ? '' : String(clock.now());
   }
 }

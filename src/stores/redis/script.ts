@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Clock } from '../../core/clock.ts';
 import type { Commands } from './client.ts';
 import { isUnknownScript } from './errors.ts';
 
@@ -23,4 +24,9 @@ export function createScript(source: string): Script {
       }
     },
   };
+}
+
+/** The time for a script; '' is the server's clock. */
+export function scriptTime(clock: Clock | undefined): string {
+  return clock === undefined ? '' : String(clock.now());
 }

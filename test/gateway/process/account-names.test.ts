@@ -1,7 +1,7 @@
 /** Names of accounts never collide with one another, and none of them breaks anything. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, ratesOf, startGateway } from '../../support/gateway.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, ratesOf } from '../../support/gateway.ts';
 
 const LONG = 'x'.repeat(6_000);
 const names = [
@@ -30,21 +30,11 @@ const names = [
   `${LONG}2`,
 ];
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  const accounts = [...names, 'a/b', 'a\\b', '..'].map((id) => ({ id, application: 'app_1', provider: 'mock' }));
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      accounts,
-      // A literal '__proto__' in source would set the prototype; JSON.parse makes it a property, as in a file.
-      limits: JSON.parse('{"default":{"allMethods":["2/1m"]},"accounts":{"__proto__":{"allMethods":["1/1m"]}}}'),
-    }),
-  );
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  accounts: [...names, 'a/b', 'a\\b', '..'].map((id) => ({ id, application: 'app_1', provider: 'mock' })),
+  // A literal '__proto__' in source would set the prototype; JSON.parse makes it a property, as in a file.
+  limits: JSON.parse('{"default":{"allMethods":["2/1m"]},"accounts":{"__proto__":{"allMethods":["1/1m"]}}}'),
 });
-afterAll(() => gateway.stop());
 
 const byQuery = (id: string) => gateway.ask('GET', `/api/v1/chats?account_id=${encodeURIComponent(id)}`);
 const byPath = (id: string) => gateway.ask('GET', `/api/v1/accounts/${encodeURIComponent(id)}/chats`);

@@ -1,44 +1,22 @@
 /** Every row of the table of answers in docs/gateway.md that needs no broken upstream. */
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import {
-  configOf,
-  expectProblem,
-  type Gateway,
-  NO_RATES,
-  ratesOf,
-  sha256,
-  startGateway,
-  TOKEN,
-} from '../../support/gateway.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, NO_RATES, ratesOf, sha256, TOKEN } from '../../support/gateway.ts';
+import { answer } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      maxBodyBytes: 1024,
-      keys: [
-        { sha256: sha256(TOKEN), application: 'app_1', role: 'account' },
-        { sha256: sha256('expired'), application: 'app_1', role: 'account', expiresAt: '2020-01-01T00:00:00Z' },
-        { token: 'scoped', application: 'app_1', role: 'scoped', scope: 'scp_a' },
-      ],
-      accounts: [
-        { id: 'acc_1', application: 'app_1', provider: 'mock', scope: 'scp_a' },
-        { id: 'acc_2', application: 'app_1', provider: 'mock', scope: null },
-        { id: 'acc_other', application: 'app_2', provider: 'mock' },
-      ],
-      limits: { default: { allMethods: ['1000/1m'], routes: { 'POST /api/v1/chats': ['1/1m'] } } },
-    }),
-  );
-});
-afterAll(() => gateway.stop());
-
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  maxBodyBytes: 1024,
+  keys: [
+    { sha256: sha256(TOKEN), application: 'app_1', role: 'account' },
+    { sha256: sha256('expired'), application: 'app_1', role: 'account', expiresAt: '2020-01-01T00:00:00Z' },
+    { token: 'scoped', application: 'app_1', role: 'scoped', scope: 'scp_a' },
+  ],
+  accounts: [
+    { id: 'acc_1', application: 'app_1', provider: 'mock', scope: 'scp_a' },
+    { id: 'acc_2', application: 'app_1', provider: 'mock', scope: null },
+    { id: 'acc_other', application: 'app_2', provider: 'mock' },
+  ],
+  limits: { default: { allMethods: ['1000/1m'], routes: { 'POST /api/v1/chats': ['1/1m'] } } },
 });
 
 /** The rows that never reach the upstream, in the order of the table. */

@@ -1,23 +1,17 @@
 /** S19: pipelined requests, and many at once. */
 import { Agent } from 'node:http';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, ratesOf, startGateway, TOKEN } from '../../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, ratesOf, TOKEN } from '../../support/gateway.ts';
 import { openRaw, rawRequest } from '../../support/raw-http.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  const accounts = {
-    acc_1: { allMethods: ['3/1m'] },
-    acc_2: { allMethods: ['100/1m'] },
-    acc_3: { allMethods: ['100/1m'] },
-  };
-  gateway = await startGateway(configOf(upstream.url, { limits: { accounts } }));
-});
-afterAll(() => gateway.stop());
+const ACCOUNTS = {
+  acc_1: { allMethods: ['3/1m'] },
+  acc_2: { allMethods: ['100/1m'] },
+  acc_3: { allMethods: ['100/1m'] },
+};
+const { upstream, gateway } = await gatewayForFile(configOf, { limits: { accounts: ACCOUNTS } });
 
 const chats = (account: string) => `/api/v1/chats?account_id=${account}`;
 

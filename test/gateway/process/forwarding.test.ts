@@ -1,27 +1,18 @@
 /** What the upstream receives, and what the client gets back. */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, startGateway, TOKEN } from '../../support/gateway.ts';
 import { oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
 const routes = [
   ...['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) => ({ route: `${method} /api/v1/things/{id}` })),
   { route: 'POST /api/v1/things' },
   { route: 'GET /api/v1/chats', account: 'query.account_id' },
 ];
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(configOf(`${upstream.url}/base`, { routes }));
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
+const { upstream, gateway } = await gatewayForFile((upstream) => configOf(`${upstream}/base`, { routes }));
 
 describe('the request', () => {
   it.each([

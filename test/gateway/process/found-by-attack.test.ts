@@ -1,25 +1,11 @@
 /** Defects that attacks on the process have found. */
 import { spawn } from 'node:child_process';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  configOf,
-  expectProblem,
-  type Gateway,
-  HEADGATE,
-  startGateway,
-  TOKEN,
-  writeConfig,
-} from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, HEADGATE, TOKEN, writeConfig } from '../../support/gateway.ts';
 import { eventually, openRaw, rawRequest } from '../../support/raw-http.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(configOf(upstream.url));
-});
-afterAll(() => gateway.stop());
+const { upstream, gateway } = await gatewayForFile(configOf);
 
 describe('the gateway and the upstream see the same account', () => {
   it.each([

@@ -1,32 +1,21 @@
 /** No spelling of a path avoids a route's limit or the check of the API key. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
 import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
 import { openRaw, rawRequest } from '../../support/raw-http.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      routes: [
-        { route: 'GET /api/v1/chats', account: 'query.account_id' },
-        { route: 'GET /api/v1/accounts/{account_id}/chats', account: 'path.account_id' },
-        { route: 'GET /api/v1/open/{id}' },
-      ],
-      limits: { default: { allMethods: ['0/1m'] } },
-    }),
-  );
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  routes: [
+    { route: 'GET /api/v1/chats', account: 'query.account_id' },
+    { route: 'GET /api/v1/accounts/{account_id}/chats', account: 'path.account_id' },
+    { route: 'GET /api/v1/open/{id}' },
+  ],
+  limits: { default: { allMethods: ['0/1m'] } },
 });
 
-const raw = async (method: string, target: string, headers: Record<string, string> = { 'x-api-key': TOKEN }) => {
-  const connection = await openRaw(gateway.port);
+const KEY: Record<string, string> = { 'x-api-key': TOKEN };
+const raw = async (method: string, target: string, headers = KEY, to = gateway) => {
+  const connection = await openRaw(to.port);
   connection.write(rawRequest(method, target, headers));
   const [reply] = await connection.waitFor(1);
   connection.destroy();
@@ -184,11 +173,7 @@ describe('a wildcard beside a limited route', () => {
   afterAll(() => open.stop());
 
   it.each(refused)('400, never forwarded: %s', async (target) => {
-    const connection = await openRaw(open.port);
-    connection.write(rawRequest('GET', target, { 'x-api-key': TOKEN }));
-    const [reply] = await connection.waitFor(1);
-    connection.destroy();
-    expectProblem(reply as never, 400, 'errors/malformed_request');
+    expectProblem(await raw('GET', target, KEY, open), 400, 'errors/malformed_request');
     expect(upstream.seen).toHaveLength(0);
   });
 

@@ -1,17 +1,12 @@
 /** Defects that attacks on idempotent routes have found. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { expectProblem } from '../../support/gateway.ts';
 import { callsOf, expectReplay, freshKey, keyedConfig, OPEN, post, rawPost, reached } from '../../support/keyed.ts';
 import { openRaw, pause } from '../../support/raw-http.ts';
-import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, held } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url));
-});
-afterAll(() => gateway.stop());
+const { upstream, gateway } = await gatewayForFile(keyedConfig);
 
 it('a client that leaves while an answer waits behind another one does not block its end (I7, I11)', async () => {
   const [first, second] = [freshKey(), freshKey()];

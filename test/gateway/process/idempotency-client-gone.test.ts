@@ -3,7 +3,8 @@
  * first.
  */
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import {
   BODY,
@@ -20,26 +21,18 @@ import {
 } from '../../support/keyed.ts';
 import { eventually, openRaw, type Reply } from '../../support/raw-http.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, held } from '../../support/upstream.ts';
 
 /** More bytes than fit into all the buffers between two sockets. */
 const LARGE = 12_000_000;
 const AGAIN = '/api/v1/again';
 /** Its answers are stored up to LARGE. */
 const ROOMY = '/api/v1/large';
-let upstream: Upstream;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  const config = keyedConfig(upstream.url);
+const { upstream, gateway } = await gatewayForFile((upstream) => {
+  const config = keyedConfig(upstream);
   const large = { route: `POST ${ROOMY}`, idempotent: { maxKeptBytes: LARGE } };
-  gateway = await startGateway({ ...config, routes: [...(config.routes as object[]), large] });
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
+  return { ...config, routes: [...(config.routes as object[]), large] };
 });
 
 function expectKept(reply: Reply, body: string) {

@@ -1,6 +1,7 @@
 /** I5: while the original runs there is one execution. Duplicates wait for its result, or get 409 with retry-after. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { expectProblem, type Gateway, ratesOf, startGateway, TOKEN } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { expectProblem, ratesOf, TOKEN } from '../../support/gateway.ts';
 import {
   BODY,
   callsOf,
@@ -15,24 +16,16 @@ import {
   reached,
 } from '../../support/keyed.ts';
 import { eventually, openRaw } from '../../support/raw-http.ts';
-import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, held } from '../../support/upstream.ts';
 
 const IMPATIENT = '/api/v1/impatient';
 const BRIEF = '/api/v1/brief';
 const BRIEF_MS = 300;
-let upstream: Upstream;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  const config = keyedConfig(upstream.url);
+const { upstream, gateway } = await gatewayForFile((upstream) => {
+  const config = keyedConfig(upstream);
   const brief = { route: `POST ${BRIEF}`, idempotent: { waitMs: BRIEF_MS } };
-  gateway = await startGateway({ ...config, routes: [...(config.routes as object[]), brief] });
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
+  return { ...config, routes: [...(config.routes as object[]), brief] };
 });
 
 describe('I5: duplicates', () => {

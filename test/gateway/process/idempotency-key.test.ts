@@ -1,5 +1,6 @@
 /** I1: which keys are accepted. I2: keys belong to applications. And the key that the provider sees. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
 import { expectProblem, type Gateway, NO_RATES, ratesOf, startGateway, TOKEN } from '../../support/gateway.ts';
 import {
   BODY,
@@ -16,20 +17,9 @@ import {
   reached,
 } from '../../support/keyed.ts';
 import { openRaw } from '../../support/raw-http.ts';
-import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, held } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url));
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
+const { upstream, gateway } = await gatewayForFile(keyedConfig);
 
 const forwardedKey = () => upstream.last().headers['idempotency-key'];
 

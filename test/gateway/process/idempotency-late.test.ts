@@ -1,21 +1,16 @@
 /** After the gateway's own 504 the operation goes on, and a late answer becomes the outcome that retries get. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import { callsOf, expectOriginal, freshKey, keyedConfig, OPEN, post, reached, settled } from '../../support/keyed.ts';
 import type { Reply } from '../../support/raw-http.ts';
-import { answer, breakBeforeAnswer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, breakBeforeAnswer, held } from '../../support/upstream.ts';
 
 const IMPATIENT = '/api/v1/impatient';
 const AGAIN = '/api/v1/again';
 const TIMEOUT = 300;
-let upstream: Upstream;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url, { upstreamTimeoutMs: TIMEOUT }));
-});
-afterAll(() => gateway.stop());
+const { upstream, gateway } = await gatewayForFile(keyedConfig, { upstreamTimeoutMs: TIMEOUT });
 
 /** An operation whose client has got 504, and that goes on until `release`. */
 async function timedOut(through: Gateway, path: string, then = answer({ status: 201, body: 'late' })) {

@@ -1,19 +1,14 @@
 /** Idempotency in metrics and log: what an operator sees, and what must not be visible. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { expectProblem } from '../../support/gateway.ts';
 import { expectReplay, freshKey, keyedConfig, OPEN, post, reached } from '../../support/keyed.ts';
 import { send } from '../../support/raw-http.ts';
-import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, held } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
 const secret = 'a-very-secret-key';
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url));
-});
-afterAll(() => gateway.stop());
+const { upstream, gateway } = await gatewayForFile(keyedConfig);
 
 const scrape = async () => (await send(gateway.adminPort, { path: '/metrics' })).text;
 

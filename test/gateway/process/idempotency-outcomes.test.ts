@@ -1,6 +1,7 @@
 /** I6 and I7: which outcomes are stored, and which release the key. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { expectProblem, freePort, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { expectProblem, freePort, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 import {
   callsOf,
   expectOriginal,
@@ -13,21 +14,11 @@ import {
   rawPost,
 } from '../../support/keyed.ts';
 import { eventually, openRaw, pause } from '../../support/raw-http.ts';
-import { answer, breakBeforeAnswer, breakMidAnswer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, breakBeforeAnswer, breakMidAnswer, startUpstream } from '../../support/upstream.ts';
 
 const SMALL = '/api/v1/small';
-let upstream: Upstream;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url, { limits: { default: { allMethods: ['20/1h'] } } }));
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
+const { upstream, gateway } = await gatewayForFile(keyedConfig, { limits: { default: { allMethods: ['20/1h'] } } });
 
 const of = (account: string) => `/api/v1/messages?account_id=${account}`;
 

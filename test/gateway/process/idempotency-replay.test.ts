@@ -1,7 +1,8 @@
 /** I4: a replay is the original's status, headers and body, byte for byte, and nothing about the current moment. */
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { expectProblem, type Gateway, ratesOf, startGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { expectProblem, ratesOf, startGateway } from '../../support/gateway.ts';
 import {
   callsOf,
   expectOriginal,
@@ -13,20 +14,9 @@ import {
   OPEN,
   post,
 } from '../../support/keyed.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url));
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
+const { upstream, gateway } = await gatewayForFile(keyedConfig);
 
 async function originalAndReplay(mail = {}) {
   const key = freshKey();

@@ -1,8 +1,9 @@
 /** I2 and I3: which requests are the same. A false match loses an e-mail, a false mismatch costs a 409. */
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { field, file, multipart, multipartType, type WrittenPart } from '../../support/bodies.ts';
-import { expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { expectProblem, NO_RATES, ratesOf } from '../../support/gateway.ts';
 import {
   BODY,
   callsOf,
@@ -16,20 +17,8 @@ import {
   post,
   postChunked,
 } from '../../support/keyed.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(keyedConfig(upstream.url));
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
+const { upstream, gateway } = await gatewayForFile(keyedConfig);
 
 const SECRETS = ['ann@example.com', 'Hello', 'stored-secret', 'acc_1'];
 

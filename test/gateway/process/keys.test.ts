@@ -1,52 +1,35 @@
 /** Which keys may reach which accounts. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  configOf,
-  expectProblem,
-  type Gateway,
-  ratesOf,
-  scratchFolder,
-  sha256,
-  startGateway,
-} from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, ratesOf, scratchFolder, sha256, startGateway } from '../../support/gateway.ts';
 import { eventually } from '../../support/raw-http.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      keys: [
-        { token: 'service-1', application: 'app_1', role: 'service' },
-        { sha256: sha256('account-1'), application: 'app_1', role: 'account', expiresAt: '2999-01-01T00:00:00Z' },
-        { sha256: sha256('account-1b').toUpperCase(), application: 'app_1', role: 'account' },
-        { token: 'scoped-a', application: 'app_1', role: 'scoped', scope: 'scp_a' },
-        { token: 'scoped-b', application: 'app_1', role: 'scoped', scope: 'scp_b' },
-        { token: 'account-2', application: 'app_2', role: 'account' },
-        { token: 'scoped-a-of-2', application: 'app_2', role: 'scoped', scope: 'scp_a' },
-        {
-          token: 'short-lived',
-          application: 'app_1',
-          role: 'account',
-          expiresAt: new Date(Date.now() + 4_000).toISOString(),
-        },
-      ],
-      accounts: [
-        { id: 'free', application: 'app_1', provider: 'mock' },
-        { id: 'in_a', application: 'app_1', provider: 'mock', scope: 'scp_a' },
-        { id: 'in_b', application: 'app_1', provider: 'mock', scope: 'scp_b' },
-        { id: 'two', application: 'app_2', provider: 'mock', scope: 'scp_a' },
-      ],
-      limits: { default: { allMethods: ['1000/1m'], routes: { 'POST /api/v1/chats': ['3/1m'] } } },
-    }),
-  );
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  keys: [
+    { token: 'service-1', application: 'app_1', role: 'service' },
+    { sha256: sha256('account-1'), application: 'app_1', role: 'account', expiresAt: '2999-01-01T00:00:00Z' },
+    { sha256: sha256('account-1b').toUpperCase(), application: 'app_1', role: 'account' },
+    { token: 'scoped-a', application: 'app_1', role: 'scoped', scope: 'scp_a' },
+    { token: 'scoped-b', application: 'app_1', role: 'scoped', scope: 'scp_b' },
+    { token: 'account-2', application: 'app_2', role: 'account' },
+    { token: 'scoped-a-of-2', application: 'app_2', role: 'scoped', scope: 'scp_a' },
+    {
+      token: 'short-lived',
+      application: 'app_1',
+      role: 'account',
+      expiresAt: new Date(Date.now() + 4_000).toISOString(),
+    },
+  ],
+  accounts: [
+    { id: 'free', application: 'app_1', provider: 'mock' },
+    { id: 'in_a', application: 'app_1', provider: 'mock', scope: 'scp_a' },
+    { id: 'in_b', application: 'app_1', provider: 'mock', scope: 'scp_b' },
+    { id: 'two', application: 'app_2', provider: 'mock', scope: 'scp_a' },
+  ],
+  limits: { default: { allMethods: ['1000/1m'], routes: { 'POST /api/v1/chats': ['3/1m'] } } },
 });
-afterAll(() => gateway.stop());
 
 const ask = (token: string, account: string, method = 'GET') =>
   gateway.ask(method, `/api/v1/chats?account_id=${account}`, { 'x-api-key': token });

@@ -1,47 +1,38 @@
 /** Per limit name the most specific layer wins: account, then provider, then default. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configOf, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
-
-let upstream: Upstream;
-let gateway: Gateway;
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
 
 const account = (id: string, provider: string) => ({ id, application: 'app_1', provider });
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      accounts: [
-        account('plain', 'imap'),
-        account('linked', 'linkedin'),
-        account('own_route', 'linkedin'),
-        account('own_all', 'linkedin'),
-        account('none', 'linkedin'),
-        account('no_route', 'linkedin'),
-        account('no_all', 'linkedin'),
-        account('homemade', 'our-own-provider'),
-        account('pooled', 'one-count'),
-      ],
-      limits: {
-        default: { allMethods: ['60/1m'], routes: { 'GET /api/v1/chats': ['50/1s'] } },
-        providers: {
-          linkedin: { allMethods: ['30/1m'], routes: { 'GET /api/v1/chats': ['20/1s'] } },
-          'our-own-provider': { allMethods: ['77/1m'] },
-          'one-count': { allMethods: { windows: ['3/1m'], scope: 'account' } },
-        },
-        accounts: {
-          own_route: { routes: { 'GET /api/v1/chats': ['0/1s'] } },
-          own_all: { allMethods: ['5/1m'] },
-          none: { allMethods: [], routes: { 'GET /api/v1/chats': [] } },
-          no_route: { routes: { 'GET /api/v1/chats': [] } },
-          no_all: { allMethods: [] },
-        },
-      },
-    }),
-  );
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  accounts: [
+    account('plain', 'imap'),
+    account('linked', 'linkedin'),
+    account('own_route', 'linkedin'),
+    account('own_all', 'linkedin'),
+    account('none', 'linkedin'),
+    account('no_route', 'linkedin'),
+    account('no_all', 'linkedin'),
+    account('homemade', 'our-own-provider'),
+    account('pooled', 'one-count'),
+  ],
+  limits: {
+    default: { allMethods: ['60/1m'], routes: { 'GET /api/v1/chats': ['50/1s'] } },
+    providers: {
+      linkedin: { allMethods: ['30/1m'], routes: { 'GET /api/v1/chats': ['20/1s'] } },
+      'our-own-provider': { allMethods: ['77/1m'] },
+      'one-count': { allMethods: { windows: ['3/1m'], scope: 'account' } },
+    },
+    accounts: {
+      own_route: { routes: { 'GET /api/v1/chats': ['0/1s'] } },
+      own_all: { allMethods: ['5/1m'] },
+      none: { allMethods: [], routes: { 'GET /api/v1/chats': [] } },
+      no_route: { routes: { 'GET /api/v1/chats': [] } },
+      no_all: { allMethods: [] },
+    },
+  },
 });
-afterAll(() => gateway.stop());
 
 const limitOf = async (id: string, method = 'GET') =>
   ratesOf(await gateway.ask(method, `/api/v1/chats?account_id=${id}`)).limit;

@@ -1,11 +1,9 @@
 /** S1 to S9 as a client of the process sees them: only headers, real time, short windows. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, NO_RATES, ratesOf } from '../../support/gateway.ts';
 import { pause, type Reply } from '../../support/raw-http.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
-
-let upstream: Upstream;
-let gateway: Gateway;
+import { answer } from '../../support/upstream.ts';
 
 const ACCOUNTS = {
   acc_1: { allMethods: ['1000/1d'], routes: { 'GET /api/v1/chats': ['2/1m', '10/1h'] } },
@@ -19,11 +17,7 @@ const ACCOUNTS = {
   acc_9: { allMethods: ['5/7h', '2/3m', '8/40d'] },
 };
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(configOf(upstream.url, { limits: { accounts: ACCOUNTS } }));
-});
-afterAll(() => gateway.stop());
+const { upstream, gateway } = await gatewayForFile(configOf, { limits: { accounts: ACCOUNTS } });
 
 const ask = (account: string, method = 'GET'): Promise<Reply> =>
   gateway.ask(method, `/api/v1/chats?account_id=${account}`);

@@ -1,27 +1,19 @@
 /** I13: what one application can take of the idempotency keys, and that the others do not notice. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { redisForFile } from '../../support/for-file.ts';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import { expectReplay, freshKey, keyedConfig, MESSAGES, OPEN, OTHER_TOKEN, post } from '../../support/keyed.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { startUpstream } from '../../support/upstream.ts';
 
 const MAX_CLAIMS = 40;
-let redis: RedisServer;
-let upstream: Upstream;
-beforeAll(async () => {
-  redis = await startRedis();
-  upstream = await startUpstream();
-});
-afterAll(() => redis.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
+const redis = await redisForFile();
+const upstream = await startUpstream();
+beforeEach(() => upstream.reset());
 
 const LIMITED = { path: MESSAGES };
 const stores = [
-  { name: 'memory', store: () => 'memory' },
-  { name: 'Redis', store: () => `redis://127.0.0.1:${redis.port}/0` },
+  { name: 'memory', store: 'memory' },
+  { name: 'Redis', store: `redis://127.0.0.1:${redis.port}/0` },
 ];
 
 async function start(store: string): Promise<Gateway> {
@@ -37,7 +29,7 @@ async function start(store: string): Promise<Gateway> {
 describe.each(stores)('the idempotency keys of one application, with the store in $name', ({ store }) => {
   let gateway: Gateway;
   beforeAll(async () => {
-    gateway = await start(store());
+    gateway = await start(store);
   });
   afterAll(() => gateway.stop());
 

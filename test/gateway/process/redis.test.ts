@@ -1,5 +1,6 @@
 /** Gateways with their counters in Redis share one allowance, and answer in time while it is down (S17). */
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
+import { redisForFile } from '../../support/for-file.ts';
 import {
   type Config,
   configOf,
@@ -10,20 +11,15 @@ import {
   writeConfig,
 } from '../../support/gateway.ts';
 import { eventually } from '../../support/raw-http.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
+import { startRedis } from '../../support/redis-server.ts';
+import { startUpstream } from '../../support/upstream.ts';
 
 const DEADLINE_MS = 150;
 const SLACK_MS = 1_000;
 const PATH = '/api/v1/chats?account_id=';
 
-let redis: RedisServer;
-let upstream: Upstream;
-beforeAll(async () => {
-  redis = await startRedis();
-  upstream = await startUpstream();
-});
-afterAll(() => redis.stop());
+const redis = await redisForFile();
+const upstream = await startUpstream();
 
 function redisConfig(max: number, rest: Config = {}): Config {
   const store = `redis://127.0.0.1:${redis.port}/0`;

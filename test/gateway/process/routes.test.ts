@@ -1,32 +1,20 @@
 /** Wildcards, and HEAD of a listed GET: which route a request has, what it counts on, and what the upstream gets. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem } from '../../support/gateway.ts';
 import { eventually, send } from '../../support/raw-http.ts';
-import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      routes: [
-        { route: 'GET /files/*', account: 'query.account_id' },
-        { route: 'GET /files/new', account: 'query.account_id' },
-        { route: 'GET /accounts/{account_id}/*', account: 'path.account_id' },
-        { route: 'GET /chats', account: 'query.account_id' },
-        { route: 'GET /free' },
-        { route: 'HEAD /free' },
-        { route: 'POST /emails', account: 'query.account_id' },
-      ],
-      limits: { default: { routes: { 'GET /files/*': ['3/1h'], 'GET /chats': ['2/1h'] } } },
-    }),
-  );
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  routes: [
+    { route: 'GET /files/*', account: 'query.account_id' },
+    { route: 'GET /files/new', account: 'query.account_id' },
+    { route: 'GET /accounts/{account_id}/*', account: 'path.account_id' },
+    { route: 'GET /chats', account: 'query.account_id' },
+    { route: 'GET /free' },
+    { route: 'HEAD /free' },
+    { route: 'POST /emails', account: 'query.account_id' },
+  ],
+  limits: { default: { routes: { 'GET /files/*': ['3/1h'], 'GET /chats': ['2/1h'] } } },
 });
 
 const metrics = async () => (await send(gateway.adminPort, { path: '/metrics' })).text;

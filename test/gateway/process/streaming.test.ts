@@ -1,30 +1,19 @@
 /** Bodies are streamed both ways, and bounded. */
 import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { configOf, expectProblem, type Gateway, startGateway, TOKEN } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, startGateway, TOKEN } from '../../support/gateway.ts';
 import { keyedConfig } from '../../support/keyed.ts';
 import { eventually, openRaw, rawRequest } from '../../support/raw-http.ts';
-import { answer, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer } from '../../support/upstream.ts';
 
 const MAX_BODY = 24 * 1024 * 1024;
-let upstream: Upstream;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, {
-      maxBodyBytes: MAX_BODY,
-      upstreamTimeoutMs: 3_000,
-      limits: { default: { allMethods: ['1000/1m'] } },
-    }),
-  );
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  maxBodyBytes: MAX_BODY,
+  upstreamTimeoutMs: 3_000,
+  limits: { default: { allMethods: ['1000/1m'] } },
 });
 
 const OPEN = '/api/v1/open';

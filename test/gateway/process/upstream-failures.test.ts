@@ -1,37 +1,14 @@
 /** An upstream that refuses, breaks, is late, or has its own limits (S16). */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  configOf,
-  expectProblem,
-  freePort,
-  type Gateway,
-  NO_RATES,
-  ratesOf,
-  startGateway,
-} from '../../support/gateway.ts';
-import {
-  answer,
-  breakBeforeAnswer,
-  breakMidAnswer,
-  held,
-  startUpstream,
-  type Upstream,
-} from '../../support/upstream.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayForFile } from '../../support/for-file.ts';
+import { configOf, expectProblem, freePort, NO_RATES, ratesOf, startGateway } from '../../support/gateway.ts';
+import { answer, breakBeforeAnswer, breakMidAnswer, held, startUpstream } from '../../support/upstream.ts';
 
 const TIMEOUT = 400;
-let upstream: Upstream;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway(
-    configOf(upstream.url, { upstreamTimeoutMs: TIMEOUT, limits: { default: { allMethods: ['10/1m'] } } }),
-  );
-});
-afterAll(() => gateway.stop());
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
+const { upstream, gateway } = await gatewayForFile(configOf, {
+  upstreamTimeoutMs: TIMEOUT,
+  limits: { default: { allMethods: ['10/1m'] } },
 });
 
 const chats = (account: string) => `/api/v1/chats?account_id=${account}`;

@@ -1,6 +1,7 @@
 /** `workers`: several processes that serve behind one primary, which replaces those that end and adds up their metrics. */
 import { writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { redisForFile } from '../../support/for-file.ts';
 import {
   type Config,
   configOf,
@@ -13,16 +14,11 @@ import {
 } from '../../support/gateway.ts';
 import { checkMetrics, ownMetrics } from '../../support/promtool.ts';
 import { eventually, oneConnection, openRaw, rawRequest, send } from '../../support/raw-http.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { answer, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { startRedis } from '../../support/redis-server.ts';
+import { answer, held, startUpstream } from '../../support/upstream.ts';
 
-let redis: RedisServer;
-let upstream: Upstream;
-beforeAll(async () => {
-  redis = await startRedis();
-  upstream = await startUpstream();
-});
-afterAll(() => redis.stop());
+const redis = await redisForFile();
+const upstream = await startUpstream();
 
 /** Long deadlines, because a busy machine must not cause a degraded decision. */
 const workersConfig = (rest: Config = {}): Config =>

@@ -1,10 +1,7 @@
 /** Which connection a request gets, how many there are, and who waits. */
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Passage } from '../../../src/gate/gate.ts';
-import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createProxy } from '../../../src/gateway/proxy/proxy.ts';
+import { FORWARD_SETTINGS, passageOf, serveExchanges } from '../../support/exchange-server.ts';
 import { expectProblem, NO_RATES, ratesOf, TOKEN } from '../../support/gateway.ts';
 import { startInProcess } from '../../support/in-process.ts';
 import { expectOriginal, freshKey, keyedConfig, MESSAGES, OTHER_TOKEN, post } from '../../support/keyed.ts';
@@ -201,43 +198,20 @@ describe('a connection that is used again', () => {
 /** A proxy behind a server that only creates exchanges; `before` is called directly before a request is forwarded. */
 async function startProxy(upstream: string, before: () => void) {
   const abandoned: string[] = [];
-  const passage = (exchange: Exchange): Passage => ({
-    kind: 'proceed',
-    decision: undefined,
-    headers: {},
-    settle: () => ({ headers: {}, stripRateLimit: false }),
-    abandon: async () => {
-      abandoned.push(exchange.id);
-      return undefined;
-    },
-  });
   const proxy = createProxy({
     upstream,
     idleMs: 5_000,
     maxConnections: 4,
     maxPerApplication: 4,
   });
-  const settings = {
-    forwardFields: new Set<string>(),
-    timeoutMs: 5_000,
-    answerMs: 5_000,
-    maxBodyBytes: 100,
-    onHead: () => {},
-    onFailure: () => {},
-  };
-  const server = createServer((request: IncomingMessage, response) => {
-    const exchange = createExchange('id-1', request, response, false);
-    if (request.headers['idempotency-key']) exchange.idempotent = { request: {} as never, forwardedKey: 'k' };
+  cleanups.push(() => proxy.close());
+  const port = await serveExchanges((exchange) => {
+    if (exchange.request.headers['idempotency-key']) exchange.idempotent = { request: {} as never, forwardedKey: 'k' };
     before();
-    proxy.forward(exchange, passage(exchange), settings);
+    const abandon = async () => void abandoned.push(exchange.id);
+    proxy.forward(exchange, passageOf({ abandon }), FORWARD_SETTINGS);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanups.push(async () => {
-    server.close();
-    server.closeAllConnections();
-    await proxy.close();
-  });
-  return { port: (server.address() as AddressInfo).port, abandoned, proxy };
+  return { port, abandoned, proxy };
 }
 
 describe('a connection that the upstream closes in the moment in which a request is forwarded', () => {

@@ -1,10 +1,9 @@
 /** If the upstream did not receive the request, its charge is refunded (S13). Nothing is sent twice. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Passage } from '../../../src/gate/gate.ts';
-import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
+import type { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createProxy, type ForwardSettings, type ProxyOptions } from '../../../src/gateway/proxy/proxy.ts';
+import { FORWARD_SETTINGS, passageOf, serveExchanges } from '../../support/exchange-server.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf, TOKEN } from '../../support/gateway.ts';
 import { startInProcess, startMute } from '../../support/in-process.ts';
 import { eventually, openRaw, type RawReply, rawRequest, send } from '../../support/raw-http.ts';
@@ -67,11 +66,8 @@ interface PassageCalls {
 }
 
 /** A passage that counts its calls. */
-function recordCalls(calls: PassageCalls): Passage {
-  return {
-    kind: 'proceed',
-    decision: undefined,
-    headers: {},
+const recordCalls = (calls: PassageCalls): Passage =>
+  passageOf({
     settle: ({ status }) => {
       calls.settled.push(status);
       return { headers: {}, stripRateLimit: status === 429 };
@@ -80,29 +76,9 @@ function recordCalls(calls: PassageCalls): Passage {
       calls.abandoned += 1;
       return undefined;
     },
-  };
-}
-
-/** A server that only creates an exchange per request. */
-async function serveExchanges(onExchange: (exchange: Exchange) => void): Promise<number> {
-  const server = createServer((request, response) => onExchange(createExchange('id-1', request, response, false)));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanups.push(() => {
-    server.close();
-    server.closeAllConnections();
   });
-  return (server.address() as AddressInfo).port;
-}
 
 const POOL: Omit<ProxyOptions, 'upstream'> = { idleMs: 1_000, maxConnections: 10, maxPerApplication: 10 };
-const SETTINGS: ForwardSettings = {
-  forwardFields: new Set(),
-  timeoutMs: 1_000,
-  answerMs: 1_000,
-  maxBodyBytes: 100,
-  onHead: () => {},
-  onFailure: () => {},
-};
 
 it.each([204, 304])('a %i with a content-length is complete without a body: nothing breaks off', async (status) => {
   const upstream = await startUpstream((_seen, response) => {
@@ -123,7 +99,7 @@ it('a request that Node refuses to send was not sent: 400, and the charge is ref
   cleanups.push(() => proxy.close());
   const port = await serveExchanges((exchange) => {
     exchange.request.url = '/a b';
-    proxy.forward(exchange, recordCalls(calls), SETTINGS);
+    proxy.forward(exchange, recordCalls(calls), FORWARD_SETTINGS);
   });
   const reply = await send(port, { path: '/' });
   expectProblem(reply, 400, 'errors/malformed_request');
@@ -141,7 +117,7 @@ describe('a forwarding', () => {
     let started: Exchange | undefined;
     const port = await serveExchanges((exchange) => {
       started = exchange;
-      proxy.forward(exchange, recordCalls(calls), { ...SETTINGS, ...options });
+      proxy.forward(exchange, recordCalls(calls), { ...FORWARD_SETTINGS, ...options });
     });
     const connection = await openRaw(port);
     connection.write(rawRequest('POST', '/', headers));

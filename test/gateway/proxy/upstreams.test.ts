@@ -1,10 +1,7 @@
 /** Several upstreams: which one a request goes to, and the connections of each. */
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Passage } from '../../../src/gate/gate.ts';
-import { createExchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createUpstreams, type Upstreams } from '../../../src/gateway/proxy/upstreams.ts';
+import { FORWARD_SETTINGS, passageOf, serveExchanges } from '../../support/exchange-server.ts';
 import { configOf, expectProblem } from '../../support/gateway.ts';
 import { type InProcess, startInProcess } from '../../support/in-process.ts';
 import { eventually, send } from '../../support/raw-http.ts';
@@ -125,36 +122,13 @@ describe('a request', () => {
 });
 
 describe('the connections to a URL', () => {
-  const SETTINGS = {
-    forwardFields: new Set<string>(),
-    timeoutMs: 5_000,
-    answerMs: 5_000,
-    maxBodyBytes: 100,
-    onHead: () => {},
-    onFailure: () => {},
-  };
-  const passage: Passage = {
-    kind: 'proceed',
-    decision: undefined,
-    headers: {},
-    settle: () => ({ headers: {}, stripRateLimit: false }),
-    abandon: async () => undefined,
-  };
-
   /** Forwards each request to the URL in its field `x-url`. */
   async function serve(): Promise<{ upstreams: Upstreams; ask(url: string): ReturnType<typeof send> }> {
     const upstreams = createUpstreams({ idleMs: 60_000, maxConnections: 4, maxPerApplication: 4 });
-    const server = createServer((request: IncomingMessage, response) => {
-      const url = request.headers['x-url'] as string;
-      upstreams.forward(url, createExchange('id-1', request, response, false), passage, SETTINGS);
+    cleanups.push(() => upstreams.close());
+    const port = await serveExchanges((exchange) => {
+      upstreams.forward(exchange.request.headers['x-url'] as string, exchange, passageOf(), FORWARD_SETTINGS);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    cleanups.push(async () => {
-      server.close();
-      server.closeAllConnections();
-      await upstreams.close();
-    });
-    const { port } = server.address() as AddressInfo;
     return { upstreams, ask: (url) => send(port, { path: '/', headers: { 'x-url': url } }) };
   }
 

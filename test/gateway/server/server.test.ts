@@ -1,12 +1,13 @@
 /** An internal error is answered with 500 and the req_id of its log line, and the process goes on. */
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
-import type { Entry, Passage } from '../../../src/gate/gate.ts';
+import type { Entry } from '../../../src/gate/gate.ts';
 import type { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createHealth } from '../../../src/gateway/operations/health.ts';
 import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
 import type { Rules } from '../../../src/gateway/server/rules.ts';
 import { createGatewayServer, type ServerOptions } from '../../../src/gateway/server/server.ts';
+import { passageOf } from '../../support/exchange-server.ts';
 import { expectProblem } from '../../support/gateway.ts';
 import { openLog } from '../../support/in-process.ts';
 import { eventually, openRaw, pause, rawRequest, send } from '../../support/raw-http.ts';
@@ -15,14 +16,6 @@ const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   await Promise.all(cleanups.splice(0).map((clean) => clean()));
 });
-
-const PASSAGE: Passage = {
-  kind: 'proceed',
-  decision: undefined,
-  headers: {},
-  settle: () => ({ headers: {}, stripRateLimit: false }),
-  abandon: async () => undefined,
-};
 
 type Parts = Partial<Rules> & Partial<ServerOptions>;
 
@@ -34,7 +27,7 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
   const gatewayServer = createGatewayServer({
     rules: () => ({
       admit: admit ?? (() => undefined),
-      gate: gate ?? { enter: () => PASSAGE },
+      gate: gate ?? { enter: () => passageOf() },
       forward: forward ?? (({ response }) => void response.end('forwarded')),
     }),
     log,
@@ -107,7 +100,7 @@ it.each([
   [{ degraded: false }, 'accepted'],
   [{ degraded: true }, 'degraded'],
 ])('a passage with the decision %j is logged as %s', async (decision, word) => {
-  const { port, lines } = await start({ gate: { enter: () => ({ ...PASSAGE, decision: decision as never }) } });
+  const { port, lines } = await start({ gate: { enter: () => passageOf({ decision: decision as never }) } });
   expect((await send(port, { path: '/x' })).text).toBe('forwarded');
   await eventually(() => lines().length === 1, 'its line');
   expect(lines()).toMatchObject([{ decision: word, route: null, method: 'GET', status: 200 }]);
@@ -132,7 +125,7 @@ it('S13: if the client left while the gate decided, nothing is forwarded, and th
   await eventually(() => asked.mock.calls.length === 1, 'the question');
   connection.destroy();
   await eventually(() => connections.running === 0, 'its end');
-  decide({ ...PASSAGE, abandon });
+  decide(passageOf({ abandon }));
   await eventually(() => abandon.mock.calls.length === 1, 'the refund');
   expect(forward).not.toHaveBeenCalled();
   await eventually(() => lines().length === 1, 'its line');

@@ -1,0 +1,139 @@
+import type { Decision } from '../core/decision.ts';
+import { type HeadgateErrorCode, isHeadgateError } from '../core/errors.ts';
+import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
+import { createProblem, problemReply, type Reply } from '../http/problem.ts';
+import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts';
+import { problemOfBody } from './body-problem.ts';
+import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
+import type { Answer } from './gate.ts';
+import type { AnswerProblem } from './idempotency-stage.ts';
+import type { GateOptions } from './options.ts';
+import { ownReply } from './own-answer.ts';
+import { GatePassage } from './passage.ts';
+import { StageError } from './resolver.ts';
+
+/** Errors which mean that the store could not decide. */
+const STORE_CODES: readonly HeadgateErrorCode[] = [
+  'store_full',
+  'store_timeout',
+  'store_unavailable',
+  'result_unavailable',
+];
+/** Details of a 503, per stage that uses a store. */
+const STORE_FAILURE_DETAILS = {
+  limits: 'The rate limit could not be checked; nothing was charged.',
+  idempotency: 'The idempotency key could not be claimed; nothing was sent. Retry with the same key.',
+} as const;
+const RESULT_UNAVAILABLE_DETAIL =
+  'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
+const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
+
+/** Makes what a request gets at a gate, a passage or an answer, and emits its event. */
+export class GateEntries<Request> {
+  readonly #options: GateOptions<Request>;
+  readonly #events: GateEmitter;
+
+  constructor(options: GateOptions<Request>, events: GateEmitter) {
+    this.#options = options;
+    this.#events = events;
+  }
+
+  /** What a limit has decided: a passage, or 429. */
+  decided(request: Request, requestId: string | undefined, decision: Decision): Answer | GatePassage {
+    const id = this.idFor(requestId, !decision.accepted);
+    if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
+    const headers = rateLimitFields(decision, this.#options.headers ?? 'x-ratelimit');
+    if (decision.accepted) return this.#createPassage(id, decision, headers);
+    const detail = rejectionDetail(decision, headers);
+    return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
+  }
+
+  /** Lets a request pass without a decision. */
+  skip(requestId: string | undefined, reason: SkippedEvent['reason']): GatePassage {
+    requestId = this.idFor(requestId);
+    if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
+    return this.#createPassage(requestId, undefined, NO_HEADERS);
+  }
+
+  /** Answers a request that may not pass, whatever its limits are. */
+  refuse<Status extends 401 | 403>(
+    reason: RefusedEvent['reason'],
+    status: Status,
+    type: ErrorType<Status>,
+    detail: string,
+    request: Request,
+    requestId: string | undefined,
+  ): Answer {
+    const id = this.idFor(requestId, true);
+    this.#events.emit({ type: 'refused', requestId: id, reason, status });
+    return this.answer(status, type, detail, request, id);
+  }
+
+  /** Answers a request for which a stage has failed. */
+  fail(request: Request, requestId: string | undefined, cause: unknown): Answer {
+    const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
+    requestId = this.idFor(requestId, true);
+    // Any resolver may read the body.
+    const reply = problemOfBody(error, this.problemFor(request, requestId));
+    if (reply !== undefined) return { kind: 'answer', reply };
+    // Only an error of a store means that the service is unavailable. Any other error is a fault of the program.
+    const usesStore = stage === 'limits' || stage === 'idempotency';
+    this.#events.emitFailure({ requestId, stage, error });
+    if (usesStore && (!isHeadgateError(error) || STORE_CODES.includes(error.code))) {
+      const detail = isHeadgateError(error, 'result_unavailable')
+        ? RESULT_UNAVAILABLE_DETAIL
+        : STORE_FAILURE_DETAILS[stage];
+      return this.answer(503, 'errors/service_unavailable', detail, request, requestId);
+    }
+    const detail = 'Internal error. The server log has details under this req_id.';
+    return this.answer(500, 'errors/unexpected_error', detail, request, requestId);
+  }
+
+  /** Makes the replies of a stage for one request. */
+  problemFor(request: Request, requestId: string): AnswerProblem {
+    return (status, type, detail, headers) => this.answer(status, type, detail, request, requestId, headers).reply;
+  }
+
+  /** An answer of the gate itself: its error object, or what the option `answer` makes of it. */
+  answer<Status extends ErrorStatus>(
+    status: Status,
+    type: ErrorType<Status>,
+    detail: string,
+    request: Request,
+    requestId: string,
+    headers: Reply['headers'] = NO_HEADERS,
+    decision?: Decision,
+  ): Answer {
+    const { answer, problemMediaType } = this.#options;
+    const problem = createProblem(status, type, detail, requestId);
+    const reply = problemReply(problem, headers, problemMediaType);
+    if (answer === undefined) return { kind: 'answer', reply, decision };
+    try {
+      const own = ownReply(answer, problem, reply, { request, requestId, decision });
+      return { kind: 'answer', reply: own ?? reply, decision };
+    } catch (error) {
+      this.#events.emitFailure({ requestId, stage: 'answer', error });
+      return { kind: 'answer', reply, decision };
+    }
+  }
+
+  /** The given id, or a new one if an answer or an event needs it: creating an id costs more than the decision. */
+  idFor(requestId: string | undefined, isNeeded = this.#events.hasListener): string {
+    return requestId ?? (isNeeded || this.#events.hasListener ? crypto.randomUUID() : '');
+  }
+
+  #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
+    return new GatePassage(decision, headers, requestId, this.#options, this.#events);
+  }
+}
+
+function rejectionDetail({ impossible, blocked, shown }: Decision, headers: HeaderFields): string {
+  if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
+  const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
+  if (blocked === undefined) {
+    const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
+    return `The rate limit ${state}; retry ${retry}.`;
+  }
+  const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
+  return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
+}

@@ -1,0 +1,127 @@
+import { OptionError } from '../core/errors.ts';
+import { isPromise } from '../core/maybe-promise.ts';
+import type { MaybePromise } from '../core/ports.ts';
+import type { GateEntries } from './entries.ts';
+import type { Answer } from './gate.ts';
+import type { GateChecks } from './gate-checks.ts';
+import { badAccount } from './idempotent-request.ts';
+import { type NoAccountRefusal, noAccountRefusal } from './no-account.ts';
+import type { GatePassage } from './passage.ts';
+import { callResolver, StageError } from './resolver.ts';
+import type { RouteGateOptions } from './route-options.ts';
+
+/** What is known of a request before its key is claimed, so that no resolver is called twice. */
+export interface KnownRequest {
+  readonly account: string | undefined;
+  /** The limits do not apply, and the account is resolved only if there is a key. */
+  readonly isAllowed: boolean;
+}
+
+const BAD_CACHED = 'the resolver must return true or false';
+
+/** The last stage of a gate: the cache, and the limits. */
+export class LimitStage<Request> {
+  readonly #options: RouteGateOptions<Request>;
+  readonly #entries: GateEntries<Request>;
+  readonly #checks: GateChecks | undefined;
+  /** Undefined if a request without an account passes. */
+  readonly #noAccount: NoAccountRefusal | undefined;
+
+  constructor(options: RouteGateOptions<Request>, entries: GateEntries<Request>, checks: GateChecks | undefined) {
+    this.#options = options;
+    this.#entries = entries;
+    this.#checks = checks;
+    this.#noAccount = noAccountRefusal(options.onNoAccount);
+  }
+
+  /** Whether a request without an account passes. */
+  get passesWithoutAccount(): boolean {
+    return this.#noAccount === undefined;
+  }
+
+  /** @param known what an earlier stage has resolved */
+  enter(request: Request, requestId: string | undefined, known?: KnownRequest): MaybePromise<Answer | GatePassage> {
+    if (known?.isAllowed) return this.#entries.skip(requestId, 'allowed');
+    const { account, route } = this.#options;
+    try {
+      const routeName = callResolver('route', route, request);
+      // An exempt request needs no account, so `account` may fail for it.
+      if (routeName === undefined) return this.#entries.skip(requestId, 'not_limited');
+      const accountId = known === undefined ? callResolver('account', account, request) : known.account;
+      // Most resolvers only read a header. Without a promise, the request need not wait for a turn of the event loop.
+      if (!(isPromise(accountId) || isPromise(routeName)))
+        return this.#enterSubject(request, requestId, accountId, routeName);
+      return Promise.all([accountId, routeName])
+        .then((subject) => this.#enterSubject(request, requestId, ...subject))
+        .catch((error: unknown) => this.#entries.fail(request, requestId, error));
+    } catch (error) {
+      return this.#entries.fail(request, requestId, error);
+    }
+  }
+
+  /**
+   * Calls the other resolvers only for a request that they are meant for: with a route and an account.
+   * @throws StageError
+   */
+  #enterSubject(
+    request: Request,
+    requestId: string | undefined,
+    account: string | undefined,
+    route: string | undefined,
+  ): MaybePromise<Answer | GatePassage> {
+    if (route === undefined) return this.#entries.skip(requestId, 'not_limited');
+    if (account === undefined) return this.enterWithoutAccount(request, requestId);
+    if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
+    this.#checks?.resolved(account);
+    const { provider, plan, cost, cached } = this.#options;
+    const isCached = cached === undefined ? false : callResolver('cached', cached, request);
+    const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
+    const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
+    const units = cost === undefined ? 1 : callResolver('cost', cost, request);
+    if (!(isPromise(isCached) || isPromise(providerName) || isPromise(planName) || isPromise(units)))
+      return this.#consume(request, requestId, account, route, isCached, providerName, planName, units);
+    return Promise.all([isCached, providerName, planName, units]).then(
+      (values) => this.#consume(request, requestId, account, route, ...values),
+      (error: unknown) => this.#entries.fail(request, requestId, error),
+    );
+  }
+
+  #consume(
+    request: Request,
+    requestId: string | undefined,
+    account: string,
+    route: string,
+    isCached: boolean,
+    provider: string | undefined,
+    plan: string | undefined,
+    cost: number,
+  ): MaybePromise<Answer | GatePassage> {
+    if (isCached === true) return this.#entries.skip(requestId, 'cached');
+    // Any other truthy value would let a request past its limit by accident.
+    if (isCached)
+      return this.#entries.fail(
+        request,
+        requestId,
+        new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)),
+      );
+    const { limiter, limits } = this.#options;
+    const limited = { account, route, provider, plan, cost, limits };
+    try {
+      if (limiter.synchronous) return this.#entries.decided(request, requestId, limiter.consumeSync(limited));
+    } catch (error) {
+      return this.#entries.fail(request, requestId, new StageError('limits', error));
+    }
+    return limiter.consume(limited).then(
+      (decision) => this.#entries.decided(request, requestId, decision),
+      (error: unknown) => this.#entries.fail(request, requestId, new StageError('limits', error)),
+    );
+  }
+
+  /** Refuses a request without an account, unless it passes. */
+  enterWithoutAccount(request: Request, requestId: string | undefined): Answer | GatePassage {
+    this.#checks?.resolved(undefined);
+    const refusal = this.#noAccount;
+    if (refusal === undefined) return this.#entries.skip(requestId, 'not_limited');
+    return this.#entries.refuse('no_account', refusal.status, refusal.type, refusal.detail, request, requestId);
+  }
+}

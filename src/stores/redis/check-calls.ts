@@ -1,0 +1,194 @@
+/*
+ * Why the rule is applied twice.
+ *
+ * `lua/consume.lua` decides in Redis and charges there, because reading, deciding and writing must be one atomic step.
+ * Then TypeScript applies the same rule again, to the counters in the script's reply. The reason is coalescing:
+ *
+ * 1. Equal requests of one turn of the event loop (same account, route, plan and cost) are sent as one number. So a
+ *    burst on one account costs one script call with few arguments. The script charges as many requests as fit.
+ * 2. The reply is small as well: the server's time, and the counters as they were before these requests.
+ * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
+ *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.
+ *
+ * Both sides come to the same result, because they have the same counters, time and plan, and all numbers are safe
+ * integers. The suites in headgate/testing check this.
+ */
+import { BlockedDecision } from '../../core/blocked-decision.ts';
+import { type Clock, monotonicClock } from '../../core/clock.ts';
+import { charge, Decision, evaluate, FITS } from '../../core/decision.ts';
+import { StoreUnavailableError } from '../../core/errors.ts';
+import type { Plan } from '../../core/plan.ts';
+import type { Counters } from '../../core/window.ts';
+import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
+import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import type { Failover } from '../shared/failover.ts';
+import type { OutageLog } from '../shared/outage-log.ts';
+import type { Commands } from './client.ts';
+import type { Denials } from './denials.ts';
+import { foreignRecord, isSlotMoving } from './errors.ts';
+import type { KeyNames } from './keys.ts';
+import type { KnownBlocks } from './known-blocks.ts';
+import { layoutOf } from './layout.ts';
+import consumeSource from './lua/consume.lua';
+import { type ConsumeReply, type FoundBlock, readConsumeReply } from './reply.ts';
+import { createScript, scriptTime } from './script.ts';
+
+const consumeScript = /* @__PURE__ */ createScript(consumeSource);
+const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
+
+/** The parts of a store. */
+export interface LimitStoreParts {
+  readonly commands: Commands;
+  readonly names: KeyNames;
+  readonly breaker: CircuitBreaker;
+  readonly failover: Failover;
+  readonly knownBlocks: KnownBlocks;
+  readonly denials: Denials;
+  readonly outages: OutageLog;
+  readonly identity: object;
+  readonly clock: Clock | undefined;
+}
+
+/** Sends checks to Redis, those of one turn of the event loop together, and decides the requests that wait for them. */
+export class CheckCalls {
+  readonly #parts: LimitStoreParts;
+  readonly #batcher: CheckBatcher;
+  /** Script calls that were sent. */
+  count = 0;
+  /** Decisions that shared the script call of another one. */
+  coalesced = 0;
+  /** Decisions that the failure policy made. */
+  degraded = 0;
+
+  constructor(parts: LimitStoreParts) {
+    this.#parts = parts;
+    this.#batcher = new CheckBatcher({
+      // A script in a cluster can only touch keys of one slot, and only keys of one account are sure to share a slot.
+      oneAccountPerBatch: parts.commands.isCluster,
+      send: (batches) => {
+        for (const batch of batches) void this.#decide(batch);
+      },
+    });
+  }
+
+  /** Decides one request. */
+  decide(account: string, route: string, plan: Plan, cost: number, keys: readonly string[]): Promise<Decision> {
+    return this.#batcher.add({ keys, account, route, plan, cost });
+  }
+
+  /**
+   * Reads the counters of one account and route, and the server's time.
+   * @throws StoreUnavailableError
+   */
+  async read(
+    account: string,
+    route: string,
+    plan: Plan,
+    keys: readonly string[],
+  ): Promise<{ readonly now: number; readonly counters: Counters }> {
+    // No request waits for this check, so the script charges nothing.
+    const check = { keys, account, route, waiting: [] };
+    const { now, checks } = await this.#run({ plan, cost: 1, checks: [check], position: 0 });
+    const counters = checks[0] as Counters | number;
+    if (typeof counters === 'number') throw this.#recordFault(check, counters);
+    return { now, counters };
+  }
+
+  /** Sends a batch, and settles its requests. */
+  async #decide(batch: CheckBatch): Promise<void> {
+    const sentAt = monotonicClock.now();
+    try {
+      const { now, checks } = await this.#run(batch);
+      const receivedAt = monotonicClock.now();
+      for (const [i, check] of batch.checks.entries()) {
+        const found = checks[i] as Counters | FoundBlock | number;
+        if (typeof found === 'number') this.#failOver(check, batch, this.#recordFault(check, found));
+        else if ('block' in found) this.#reject(check, batch, found, now, sentAt, receivedAt);
+        else this.#settle(check, batch, found, now, sentAt, receivedAt);
+      }
+    } catch (error) {
+      if (batch.checks.length > 1 && isSlotMoving((error as Error).cause)) {
+        // Each key is on one of the two nodes, so that a check with one key can be executed by itself.
+        for (const check of batch.checks) void this.#decide({ ...batch, checks: [check] });
+      } else for (const check of batch.checks) this.#failOver(check, batch, error);
+    }
+  }
+
+  /** Decides the requests of a check one after the other, starting from the counters that the script found. */
+  #settle(check: Check, batch: CheckBatch, counters: Counters, now: number, sentAt: number, receivedAt: number): void {
+    const { keys, account, route, waiting } = check;
+    const { plan, cost } = batch;
+    this.#parts.knownBlocks.deleteAll(account, route);
+    let left = waiting.length;
+    for (const { resolve } of waiting) {
+      const rejectedBy = evaluate(plan, counters, 0, cost, now);
+      if (rejectedBy === FITS) charge(plan, counters, 0, cost, now);
+      const own = --left === 0 ? counters : counters.slice();
+      const decision = new Decision(account, route, plan, cost, now, rejectedBy, own);
+      if (rejectedBy !== FITS)
+        this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, own, sentAt, receivedAt);
+      resolve(decision);
+    }
+  }
+
+  /** Rejects the requests of a check, because its account or its route is blocked (S21). */
+  #reject(
+    check: Check,
+    { plan, cost }: CheckBatch,
+    found: FoundBlock,
+    now: number,
+    sentAt: number,
+    receivedAt: number,
+  ): void {
+    const { keys, account, route, waiting } = check;
+    const { denials, knownBlocks } = this.#parts;
+    const { block, isOfAccount } = found;
+    const decision = new BlockedDecision(account, route, plan, cost, now, block);
+    denials.remember(keys[0] as string, decision, FITS, NO_COUNTERS, sentAt, receivedAt);
+    knownBlocks.add(isOfAccount ? { account } : { account, route }, block);
+    for (const { resolve } of waiting) resolve(decision);
+  }
+
+  #failOver({ account, route, waiting }: Check, { plan, cost }: CheckBatch, error: unknown): void {
+    const { failover, knownBlocks } = this.#parts;
+    const block = knownBlocks.find(account, route);
+    for (const { resolve, reject } of waiting) {
+      try {
+        if (block === undefined) resolve(failover.decide(account, route, plan, cost, error));
+        else resolve(new BlockedDecision(account, route, plan, cost, monotonicClock.now(), block, true));
+        this.degraded++;
+      } catch (reason) {
+        reject(reason);
+      }
+    }
+  }
+
+  /** Runs `consume.lua` for a batch. */
+  async #run({ plan, cost, checks }: CheckBatch): Promise<ConsumeReply> {
+    const { commands, breaker, clock } = this.#parts;
+    const keys: string[] = [];
+    let decisions = 0;
+    for (const check of checks) {
+      keys.push(...check.keys);
+      decisions += check.waiting.length;
+    }
+    const { listEnd, heads } = layoutOf(plan);
+    const args = [scriptTime(clock), `[${cost},${listEnd}`, ...heads];
+    // Without the numbers, the script assumes one request per check. The check of a peek has none.
+    if (checks.some(({ waiting }) => waiting.length !== 1))
+      for (const { waiting } of checks) args.push(String(waiting.length));
+    this.count++;
+    this.coalesced += Math.max(0, decisions - 1);
+    // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
+    return breaker.run(async () =>
+      readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, plan.windows.length),
+    );
+  }
+
+  /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
+  #recordFault({ keys, account }: Pick<Check, 'keys' | 'account'>, index: number): StoreUnavailableError {
+    const error = foreignRecord(keys[index] ?? this.#parts.names.blocks(account));
+    this.#parts.outages.recordFailed(error);
+    return new StoreUnavailableError(error);
+  }
+}
