@@ -90,6 +90,11 @@ export function askHealth({ url, verifies }: HealthTarget, timeoutMs: number): P
       });
       response.once('error', () => fail(signal.aborted ? tooLate(timeoutMs) : 'the response broke off'));
     });
+    // Node would close the connection without another event, and the command would end with 0.
+    request.once('upgrade', ({ statusCode }, socket) => {
+      socket.destroy();
+      fail(`status ${statusCode}`);
+    });
     request.once('error', (error: NodeJS.ErrnoException) => {
       fail(signal.aborted ? tooLate(timeoutMs) : (error.code ?? error.message));
     });

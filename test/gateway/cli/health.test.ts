@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
 import { createCertificate } from '../../support/certificate.ts';
-import { configOf } from '../../support/gateway.ts';
+import { configOf, runHeadgate } from '../../support/gateway.ts';
 import { startInProcess, startMute } from '../../support/in-process.ts';
 import { listen } from '../../support/listen.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-health-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -71,6 +72,16 @@ it('a server that does not respond in time, or with something else', async () =>
   const other = await listen((_, response) => void response.writeHead(404).end('secret'));
   expect(await health('--url', other.url)).toEqual(notReady(`${other.url}/readyz: status 404`));
   await other.close();
+});
+
+it('a server that switches to another protocol: exit 1, not an end without a verdict', async () => {
+  const switching = '101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n';
+  const upstream = await startRawUpstream((socket) => void socket.write(`HTTP/1.1 ${switching}`));
+  const { code, all } = await runHeadgate(['health', '--url', upstream.url]);
+  expect({ code, all: all.trim() }).toEqual({
+    code: 1,
+    all: `headgate: not ready: ${upstream.url}/readyz: status 101`,
+  });
 });
 
 it('TLS: trusts the listener of the config, whose certificate is for other names; --url is verified', async () => {
