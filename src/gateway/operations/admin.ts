@@ -9,18 +9,33 @@ import type { Metrics } from './metrics.ts';
  * may be able to reach its address, or have a certificate for it.
  */
 export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health, tls?: TlsOptions): Server {
+  const sharing = { render: shared(() => metrics.render()) };
   const server = createHttpServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, tls);
   server.on('request', (request, response) => {
     request.resume();
     response.on('error', () => {});
     const check = healthCheckOf(request.method, request.url);
     const answer =
-      check === undefined ? answerMetrics(metrics, request.method, request.url ?? '') : health.answer(check);
+      check === undefined ? answerMetrics(sharing, request.method, request.url ?? '') : health.answer(check);
     void answer.then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });
   });
   return server;
+}
+
+/**
+ * Calls that begin while one runs share its result. To collect the metrics takes milliseconds and asks every worker, so
+ * a client that sends request after request without reading would otherwise take the time of the gateway.
+ */
+function shared<Result>(call: () => Promise<Result>): () => Promise<Result> {
+  let running: Promise<Result> | undefined;
+  return () => {
+    running ??= call().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
 }
 
 async function answerMetrics(
