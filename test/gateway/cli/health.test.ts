@@ -113,6 +113,9 @@ it.each<[args: string[], message: string]>([
   [['--url', 'localhost:8080'], '--url must be a URL with http:// or https://'],
   [['--timeout', '0'], '--timeout must be a number of milliseconds, at most 999999'],
   [['--config', 'no-such.json'], '--config no-such.json: the file does not exist'],
+  [['--port', '99999'], 'health: http://127.0.0.1:99999 is not the address of a listener: use --url'],
+  [['--port', 'abc'], 'health: http://127.0.0.1:NaN is not the address of a listener: use --url'],
+  [['--host', 'a b'], 'health: http://a b:8080 is not the address of a listener: use --url'],
   [['--port', '0'], 'health: the port is 0, so the config does not say which one it is: use --url'],
 ])('%j: exit 2', async (args, message) => {
   expect(await health(...args)).toEqual({ code: 2, out: '', error: `headgate: ${message} (see headgate --help)\n` });
