@@ -23,8 +23,8 @@ export async function readConfigFile(name: string): Promise<ConfigFile> {
 }
 
 /**
- * Reads a config file that was read before. A pipe, such as `--config <(…)`, has nothing more to read: to open it
- * would wait for a writer for ever, and the process could not even end.
+ * Reads a config file that was read before. A pipe is refused: `--config <(…)` has nothing more to read, and a named pipe
+ * would be waited for. Until it has a writer, no other reload could run, and the process could not end.
  * @throws UsageError if the file cannot be read
  */
 export async function readConfigFileAgain(name: string): Promise<ConfigFile> {
