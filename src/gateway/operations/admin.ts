@@ -3,6 +3,7 @@ import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
 import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import { type Health, healthCheckOf } from './health.ts';
 import type { Metrics } from './metrics.ts';
+import { shared } from './shared.ts';
 
 /** Longest wait for a request, and for a client to read more of an answer, in milliseconds. */
 const SILENCE_MS = 10_000;
@@ -14,6 +15,7 @@ const MAX_CONNECTIONS = 256;
  * may be able to reach its address, or have a certificate for it.
  */
 export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health, tls?: TlsOptions): Server {
+  // To collect the metrics takes milliseconds, and asks every worker.
   const sharing = { render: shared(() => metrics.render()) };
   const server = createHttpServer({ requestTimeout: SILENCE_MS, headersTimeout: SILENCE_MS }, tls);
   server.timeout = SILENCE_MS;
@@ -29,20 +31,6 @@ export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Heal
     });
   });
   return server;
-}
-
-/**
- * Calls that begin while one runs share its result. To collect the metrics takes milliseconds and asks every worker, so
- * a client that sends request after request without reading would otherwise take the time of the gateway.
- */
-function shared<Result>(call: () => Promise<Result>): () => Promise<Result> {
-  let running: Promise<Result> | undefined;
-  return () => {
-    running ??= call().finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
 }
 
 async function answerMetrics(

@@ -6,12 +6,9 @@ import { createHealth } from '../../../src/gateway/operations/health.ts';
 import { afterFile } from '../../support/after-file.ts';
 import { eventually, openRaw, type RawConnection, rawRequest, send } from '../../support/raw-http.ts';
 
-async function startAdmin(render: () => Promise<string>) {
+async function startAdmin(render: () => Promise<string>, state: Parameters<typeof createHealth>[0] = async () => 'ok') {
   const collect = async () => ({ contentType: 'text/plain', text: await render() });
-  const server = createAdminServer(
-    { render: collect },
-    createHealth(async () => 'ok'),
-  );
+  const server = createAdminServer({ render: collect }, createHealth(state));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   afterFile(() => void server.close().closeAllConnections());
   const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
@@ -31,6 +28,20 @@ it('scrapes that come while the metrics are collected share them, so that many c
   expect(collected).toBeLessThan(50);
   const next = collected + 1;
   expect((await send(port, { path: '/metrics' })).text).toBe(`collected ${next}`);
+});
+
+it('health checks that come while one asks the store share its answer: they need no key', async () => {
+  let asked = 0;
+  const state = async () => {
+    asked += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    return 'ok' as const;
+  };
+  const { port } = await startAdmin(async () => '', state);
+  const client = await openRaw(port);
+  client.write(rawRequest('GET', '/readyz').repeat(500));
+  expect((await client.waitFor(500)).map(({ status }) => status)).toEqual(Array(500).fill(200));
+  expect(asked).toBeLessThan(50);
 });
 
 it('a client that reads nothing of its answer is cut', { timeout: 30_000 }, async () => {
