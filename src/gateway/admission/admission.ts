@@ -78,8 +78,11 @@ export function refusalOfHead({ request }: Exchange): Refusal | undefined {
     return malformed('The header Content-Type is given more than once.');
   }
   const encoding = request.headers['transfer-encoding'];
+  if (encoding === undefined) return undefined;
+  // A proxy of HTTP/1.0 does not know chunks: to it, the body would be the next request (RFC 9112, section 6.1).
+  if (request.httpVersion === '1.0') return malformed('A request of HTTP/1.0 must not have a transfer coding.');
   // Any other coding would have to be decoded here, or would be forwarded without its name.
-  return encoding === undefined || encoding.toLowerCase() === 'chunked'
+  return encoding.toLowerCase() === 'chunked'
     ? undefined
     : malformed('The only transfer coding that a request may have is chunked.');
 }

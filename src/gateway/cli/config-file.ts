@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { UsageError } from './usage.ts';
 
 /** Content of a config file. */
@@ -20,4 +20,19 @@ export async function readConfigFile(name: string): Promise<ConfigFile> {
   });
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, HASH_DIGITS);
   return { name, text: bytes.toString('utf8'), hash };
+}
+
+/**
+ * Reads a config file that was read before. A pipe is refused: `--config <(…)` has nothing more to read, and a named pipe
+ * would be waited for. Until it has a writer, no other reload could run, and the process could not end.
+ * @throws UsageError if the file cannot be read
+ */
+export async function readConfigFileAgain(name: string): Promise<ConfigFile> {
+  const canBeRead = await stat(name).then(
+    (stats) => stats.isFile(),
+    // The reading says why.
+    () => true,
+  );
+  if (!canBeRead) throw new UsageError(`--config ${name}: it is not a regular file, so it cannot be read again`);
+  return readConfigFile(name);
 }

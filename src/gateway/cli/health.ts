@@ -43,6 +43,7 @@ export function targetIn(
   if (asked === undefined) return 'each listener wants a certificate of its clients: use --url';
   if (asked.port === 0) return 'the port is 0, so the config does not say which one it is: use --url';
   const url = urlOf({ host: LOCAL.get(asked.host) ?? asked.host, port: asked.port });
+  if (!URL.canParse(url)) return `${url} is not the address of a listener: use --url`;
   return { url: `${asked.isTls ? url.replace('http:', 'https:') : url}/readyz`, verifies: false };
 }
 
@@ -89,6 +90,11 @@ export function askHealth({ url, verifies }: HealthTarget, timeoutMs: number): P
         else fail(`status ${statusCode}${statusIn(body) === undefined ? '' : `, ${statusIn(body)}`}`);
       });
       response.once('error', () => fail(signal.aborted ? tooLate(timeoutMs) : 'the response broke off'));
+    });
+    // Node would close the connection without another event, and the command would end with 0.
+    request.once('upgrade', ({ statusCode }, socket) => {
+      socket.destroy();
+      fail(`status ${statusCode}`);
     });
     request.once('error', (error: NodeJS.ErrnoException) => {
       fail(signal.aborted ? tooLate(timeoutMs) : (error.code ?? error.message));

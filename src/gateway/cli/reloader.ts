@@ -5,7 +5,7 @@ import { warningsFor } from '../config/warnings.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ConfigMetrics, ReloadResult } from '../operations/config-metrics.ts';
 import type { Log } from '../operations/log.ts';
-import { type ConfigFile, readConfigFile } from './config-file.ts';
+import { type ConfigFile, readConfigFileAgain } from './config-file.ts';
 import { UsageError } from './usage.ts';
 
 /** Options of {@link createReloader}. */
@@ -53,7 +53,7 @@ export function createReloader({ file, overrides, apply, log, metrics }: Reloade
   };
   const readAndAdopt = async (): Promise<ReloadResult> => {
     try {
-      const read = await readConfigFile(file.name);
+      const read = await readConfigFileAgain(file.name);
       content = read.hash;
       return await adopt(read);
     } catch (error) {
@@ -74,7 +74,7 @@ export function createReloader({ file, overrides, apply, log, metrics }: Reloade
       return waiting;
     },
     async state() {
-      const found = await readConfigFile(file.name).then(
+      const found = await readConfigFileAgain(file.name).then(
         ({ hash }) => hash,
         (error: Error) => error.message,
       );

@@ -3,19 +3,29 @@ import { createProblem, problemReply, type Reply } from '../../http/problem.ts';
 import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import { type Health, healthCheckOf } from './health.ts';
 import type { Metrics } from './metrics.ts';
+import { shared } from './shared.ts';
+
+/** Longest wait for a request, and for a client to read more of an answer, in milliseconds. */
+const SILENCE_MS = 10_000;
+/** Clients are a few scrapers and probes. Without a bound, others could take the file descriptors of the gateway. */
+const MAX_CONNECTIONS = 256;
 
 /**
  * The operator's listener: `GET /metrics` for Prometheus, and the health checks. It needs no API key, so only operators
  * may be able to reach its address, or have a certificate for it.
  */
 export function createAdminServer(metrics: Pick<Metrics, 'render'>, health: Health, tls?: TlsOptions): Server {
-  const server = createHttpServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, tls);
+  // To collect the metrics takes milliseconds, and asks every worker.
+  const sharing = { render: shared(() => metrics.render()) };
+  const server = createHttpServer({ requestTimeout: SILENCE_MS, headersTimeout: SILENCE_MS }, tls);
+  server.timeout = SILENCE_MS;
+  server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (request, response) => {
     request.resume();
     response.on('error', () => {});
     const check = healthCheckOf(request.method, request.url);
     const answer =
-      check === undefined ? answerMetrics(metrics, request.method, request.url ?? '') : health.answer(check);
+      check === undefined ? answerMetrics(sharing, request.method, request.url ?? '') : health.answer(check);
     void answer.then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });

@@ -1,4 +1,5 @@
 import type { Reply } from '../../http/problem.ts';
+import { shared } from './shared.ts';
 
 /** A path of a health check, as its route in the metrics. A HEAD of the path counts as its GET. */
 export type HealthCheck = 'GET /healthz' | 'GET /livez' | 'GET /readyz';
@@ -16,13 +17,14 @@ export interface Health {
  */
 export function createHealth(state: () => Promise<'ok' | 'degraded' | 'starting'>): Health {
   let draining = false;
+  const current = shared(state);
   return {
     drain() {
       draining = true;
     },
     async answer(check) {
       if (check === 'GET /livez') return reply('ok');
-      return reply(draining ? 'draining' : await state());
+      return reply(draining ? 'draining' : await current());
     },
   };
 }

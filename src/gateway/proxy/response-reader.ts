@@ -140,8 +140,12 @@ export class ResponseReader {
     // A response of HTTP/1.0 with a transfer coding is suspicious (RFC 9112, section 6.1).
     const isKept = isVersion11 || (options.includes('keep-alive') && coding === undefined);
     this.keepsAlive = isKept && !options.includes('close');
-    if (this.#isHead || status === 204 || status === 304) this.#state = 'over';
-    else if (coding !== undefined) this.#state = 'chunk size';
+    if (this.#isHead || status === 204 || status === 304) {
+      this.#state = 'over';
+      // Some upstreams send a body all the same. It would come later, as the response to the next request.
+      const announcesBody = coding !== undefined || (status === 204 && Number(length ?? 0) > 0);
+      if (this.#isHead || announcesBody) this.keepsAlive = false;
+    } else if (coding !== undefined) this.#state = 'chunk size';
     else if (length === undefined) {
       this.#state = 'body to the end';
       this.keepsAlive = false;

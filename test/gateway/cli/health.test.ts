@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
 import { createCertificate } from '../../support/certificate.ts';
-import { configOf } from '../../support/gateway.ts';
+import { configOf, runHeadgate } from '../../support/gateway.ts';
 import { startInProcess, startMute } from '../../support/in-process.ts';
 import { listen } from '../../support/listen.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-health-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -73,6 +74,16 @@ it('a server that does not respond in time, or with something else', async () =>
   await other.close();
 });
 
+it('a server that switches to another protocol: exit 1, not an end without a verdict', async () => {
+  const switching = '101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n';
+  const upstream = await startRawUpstream((socket) => void socket.write(`HTTP/1.1 ${switching}`));
+  const { code, all } = await runHeadgate(['health', '--url', upstream.url]);
+  expect({ code, all: all.trim() }).toEqual({
+    code: 1,
+    all: `headgate: not ready: ${upstream.url}/readyz: status 101`,
+  });
+});
+
 it('TLS: trusts the listener of the config, whose certificate is for other names; --url is verified', async () => {
   const { cert, key, certFile, keyFile, remove } = createCertificate();
   const server = createTlsServer({ cert, key }, (request, response) => {
@@ -102,6 +113,9 @@ it.each<[args: string[], message: string]>([
   [['--url', 'localhost:8080'], '--url must be a URL with http:// or https://'],
   [['--timeout', '0'], '--timeout must be a number of milliseconds, at most 999999'],
   [['--config', 'no-such.json'], '--config no-such.json: the file does not exist'],
+  [['--port', '99999'], 'health: http://127.0.0.1:99999 is not the address of a listener: use --url'],
+  [['--port', 'abc'], 'health: http://127.0.0.1:NaN is not the address of a listener: use --url'],
+  [['--host', 'a b'], 'health: http://a b:8080 is not the address of a listener: use --url'],
   [['--port', '0'], 'health: the port is 0, so the config does not say which one it is: use --url'],
 ])('%j: exit 2', async (args, message) => {
   expect(await health(...args)).toEqual({ code: 2, out: '', error: `headgate: ${message} (see headgate --help)\n` });

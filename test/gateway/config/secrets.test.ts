@@ -1,6 +1,16 @@
 /** Secrets that a config refers to: `{ "env": "NAME" }` and `{ "file": "PATH" }`. */
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -68,6 +78,23 @@ describe.each(places)('%s', (path, secret, put, get) => {
     expect(issuesOf(put({ file: 'none' }))).toEqual([`${path}: the file "none" does not exist`]);
     expect(issuesOf(put({ file: 'empty' }))).toEqual([`${path}: the file "empty" is empty`]);
     expect(issuesOf(put({ file: '.' }))).toEqual([`${path}: the file "." cannot be read (EISDIR)`]);
+  });
+
+  it('a file that is no regular one is a fault, and is not waited for: a pipe, a device, a huge file', () => {
+    const [pipe, huge] = [join(folder, 'pipe'), join(folder, 'huge')];
+    if (!existsSync(pipe)) execFileSync('mkfifo', [pipe]);
+    closeSync(openSync(huge, 'w'));
+    truncateSync(huge, 1_048_577);
+    expect(issuesOf(put({ file: 'pipe' }))).toEqual([`${path}: the file "pipe" is not a regular file`]);
+    expect(issuesOf(put({ file: '/dev/zero' }))).toEqual([`${path}: the file "/dev/zero" is not a regular file`]);
+    expect(issuesOf(put({ file: 'huge' }))).toEqual([`${path}: the file "huge" is larger than 1 MiB`]);
+  });
+
+  it('a link to a file is followed, as secrets of Kubernetes are', () => {
+    writeFileSync(join(folder, 'target'), `${secret}\n`);
+    rmSync(join(folder, 'link'), { force: true });
+    symlinkSync('target', join(folder, 'link'));
+    expect(get(put({ file: 'link' }))).toBe(secret);
   });
 
   it.each(['$' + '{API_KEY}', '$' + '{API_KEY:-d3fault}', '$API_KEY', '%API_KEY%'])(

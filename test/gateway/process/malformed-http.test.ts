@@ -39,6 +39,10 @@ const malformed: [title: string, bytes: string][] = [
   ['two lengths', `${POST}${FIELDS}content-length: 4\r\ncontent-length: 5\r\n\r\nbody!`],
   ['both a length and chunks', `${POST}${FIELDS}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`],
   ['a coding before chunked', `${POST}${FIELDS}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`],
+  [
+    'chunks in HTTP/1.0, on a connection that shall stay open',
+    `POST /api/v1/open HTTP/1.0\r\n${FIELDS}connection: keep-alive\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${OPEN}${FIELDS}\r\n`,
+  ],
   ['two hosts', `${OPEN}${FIELDS}host: b\r\n\r\n`],
   ['an encoding after chunked', `${POST}${FIELDS}transfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
 ];

@@ -1,5 +1,6 @@
 /** SIGHUP and --watch: the config file is checked whole, and then judges every later request. */
-import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -129,6 +130,24 @@ describe('SIGHUP', () => {
     await eventually(() => lines('config unchanged').length === 1, 'the line');
     expect(await metric('last_reload_successful')).toBe(1);
     await gateway.stop();
+  });
+
+  it('a file that became a pipe is refused: a later reload works, and the process still ends', async () => {
+    const upstream = await startUpstream();
+    let file = '';
+    const running = await startWith(withLimit(upstream.url, 1000), [], (text) => {
+      file = join(scratchFolder(), 'headgate.json');
+      writeFileSync(file, text);
+      return file;
+    });
+    rmSync(file);
+    execFileSync('mkfifo', [file]);
+    running.gateway.signal('SIGHUP');
+    await eventually(() => running.lines('config refused: the earlier one stays').length === 1, 'the fault');
+    running.write(withLimit(upstream.url, 500));
+    running.gateway.signal('SIGHUP');
+    await eventually(() => running.lines('config reloaded').length === 1, 'the reload');
+    expect(await running.gateway.stop()).toEqual({ code: 0, signal: null });
   });
 
   it('a key that was removed is refused from the line in the log on', async () => {

@@ -42,8 +42,9 @@ describe('a response is over', () => {
     ['at once with a length of 0', `${OK}Content-Length: 0\r\n\r\n`, ''],
     ['after the last chunk', `${OK}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x=y\r\nc\r\n0\r\n\r\n`, 'abc'],
     ['after trailers', `${OK}transfer-encoding: Chunked\r\n\r\n1\r\na\r\n0\r\nx: 1\r\ny: 2\r\n\r\n`, 'a'],
-    ['after the head of a 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', ''],
+    ['after the head of a 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n', ''],
     ['after the head of a 304', 'HTTP/1.1 304\r\n\r\n', ''],
+    ['after the head of a 304 with the length of a 200', 'HTTP/1.1 304\r\nContent-Length: 5\r\n\r\n', ''],
     ['behind informational ones', `HTTP/1.1 103 Hints\r\nlink: x\r\n\r\n${OK}Content-Length: 1\r\n\r\na`, 'a'],
   ])('%s', (_title, text, body) => {
     expect(read(text)).toMatchObject({ body, isOver: true, hasMore: false, keepsAlive: true });
@@ -52,9 +53,13 @@ describe('a response is over', () => {
     expect(readIn([Buffer.from(text.slice(0, -1))]).isOver).toBe(false);
   });
 
-  it('after the head, if the request was a HEAD', () => {
-    const text = `${OK}Content-Length: 5\r\n\r\n`;
-    expect(readIn([Buffer.from(text)], { isHead: true })).toMatchObject({ isOver: true, keepsAlive: true });
+  it.each([
+    ['the request was a HEAD', `${OK}Content-Length: 5\r\n\r\n`, true],
+    ['a 204 has a length', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', false],
+    ['a 204 has a coding', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', false],
+    ['a 304 has a coding', 'HTTP/1.1 304\r\nTransfer-Encoding: chunked\r\n\r\n', false],
+  ])('after the head, if %s, and its connection closes: a body could follow', (_title, text, isHead) => {
+    expect(read(text, { isHead })).toMatchObject({ isOver: true, hasMore: false, keepsAlive: false });
   });
 
   it('at the end of the connection, if nothing else says where', () => {

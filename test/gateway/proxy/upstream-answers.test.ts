@@ -1,6 +1,6 @@
 /** Responses of the upstream that a client could mistake: for an error, for the whole, or for another's. */
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { expectProblem, TOKEN } from '../../support/gateway.ts';
+import { configOf, expectProblem, TOKEN } from '../../support/gateway.ts';
 import { type InProcess, startInProcess } from '../../support/in-process.ts';
 import { expectOriginal, expectReplay, freshKey, keyedConfig, post, rawPost } from '../../support/keyed.ts';
 import { eventually, openRaw, rawRequest } from '../../support/raw-http.ts';
@@ -120,6 +120,34 @@ describe('the framing of the response', () => {
     for (const socket of idle) socket.write('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n');
     await eventually(() => idle.every(({ destroyed }) => destroyed), 'the end of the connections');
     expect(await gateway.ask('POST', PLAIN)).toMatchObject({ status: 200, text: 'ok' });
+  });
+
+  it.each([
+    ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 43'],
+    ['GET', 'HTTP/1.1 204 No Content\r\nContent-Length: 43'],
+    ['GET', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked'],
+  ])('nor is a body that must not be there, to %s: %j', async (method, head) => {
+    // One connection, so that the second request waits for that of the first one.
+    const config = configOf(upstream.url, { maxUpstreamConnections: 1 });
+    const narrow = await startInProcess(config);
+    upstream.behave((socket, request) => {
+      if (request.includes('/open')) socket.write(okay('mine'));
+      else
+        void eventually(async () => /upstream_waiting 1$/m.test(await narrow.metrics()), 'the second request').then(
+          () => {
+            socket.write(`${head}\r\n\r\n`);
+            upstream.behave((next) => {
+              // It comes behind the head, when the second request has been sent.
+              if (next === socket) socket.write(okay('stray'));
+              else next.write(okay('mine'));
+            });
+          },
+        );
+    });
+    const first = narrow.ask(method, '/api/v1/chats?account_id=acc_1');
+    await eventually(() => upstream.requests.length === 1, 'the first request');
+    expect(await narrow.ask('GET', '/api/v1/open')).toMatchObject({ status: 200, text: 'mine' });
+    expect((await first).text).toBe('');
   });
 
   it.each([204, 304])('a %i with a content-length on a connection that stays open is complete', async (status) => {
