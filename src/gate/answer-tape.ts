@@ -119,7 +119,8 @@ export class AnswerTape {
     // A body that is shorter than its own head says broke off, even if its handler ended it (RFC 9112, section 8).
     const isWhole =
       this.#head !== undefined && (!this.hasBody || this.#length === (this.#statedLength ?? this.#length));
-    return { ...(this.#head ?? NO_HEAD), body: pieces && isWhole ? join(pieces) : undefined };
+    const { status, fields } = this.#head ?? NO_HEAD;
+    return { status, fields, body: pieces && isWhole ? join(pieces) : undefined };
   }
 
   /**

@@ -45,11 +45,11 @@ export class IdempotencyStage {
   open(request: FingerprintedRequest): Promise<Opened> {
     const { fingerprint, reconcile } = request;
     return this.options.idempotency.open({
+      dispatch: 'explicit',
       ...request,
       fingerprint: fingerprint.value,
       reconcile: reconcile && this.#recordReconciled(reconcile, this.#maxBytes(request)),
       maxKeptBytes: UNLIMITED,
-      dispatch: 'explicit',
     });
   }
 
@@ -60,7 +60,7 @@ export class IdempotencyStage {
     const headers: Record<string, string | string[]> = {};
     forEachField(stored.fields, (name, value) => addHeader(headers, name, value));
     const length = hasLength(stored.status) ? { 'content-length': String(stored.body.length) } : {};
-    return { status: stored.status, headers: { ...headers, ...length, ...REPLAYED_HEADERS }, body: stored.body };
+    return { status: stored.status, headers: Object.assign(headers, length, REPLAYED_HEADERS), body: stored.body };
   }
 
   refuse(refused: Refused, { fingerprint }: FingerprintedRequest, answer: AnswerProblem): Reply {

@@ -58,7 +58,7 @@ export function ownReply<Request>(
   about: Omit<AnswerContext<Request>, 'headers'>,
 ): Reply | undefined {
   const { 'content-type': _type, 'content-length': _length, ...headers } = standard.headers;
-  const given: unknown = answer(problem, { ...about, headers });
+  const given: unknown = answer(problem, { headers, ...about });
   if (given === undefined) return undefined;
   // Its rejection has no other handler, and would end the process.
   if (isPromise(given)) given.then(undefined, () => {});

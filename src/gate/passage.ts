@@ -45,8 +45,10 @@ export class GatePassage implements Passage {
     releaseClaim: () => Promise<Reply | undefined>,
     fail: (error: Error) => Reply,
   ): this {
+    const { maxBytes, storeBeforeSending } = recording;
     this.recording = {
-      ...recording,
+      maxBytes,
+      storeBeforeSending,
       // Nothing is stored for a claim that was released first.
       store: (response) => this.#releasing ?? recording.store(response),
       fail: async (error) => {

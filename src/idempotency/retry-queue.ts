@@ -142,10 +142,10 @@ export class RetryQueue {
     const { id, command, expiresAt } = task;
     if (this.timers.now() >= expiresAt) {
       this.#remove(task);
-      this.events.emit({ ...id, type: 'given_up', command });
+      this.events.emit({ type: 'given_up', ...id, command });
       return;
     }
-    this.events.emit({ ...id, type: 'retrying', command, tries: failures, error });
+    this.events.emit({ type: 'retrying', ...id, command, tries: failures, error });
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
     this.#tasks.set(
       task,

@@ -44,7 +44,7 @@ export class Runtime {
   }
 
   emit(id: ClaimId, event: ClaimEvent): void {
-    if (this.#events.hasListener) this.#events.emit({ ...id, ...event });
+    if (this.#events.hasListener) this.#events.emit({ scope: id.scope, key: id.key, ...event });
   }
 
   /** Unique everywhere: name and number. A random token per attempt would cost more than the look-up. */

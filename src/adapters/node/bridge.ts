@@ -114,7 +114,7 @@ function settleWithoutHead(response: ServerResponse & Marks, passage: Passage): 
     response.end = end;
     if (!response.headersSent && isGone(response)) {
       const header = (name: string) => headerOf(response, undefined, name);
-      passage.settle({ ...outcomeOf(response, response.statusCode), header });
+      passage.settle({ header, ...outcomeOf(response, response.statusCode) });
     }
     return end.apply(response, given);
   };

@@ -23,8 +23,8 @@ export function settleHead(
 ): OutgoingHttpHeaders {
   const given = typeof first === 'string' ? second : (first ?? second);
   const { headers, stripRateLimit } = passage.settle({
-    ...outcome,
     header: (name) => headerOf(response, given, name),
+    ...outcome,
   });
   if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
   const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);

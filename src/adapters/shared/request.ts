@@ -120,7 +120,7 @@ export async function readIdempotentRequest(
   await inSlices(await readBody(request, reading), (slice) => fingerprinter.write(slice));
   fingerprinter.end();
   const fingerprint = (ofGate: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, ofGate));
-  return { ...settings, scope, key, fingerprint, signal };
+  return { scope, key, fingerprint, signal, ...settings };
 }
 
 /**

@@ -29,9 +29,9 @@ export interface Captured {
 export async function captureAnswer(response: Response, recording: Recording, hasBody: boolean): Promise<Captured> {
   const { status, body } = response;
   const head = { status, fields: [...response.headers].flat() };
-  if (!hasBody || body === null) return { instead: await recording.store({ ...head, body: NOTHING }) };
+  if (!hasBody || body === null) return { instead: await recording.store({ body: NOTHING, ...head }) };
   // The body was read already, or belongs to an upgrade: it cannot be recorded here.
-  if (body.locked || response.bodyUsed) return { instead: await recording.store({ ...head, body: undefined }) };
+  if (body.locked || response.bodyUsed) return { instead: await recording.store({ body: undefined, ...head }) };
   return new BodyCapture(body.getReader(), recording, head).run();
 }
 

@@ -98,7 +98,7 @@ export function createBodyStage(options: BodyStageOptions) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;
       exchange.idempotent = {
-        request: { ...settings, scope, key, fingerprint: print, signal: departureSignal(response), reconcile },
+        request: { scope, key, fingerprint: print, signal: departureSignal(response), reconcile, ...settings },
         forwardedKey: forwardedKey({ scope, key }),
       };
     }
@@ -126,7 +126,7 @@ function refusalOfKey(key: string | KeyFault | undefined): Refusal | undefined {
 
 function budgetSpent({ retryAfter }: BudgetSpent): Refusal {
   const detail = `Too much work on bodies of requests that were then refused: try again in ${retryAfter} s.`;
-  return { ...refuse(429, 'api/too_many_requests', detail), retryAfter };
+  return { retryAfter, ...refuse(429, 'api/too_many_requests', detail) };
 }
 
 /** Prefix of every key that the gateway sends to the upstream. */

@@ -49,12 +49,12 @@ export async function readBody(source: Readable, options: ReadBodyOptions): Prom
   const fingerprinter = fingerprint === undefined ? undefined : createFingerprinter(head, fingerprint);
   onRead?.();
   const body = await spoolBody(source, {
-    ...spooling,
     observe: (chunk) =>
       run((): undefined => {
         field?.write(chunk);
         fingerprinter?.write(chunk);
       }),
+    ...spooling,
   });
   try {
     const value = await run(() => {

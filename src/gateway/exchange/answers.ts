@@ -22,11 +22,12 @@ export function refuseExchange(
 ): void {
   exchange.release?.();
   const { retryAfter, status } = refusal;
-  const fields = {
-    ...headers,
-    ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
-    ...(status === 401 ? CHALLENGE : {}),
-  };
+  const fields: Record<string, string | string[]> = Object.assign(
+    {},
+    headers,
+    retryAfter !== undefined && { 'retry-after': String(retryAfter) },
+    status === 401 && CHALLENGE,
+  );
   sendReply(exchange, problemReply(refusal.problem(exchange.id), fields), cut);
 }
 
@@ -47,7 +48,7 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
     exchange.closesConnection = true;
     response.shouldKeepAlive = false;
   }
-  const fields: OutgoingHttpHeaders = { ...headers, 'x-request-id': id };
+  const fields: OutgoingHttpHeaders = { 'x-request-id': id, ...headers };
   // The answer to HEAD is replayed without its body, so the length is not known.
   if (request.method === 'HEAD' && body.length === 0) delete fields['content-length'];
   response.writeHead(status, withCorsFields(fields, exchange.cors));

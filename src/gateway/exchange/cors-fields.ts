@@ -27,5 +27,5 @@ export function withCorsFields(fields: OutgoingHttpHeaders, cors: HeaderFields |
     else if (!NAME.test(name)) result[name] = value;
   }
   const vary = [own, cors.vary ?? []].flat();
-  return { ...result, ...cors, ...(vary.length > 0 && { vary: vary.join(', ') }) };
+  return Object.assign(result, cors, vary.length > 0 && { vary: vary.join(', ') });
 }

@@ -19,7 +19,7 @@ export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorTy
 
 /** The refusal of a request for which there is no room now (503). Nothing was done, so the client may retry soon. */
 export function refuseForNow(detail: string): Refusal {
-  return { ...refuse(503, 'errors/service_unavailable', detail), retryAfter: 1 };
+  return { retryAfter: 1, ...refuse(503, 'errors/service_unavailable', detail) };
 }
 
 /** The refusal of a request whose body cannot be read. */
