@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { FairQueue } from '../../core/fair-queue.ts';
 import { Tally } from '../../core/tally.ts';
 import type { Connect } from './connect.ts';
-import { type Applicant, type Connection, type ConnectionUser, Lease } from './lease.ts';
+import { type Applicant, type Connection, type ConnectionUser, Lease, type Lender } from './lease.ts';
 
 /**
  * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the
@@ -40,7 +40,7 @@ export class PoolClosedError extends Error {}
  * Connections to the upstream, one request at a time on each. Their number is bounded, also per application. If none
  * is free, requests wait, and applications take turns.
  */
-export class ConnectionPool {
+export class ConnectionPool implements Lender {
   readonly #options: ConnectionPoolOptions;
   readonly #open = new Set<Connection>();
   /** The one that was used last is the last one. */

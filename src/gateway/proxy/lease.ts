@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import type { ConnectionPool } from './connection-pool.ts';
 
 /** Who needs a connection. */
 export interface Applicant {
@@ -31,6 +30,13 @@ export interface Connection {
   idleUntil: number;
 }
 
+/** What a lease asks of its pool. */
+export interface Lender {
+  request(lease: Lease): void;
+  cancel(lease: Lease): void;
+  release(connection: Connection, hintMs: number | undefined): void;
+}
+
 /** One request's right to a connection, from the wait for it to its end. */
 export class Lease {
   /** Set while the connection belongs to this lease. */
@@ -40,7 +46,7 @@ export class Lease {
   isCancelled = false;
 
   constructor(
-    private readonly pool: ConnectionPool,
+    private readonly lender: Lender,
     readonly application: string,
     readonly needsFresh: boolean,
     readonly user: ConnectionUser,
@@ -53,12 +59,12 @@ export class Lease {
 
   /** Gives its user a connection, perhaps at once. Call it once. */
   request(): void {
-    this.pool.request(this);
+    this.lender.request(this);
   }
 
   /** Waits no longer; a connection that belongs to the lease is closed. Later calls do nothing. */
   cancel(): void {
-    this.pool.cancel(this);
+    this.lender.cancel(this);
   }
 
   /**
@@ -66,6 +72,6 @@ export class Lease {
    * @param hintMs when the upstream closes an idle connection, in milliseconds, if it said so
    */
   release(hintMs: number | undefined): void {
-    if (this.connection !== undefined) this.pool.release(this.connection, hintMs);
+    if (this.connection !== undefined) this.lender.release(this.connection, hintMs);
   }
 }
