@@ -8,7 +8,7 @@ import { configChange, type ReloadReport, reloadReport } from './config/config-c
 import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
-import { upstreamUrls } from './config/upstreams.ts';
+import { hostAndPort, upstreamUrls } from './config/upstreams.ts';
 import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
@@ -149,7 +149,11 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 /** The rules of a config. From now on connections are kept to its upstreams only. */
 function adoptRules(config: Config, parts: RuleParts): Rules {
   const rules = createRules(config, parts);
-  parts.upstreams.keep(upstreamUrls(config).values());
+  const urls = [...upstreamUrls(config).values()];
+  parts.upstreams.keep(urls);
+  const routes = config.routes.map(({ route }) => route);
+  const upstreams = urls.map((url) => hostAndPort(new URL(url)));
+  parts.metrics.begin(routes, upstreams);
   return rules;
 }
 

@@ -24,6 +24,7 @@ const OPTIONS = {
   config: { type: 'string' },
   host: { type: 'string' },
   port: { type: 'string' },
+  'admin-port': { type: 'string' },
   upstream: { type: 'string' },
   store: { type: 'string' },
   watch: { type: 'boolean' },

@@ -1,5 +1,6 @@
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import type { Overrides } from '../config/config.ts';
 import { isObject, objectOrEmpty, readJson } from '../config/json.ts';
 import { urlOf } from '../server/listen.ts';
 
@@ -26,18 +27,15 @@ export interface HealthVerdict {
  */
 export function targetIn(
   config: string,
-  flags: { readonly host?: string | undefined; readonly port?: string | undefined },
+  flags: Pick<Overrides, 'host' | 'port' | 'admin-port'>,
 ): HealthTarget | string {
   const json = readJson(config);
   if ('issue' in json) return json.issue.reason;
   const file = objectOrEmpty(json.value);
-  const listen = listenerIn(file.listen, 8080);
-  const main = {
-    ...listen,
-    host: flags.host ?? listen.host,
-    port: flags.port === undefined ? listen.port : Number(flags.port),
-  };
-  const admin = file.admin === undefined ? undefined : listenerIn(file.admin, 8081);
+  const { host, port, 'admin-port': adminPort } = flags;
+  const main = listenerIn(file.listen, { host, port, defaultPort: 8080 });
+  const hasAdmin = file.admin !== undefined || adminPort !== undefined;
+  const admin = hasAdmin ? listenerIn(file.admin, { port: adminPort, defaultPort: 8081 }) : undefined;
   // A health check has no certificate of its own.
   const asked = [admin, main].find((listener) => listener !== undefined && !listener.wantsCertificate);
   if (asked === undefined) return 'each listener wants a certificate of its clients: use --url';
@@ -61,11 +59,19 @@ const LOCAL: ReadonlyMap<string, string> = new Map([
   ['::', '::1'],
 ]);
 
-function listenerIn(value: unknown, defaultPort: number) {
+/** What the command line says of a listener. */
+interface ListenerFlags {
+  readonly host?: string | undefined;
+  readonly port?: string | undefined;
+  readonly defaultPort: number;
+}
+
+function listenerIn(value: unknown, flags: ListenerFlags) {
   const { host, port, tls } = objectOrEmpty(value);
+  const ofFile = typeof port === 'number' ? port : flags.defaultPort;
   return {
-    host: typeof host === 'string' ? host : '127.0.0.1',
-    port: typeof port === 'number' ? port : defaultPort,
+    host: flags.host ?? (typeof host === 'string' ? host : '127.0.0.1'),
+    port: flags.port === undefined ? ofFile : Number(flags.port),
     isTls: isObject(tls),
     wantsCertificate: objectOrEmpty(tls).clientCa !== undefined,
   };

@@ -4,16 +4,18 @@ export class UsageError extends Error {}
 /** What `headgate --help` prints. */
 export const USAGE = `headgate: a gateway with rate limits and idempotency keys
 
-  headgate serve [--config FILE] [--watch] [--host H] [--port N] [--upstream URL] [--store S]
+  headgate serve [--config FILE] [--watch] [--host H] [--port N] [--admin-port N]
+                 [--upstream URL] [--store S]
       Runs the gateway. Without --config it runs a demonstration with a mock provider,
       and prints commands to try. SIGHUP reloads the config.
-  headgate check --config FILE [--host H] [--port N] [--upstream URL] [--store S]
+  headgate check --config FILE [--host H] [--port N] [--admin-port N] [--upstream URL] [--store S]
       Lists every error in a config (exit code 2). For a valid config it prints
       warnings, the upstream of each route, and the limits of each provider and route.
   headgate doctor --config FILE [--store S]
       Checks the store of a config: whether it can be reached, its version, eviction
-      policy, clock and scripts (exit code 1 if there is a fault).
-  headgate health [--config FILE [--host H] [--port N] | --url URL] [--timeout MS]
+      policy, persistence, clock and scripts (exit code 1 if there is a fault).
+  headgate health [--config FILE [--host H] [--port N] [--admin-port N] | --url URL]
+                  [--timeout MS]
       Asks a running gateway whether it is ready: GET /readyz on the admin listener
       of the config, or on the main one without admin (exit code 1 if it is not).
   headgate --help | --version
@@ -22,6 +24,8 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
   --watch          reloads the config when its file changes
   --host H         address to listen on (overrides listen.host, default 127.0.0.1)
   --port N         port to listen on, 0 for any free one (overrides listen.port, default 8080)
+  --admin-port N   port of health checks and metrics (overrides admin.port; without admin in the
+                   config it turns that listener on)
   --upstream URL   where requests are forwarded (overrides upstream, default http://127.0.0.1:9000)
   --store S        where counters are stored: memory, redis://[user:password@]host:port/db, rediss://…
                    or redis-cluster://host:port,host:port (overrides store, default memory)

@@ -14,6 +14,7 @@ import { readTlsFiles } from './tls-files.ts';
 export interface Overrides {
   readonly host?: string | undefined;
   readonly port?: string | undefined;
+  readonly 'admin-port'?: string | undefined;
   readonly upstream?: string | undefined;
   readonly store?: string | undefined;
 }
@@ -22,6 +23,7 @@ export interface Overrides {
 const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
   ['listen.host', 'host'],
   ['listen.port', 'port'],
+  ['admin.port', 'admin-port'],
   ['upstream', 'upstream'],
   ['store', 'store'],
 ]);
@@ -78,19 +80,22 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
   };
 }
 
-function withFlags(file: object, { host, port, upstream, store }: Overrides): object {
+function withFlags(file: object, { host, port, 'admin-port': adminPort, upstream, store }: Overrides): object {
   const result: Record<string, unknown> = { ...file };
   if (upstream !== undefined) result.upstream = upstream;
   if (store !== undefined) result.store = store;
-  const listen = result.listen ?? {};
-  if ((host !== undefined || port !== undefined) && isObject(listen)) {
-    result.listen = {
-      ...listen,
-      ...(host === undefined ? {} : { host }),
-      ...(port === undefined ? {} : { port: /^\d{1,5}$/.test(port) ? Number(port) : port }),
-    };
-  }
+  if (host !== undefined || port !== undefined) result.listen = listenerWith(result.listen, host, port);
+  if (adminPort !== undefined) result.admin = listenerWith(result.admin, undefined, adminPort);
   return result;
+}
+
+function listenerWith(listener: unknown = {}, host: string | undefined, port: string | undefined): unknown {
+  if (!isObject(listener)) return listener;
+  return {
+    ...listener,
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port: /^\d{1,5}$/.test(port) ? Number(port) : port }),
+  };
 }
 
 /** If the value came from a flag, the issue names the flag. */

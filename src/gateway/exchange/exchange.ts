@@ -112,6 +112,7 @@ export function freeIfDone(exchange: Exchange): void {
 }
 
 /** Whether the client could still receive an answer. */
-export function isOpen({ answered, response }: Exchange): boolean {
-  return !answered && !response.destroyed && !response.closed;
+export function isOpen({ answered, request, response }: Exchange): boolean {
+  // A connection that was just cut has not told its responses yet.
+  return !answered && !response.destroyed && !response.closed && !request.socket.destroyed;
 }

@@ -3,7 +3,18 @@
  * resolved; its certificate is not trusted; it was too late; it closed the connection; the TLS handshake failed for
  * another reason than its certificate; its response is not valid HTTP.
  */
-export type UpstreamCause = 'refused' | 'dns' | 'certificate' | 'timeout' | 'reset' | 'tls' | 'invalid' | 'other';
+export const UPSTREAM_CAUSES = [
+  'refused',
+  'dns',
+  'certificate',
+  'timeout',
+  'reset',
+  'tls',
+  'invalid',
+  'other',
+] as const;
+
+export type UpstreamCause = (typeof UPSTREAM_CAUSES)[number];
 
 /** A request that the upstream did not answer, or not in full. */
 export interface UpstreamFailure {

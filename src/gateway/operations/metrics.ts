@@ -4,7 +4,7 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
-import type { UpstreamCause } from '../exchange/upstream-failure.ts';
+import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
@@ -19,6 +19,11 @@ export interface Metrics {
   families(): Promise<readonly MetricFamily[]>;
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
+  /**
+   * Begins the series that alerts use at 0. `rate()` sees the first event of a series only if the series was there before.
+   * @param upstreams their hosts and ports
+   */
+  begin(routes: readonly string[], upstreams: readonly string[]): void;
   /** Adds metrics that are read at every scrape. */
   add(metrics: readonly ScrapedMetric[]): void;
   /** @param route its name in the config; undefined if no route matched */
@@ -46,6 +51,9 @@ export async function familiesOf(registry: Registry): Promise<readonly MetricFam
   // The declaration of prom-client takes the type for a number.
   return (await registry.getMetricsAsJSON()) as unknown as readonly MetricFamily[];
 }
+
+/** Where the gate of the process can fail. */
+const STAGES = ['limits', 'idempotency', 'refund'];
 
 /** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
 export const CLIENT_GONE = 499;
@@ -137,8 +145,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         help,
         aggregator,
         registers,
-        collect() {
-          this.set(value());
+        async collect() {
+          this.set(await value());
         },
       });
     } else {
@@ -157,6 +165,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   for (const metric of storeMetrics) add(metric);
   return {
     config: createConfigMetrics(registers),
+    begin(routes, upstreams) {
+      for (const route of routes) providerRejections.inc({ route }, 0);
+      for (const upstream of upstreams) for (const cause of UPSTREAM_CAUSES) upstreamErrors.inc({ upstream, cause }, 0);
+      for (const stage of STAGES) failures.inc({ stage }, 0);
+    },
     add(more) {
       for (const metric of more) add(metric);
     },

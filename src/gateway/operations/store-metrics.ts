@@ -1,18 +1,40 @@
+import type { MaybePromise } from '../../core/ports.ts';
 import type { MemoryClaimStoreStats } from '../../stores/memory/claims.ts';
 import type { MemoryStoreStats } from '../../stores/memory/limits.ts';
 import type { RedisClaimStoreStats } from '../../stores/redis/claims.ts';
 import type { RedisStoreStats } from '../../stores/redis/limits.ts';
 
 /** A metric whose value is read when `/metrics` is scraped. */
-export interface ScrapedMetric {
-  /** A counter only ever grows, and its name ends in `_total`. */
-  readonly type: 'counter' | 'gauge';
+export type ScrapedMetric = ScrapedCounter | ScrapedGauge;
+
+/** It only ever grows, and its name ends in `_total`. */
+interface ScrapedCounter extends Described {
+  readonly type: 'counter';
+  value(): number;
+}
+
+interface ScrapedGauge extends Described {
+  readonly type: 'gauge';
+  value(): MaybePromise<number>;
+}
+
+interface Described {
   /** Without the prefix `headgate_`. */
   readonly name: string;
   readonly help: string;
-  value(): number;
   /** How the values of several workers become one. A counter is always summed. @default 'sum' */
-  readonly aggregator?: 'sum' | 'max';
+  readonly aggregator?: 'sum' | 'max' | 'min';
+}
+
+/** Whether the store serves. Asked at each scrape, so that it is known without traffic. */
+export function storeUp(health: () => Promise<'ok' | 'degraded'>): ScrapedMetric {
+  return {
+    type: 'gauge',
+    name: 'store_up',
+    help: '1 if the store serves, 0 while the failure policy decides in its place',
+    value: async () => ((await health()) === 'ok' ? 1 : 0),
+    aggregator: 'min',
+  };
 }
 
 type Make<Stats> = (name: string, help: string, read: (stats: Stats) => number) => ScrapedMetric;

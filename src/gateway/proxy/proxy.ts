@@ -1,4 +1,5 @@
 import type { Passage } from '../../gate/gate.ts';
+import { hostAndPort } from '../config/upstreams.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { connectorTo } from './connect.ts';
 import { ConnectionPool, type ConnectionPoolOptions } from './connection-pool.ts';
@@ -35,7 +36,7 @@ export interface UpstreamProxy {
 export function createProxy(options: ProxyOptions): UpstreamProxy {
   const url = new URL(options.upstream);
   const base = url.pathname.replace(/\/$/, '');
-  const upstream = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
+  const upstream = hostAndPort(url);
   const pool = new ConnectionPool({ ...options, connect: connectorTo(url) });
   return {
     get connectionsInUse() {

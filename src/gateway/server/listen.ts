@@ -11,7 +11,7 @@ export interface Address {
 export type AddressPlaces = Readonly<Record<'host' | 'port', string>>;
 
 export const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
-export const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: 'admin.port in the config' };
+export const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: '--admin-port' };
 
 /** The process cannot listen on an address; exit code 1. */
 export class ListenError extends Error {

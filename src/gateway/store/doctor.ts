@@ -56,6 +56,14 @@ async function examineNode(node: Redis, { routes }: Config): Promise<Finding[]> 
       const risk = `an evicted counter allows more requests${isIdempotent ? ', and an evicted idempotency key sends twice' : ''}`;
       return { verdict: 'warning', subject: 'eviction', text: `${policy}: ${risk}; set maxmemory-policy noeviction` };
     }),
+    look('persistence', async () => {
+      const isLogged = /aof_enabled:1/.test(await node.info('persistence'));
+      if (isLogged) return ok('persistence', 'appendonly yes');
+      if (!isIdempotent) return ok('persistence', 'appendonly no: a restart forgets the counters');
+      const text =
+        'appendonly no: a restart forgets idempotency keys, and a retry is executed again; set appendonly yes';
+      return { verdict: 'warning', subject: 'persistence', text };
+    }),
     look('clock', async () => {
       const [seconds, micros] = await node.time();
       const distance = Math.abs(Number(seconds) * 1_000 + Number(micros) / 1_000 - Date.now());
@@ -98,5 +106,5 @@ function ok(subject: string, text: string): Finding {
 
 /** Findings as an aligned table. */
 export function findingsTable(findings: readonly Finding[]): string {
-  return findings.map(({ verdict, subject, text }) => `${verdict.padEnd(8)}${subject.padEnd(11)}${text}\n`).join('');
+  return findings.map(({ verdict, subject, text }) => `${verdict.padEnd(8)}${subject.padEnd(12)}${text}\n`).join('');
 }

@@ -17,6 +17,7 @@ import {
   redisClaimMetrics,
   redisLimitMetrics,
   type ScrapedMetric,
+  storeUp,
 } from '../operations/store-metrics.ts';
 import { examineStore } from './doctor.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
@@ -61,9 +62,14 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 function openMemory(config: Config): GatewayStore {
   const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
   const claims = createMemoryClaimStore(claimBounds(config));
-  const metrics = [...memoryLimitMetrics(() => limits.stats()), ...memoryClaimMetrics(() => claims.stats())];
+  const health = async () => 'ok' as const;
+  const metrics = [
+    storeUp(health),
+    ...memoryLimitMetrics(() => limits.stats()),
+    ...memoryClaimMetrics(() => claims.stats()),
+  ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
-  return { limits, claims, metrics, setApplications, health: async () => 'ok', close() {} };
+  return { limits, claims, metrics, setApplications, health, close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -91,19 +97,20 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   if (isConnected) await Promise.allSettled([limits, claims].map((store) => store.ready({ timeoutMs: deadlineMs })));
   if (isConnected) void logFindings(config, log);
   else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
+  const health = async (): Promise<'ok' | 'degraded'> => {
+    const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
+    if (!(await answers(client, deadlineMs))) return 'degraded';
+    // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make that
+    // call.
+    if (!isWell())
+      await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
+    return isWell() ? 'ok' : 'degraded';
+  };
   return {
     limits,
     claims,
-    metrics: [...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
-    health: async () => {
-      const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
-      if (!(await answers(client, deadlineMs))) return 'degraded';
-      // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make
-      // that call.
-      if (!isWell())
-        await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
-      return isWell() ? 'ok' : 'degraded';
-    },
+    metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
+    health,
     // Each process has a fixed bound per application, however many there are.
     setApplications() {},
     close() {

@@ -44,6 +44,7 @@ it('asks the main listener, or the admin listener if there is one', async () => 
   expect(await health('--config', file({ listen: { host: '0.0.0.0', port } }))).toEqual(ok);
   expect(await health('--port', String(port))).toEqual(ok);
   expect(await health('--config', file({ listen: { port: 1 }, admin: { port: adminPort } }))).toEqual(ok);
+  expect(await health('--config', file({ admin: { port: 1 } }), '--admin-port', String(adminPort))).toEqual(ok);
   expect(await health('--url', `http://127.0.0.1:${port}`)).toEqual(ok);
   expect(await health('--url', `http://127.0.0.1:${port}/livez`)).toEqual(ok);
   expect(await health('--config', file({ listen: { port }, admin: { port: 1 } }))).toEqual(

@@ -138,8 +138,8 @@ describe('runCli', () => {
       error: expect.stringContaining('doctor needs --config FILE'),
     });
     const healthy = await run('doctor', '--config', file({}));
-    expect(healthy).toEqual({ code: 0, out: expect.stringMatching(/^ok {6}store {6}in memory/), error: '' });
+    expect(healthy).toEqual({ code: 0, out: expect.stringMatching(/^ok +store +in memory/), error: '' });
     const away = await run('doctor', '--config', file({ store: 'redis://127.0.0.1:1' }));
-    expect(away).toEqual({ code: 1, out: expect.stringMatching(/^fault {3}reachable {2}/), error: '' });
+    expect(away).toEqual({ code: 1, out: expect.stringMatching(/^fault +reachable /), error: '' });
   });
 });

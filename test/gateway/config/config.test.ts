@@ -702,6 +702,14 @@ describe('flags', () => {
     expect(config).toMatchObject({ upstream: 'https://flag/base', store: 'memory' });
   });
 
+  it('--admin-port overrides admin.port, and turns the listener on', () => {
+    const flags = { 'admin-port': '9' };
+    expect(checkConfig({ admin: { host: 'h', port: 1 } }, 'test', flags).admin).toEqual({ host: 'h', port: 9 });
+    expect(checkConfig({}, 'test', flags).admin).toEqual({ host: '127.0.0.1', port: 9 });
+    expect(checkConfig({}, 'test').admin).toBeUndefined();
+    expect(issuesOf({}, { 'admin-port': 'x' })).toEqual(['--admin-port: must be a number, got "x"']);
+  });
+
   it('are named in errors about their values', () => {
     expect(issuesOf({}, { port: '70000', upstream: 'x', store: 'redis://x,y' })).toEqual([
       '--port: must be at most 65535, got 70000',

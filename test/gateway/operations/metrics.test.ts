@@ -57,6 +57,19 @@ describe('metrics', () => {
     expect(await samplesOf(metrics, 'failures_total')).toEqual(['{stage="limits"} 1']);
   });
 
+  it('begin the series of alerts at 0, so that the first event of each is an increase', async () => {
+    const metrics = create();
+    metrics.begin(['GET /a'], ['api.test:443']);
+    expect(await samplesOf(metrics, 'provider_rejections_total')).toEqual(['{route="GET /a"} 0']);
+    expect(await samplesOf(metrics, 'failures_total')).toContain('{stage="limits"} 0');
+    const errors = await samplesOf(metrics, 'upstream_errors_total');
+    expect(errors).toHaveLength(8);
+    expect(errors).toContain('{upstream="api.test:443",cause="refused"} 0');
+    metrics.onUpstreamFailure('api.test:443', 'refused');
+    metrics.begin(['GET /a'], ['api.test:443']);
+    expect(await samplesOf(metrics, 'upstream_errors_total')).toContain('{upstream="api.test:443",cause="refused"} 1');
+  });
+
   it('count requests by route and status, time the upstream, and read gauges when they are scraped', async () => {
     const metrics = create();
     metrics.onRequest('GET /a', 200);

@@ -35,6 +35,7 @@ async function timed(gateway: Gateway, account: string) {
 
 const rateFields = (headers: object): string[] =>
   Object.keys(headers).filter((name) => /ratelimit|retry-after/.test(name));
+const scrape = async ({ adminPort }: Gateway) => (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
 const health = async (gateway: Gateway) => JSON.parse((await gateway.ask('GET', '/healthz')).text).status;
 
 describe('two gateways on one Redis', () => {
@@ -111,6 +112,8 @@ describe('Redis down', () => {
     await redis.kill();
     const gateway = await startGateway(redisConfig(10));
     expect(await health(gateway)).toBe('degraded');
+    const isUp = async () => /^headgate_store_up (\d)$/m.exec(await scrape(gateway))?.[1];
+    expect(await isUp()).toBe('0');
     expect((await timed(gateway, 'acc_4')).reply.status).toBe(200);
     expect(gateway.log().some(({ level, msg }) => level === 40 && /redis/.test(String(msg)))).toBe(true);
     await redis.restart();
@@ -119,6 +122,7 @@ describe('Redis down', () => {
       'a whole decision',
     );
     await eventually(async () => (await health(gateway)) === 'ok', 'health');
+    expect(await isUp()).toBe('1');
     await gateway.stop();
   });
 
@@ -143,7 +147,7 @@ describe('Redis down', () => {
 it('/metrics has the metrics of the store', async () => {
   const gateway = await startGateway(redisConfig(10));
   await timed(gateway, 'acc_7');
-  const text = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text();
+  const text = await scrape(gateway);
   for (const name of ['calls', 'deadline_misses', 'late_answers', 'coalesced_checks', 'local_rejections']) {
     expect(text).toMatch(new RegExp(`^headgate_redis_store_${name}_total \\d`, 'm'));
   }

@@ -20,7 +20,14 @@ describe('a healthy store', () => {
 
   it('on one server', async () => {
     const findings = await of(`redis://127.0.0.1:${inject('redis').port}/0`);
-    expect(verdicts(findings)).toEqual(['reachable: ok', 'version: ok', 'eviction: ok', 'clock: ok', 'scripts: ok']);
+    expect(verdicts(findings)).toEqual([
+      'reachable: ok',
+      'version: ok',
+      'eviction: ok',
+      'persistence: ok',
+      'clock: ok',
+      'scripts: ok',
+    ]);
     expect(findings[0]?.text).toBe('1 server(s)');
   });
 
@@ -47,11 +54,13 @@ describe('with a user', () => {
       'reachable: ok',
       'version: warning',
       'eviction: warning',
+      'persistence: warning',
       'clock: ok',
       'scripts: fault',
     ]);
     for (const { subject, text } of findings) {
-      if (['version', 'eviction', 'scripts'].includes(subject)) expect(text).toMatch(/^check failed: NOPERM/);
+      if (['version', 'eviction', 'persistence', 'scripts'].includes(subject))
+        expect(text).toMatch(/^check failed: NOPERM/);
     }
   });
 
@@ -68,11 +77,34 @@ describe('with a user', () => {
   });
 });
 
+describe('persistence', () => {
+  const routes = [{ route: 'POST /a', account: 'query.account_id', idempotent: true }];
+  const keys = [{ token: 'a-token', application: 'app' }];
+  const found = async (options: readonly string[], config: object) => {
+    const server = await startRedis(...options);
+    const limits = { default: { allMethods: ['1/1m'] } };
+    const store = `redis://127.0.0.1:${server.port}`;
+    const findings = await examineStore(checkConfig({ store, keys, limits, ...config }, 'test'));
+    await server.stop();
+    return findings.find(({ subject }) => subject === 'persistence');
+  };
+
+  it('without an append-only file: a warning if a route is idempotent', async () => {
+    const lost = expect.stringMatching(/^appendonly no: .* executed again; set appendonly yes$/);
+    expect(await found([], { routes })).toMatchObject({ verdict: 'warning', text: lost });
+    expect(await found([], {})).toMatchObject({ verdict: 'ok', text: expect.stringMatching(/forgets the counters$/) });
+  });
+
+  it('with an append-only file: fine', async () => {
+    expect(await found(['--appendonly', 'yes'], { routes })).toMatchObject({ verdict: 'ok', text: 'appendonly yes' });
+  });
+});
+
 describe('a fault', () => {
   it('no server: the table has the reason', async () => {
     const findings = await of('redis://user:s3cret@127.0.0.1:1/0');
     expect(findingsTable(findings)).toMatch(
-      /^fault {3}reachable {2}.*ECONNREFUSED.*: the gateway would serve degraded\n$/,
+      /^fault {3}reachable {3}.*ECONNREFUSED.*: the gateway would serve degraded\n$/,
     );
     expect(findingsTable(findings)).not.toContain('s3cret');
   });
