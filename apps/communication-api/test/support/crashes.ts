@@ -49,8 +49,13 @@ export interface CrashWorld {
   fleet(memory?: 'forgetful'): Promise<Fleet>;
   /** One email: each has an account of its own, so that no limit is in the way. */
   newEmail(provider: string, name: string, credentials: unknown): Promise<CrashEmail>;
+  /** What processes are started with that share a Redis of their own. */
+  newEnvironment(): Record<string, string>;
   /** A process of a fleet. */
   start(fleet: Fleet): Promise<ServiceProcess>;
+  /** The request of an email. */
+  headers(email: CrashEmail): Record<string, string>;
+  body(email: CrashEmail): string;
   send(url: string, email: CrashEmail): Promise<Response>;
   /** Retries as a client does: as long as the answer says that a retry makes sense. */
   retry(fleet: Fleet, email: CrashEmail): Promise<CrashAnswer>;
@@ -63,9 +68,15 @@ export interface CrashWorld {
   ): Promise<{ readonly process: ServiceProcess; readonly answered: Promise<string> }>;
 }
 
-/** @param environment of every process */
-export async function startCrashWorld(environment: Readonly<Record<string, string>> = {}): Promise<CrashWorld> {
-  const { url, drop } = await createTestDatabase(undefined, inject('postgres').port);
+/**
+ * @param environment of every process
+ * @param port the PostgreSQL server
+ */
+export async function startCrashWorld(
+  environment: Readonly<Record<string, string>> = {},
+  port = inject('postgres').port,
+): Promise<CrashWorld> {
+  const { url, drop } = await createTestDatabase(undefined, port);
   cleanUpLater(drop);
   const redis = await startRedis();
   cleanUpLater(() => redis.stop());
@@ -82,16 +93,18 @@ export async function startCrashWorld(environment: Readonly<Record<string, strin
   let stores = 0;
   const withStore = () => ({ ...shared, REDIS_URL: `redis://127.0.0.1:${redis.port}/${stores++}` });
 
-  const send: CrashWorld['send'] = (origin, { account, key: name }) =>
-    fetch(`${origin}/api/v1/emails`, {
-      method: 'POST',
-      headers: { 'x-api-key': token, 'idempotency-key': name, 'content-type': 'application/json' },
-      body: JSON.stringify({ account_id: account, to: [{ identifier: 'ann@example.com' }], body: 'Hello' }),
-    });
+  const headers: CrashWorld['headers'] = ({ key: name }) => ({
+    ...{ 'x-api-key': token, 'idempotency-key': name, 'content-type': 'application/json' },
+  });
+  const body: CrashWorld['body'] = ({ account }) =>
+    JSON.stringify({ account_id: account, to: [{ identifier: 'ann@example.com' }], body: 'Hello' });
+  const send: CrashWorld['send'] = (origin, email) =>
+    fetch(`${origin}/api/v1/emails`, { method: 'POST', headers: headers(email), body: body(email) });
 
   return {
     db,
-    send,
+    ...{ headers, body, send },
+    newEnvironment: withStore,
     fleet: async (memory) => {
       const others = withStore();
       return { environment: others, healthy: await startProcess(memory === 'forgetful' ? withStore() : others) };
