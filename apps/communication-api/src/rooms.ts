@@ -17,6 +17,7 @@ import type { LimitOverrides } from './limits/overrides.ts';
 import type { Links } from './links/links.ts';
 import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
+import type { People } from './people/people.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Egress } from './security/egress.ts';
@@ -33,6 +34,8 @@ export interface Rooms {
   readonly clock: Clock;
   readonly log: Logger;
   readonly envelope: Envelope;
+  /** Who may use the dashboard, and what they have done. */
+  readonly people: People;
   readonly applications: Applications;
   readonly keys: Keys;
   readonly scopes: Scopes;

@@ -28,6 +28,7 @@ import { Links } from './links/links.ts';
 import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
 import { createLog } from './observability/log.ts';
+import { createPeople } from './people/people.ts';
 import { createGoogle } from './providers/google/google.ts';
 import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
@@ -119,6 +120,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     clock,
     log,
     envelope,
+    people: createPeople(db, clock),
     applications: new Applications(db, clock),
     keys,
     scopes: new Scopes(db, clock, () => keys.forgetResolved()),

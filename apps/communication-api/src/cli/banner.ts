@@ -15,12 +15,22 @@ export interface BannerFacts {
   /** Whether any application exists. */
   readonly hasApplication: boolean;
   readonly nowMs: number;
+  /** The link for the first owner of the dashboard; undefined: there is an owner. */
+  readonly setUpLink: string | undefined;
 }
 
 /** What the start prints. */
-export function banner({ url, directory, hasKeyFile, demonstration, hasApplication, nowMs }: BannerFacts): string {
+export function banner({
+  url,
+  directory,
+  hasKeyFile,
+  demonstration,
+  hasApplication,
+  nowMs,
+  setUpLink,
+}: BannerFacts): string {
   const head = [
-    `communication-api  ${url}     docs ${url}/docs`,
+    `communication-api  ${url}     docs ${url}/docs     dashboard ${url}/dashboard`,
     directory === undefined
       ? 'data on the server of DATABASE_URL'
       : `data in ${directory} (embedded PostgreSQL, for one small host: see docs/service/README.md)`,
@@ -28,9 +38,13 @@ export function banner({ url, directory, hasKeyFile, demonstration, hasApplicati
       ? [`Back up ${directory}/master.key: without it, the credentials in the database cannot be read.`]
       : []),
   ];
+  const setUp =
+    setUpLink === undefined
+      ? []
+      : ['  Set up your login to the dashboard (once, within an hour):', `  ${setUpLink}`, ''];
   const rest =
     demonstration === undefined ? [keyAdvice(hasApplication)] : tryIt(url, demonstration, new Date(nowMs + HOUR_MS));
-  return `\n${head.join('\n')}\n\n${rest.join('\n')}\n\n`;
+  return `\n${head.join('\n')}\n\n${[...setUp, ...rest].join('\n')}\n\n`;
 }
 
 const keyAdvice = (hasApplication: boolean): string =>

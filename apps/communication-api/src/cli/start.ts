@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import { joinPath } from '../dashboard/paths.ts';
 import { backUpNightly } from '../db/backups.ts';
 import { UserError } from '../domain/user-error.ts';
 import { loadPlugins } from '../providers/plugins.ts';
@@ -43,6 +44,7 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
         demonstration,
         hasApplication: !(await applications.isEmpty()),
         nowMs: clock(),
+        setUpLink: await setUpLink(service, config, url),
       }),
     );
     return running(service, store, config, log, url, terminal);
@@ -51,6 +53,14 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
     await store.close();
     throw error;
   }
+}
+
+/** The link for the first owner. It changes with each start, and works until there is an owner. */
+async function setUpLink({ rooms }: Service, config: Config, url: string): Promise<string | undefined> {
+  const token = await rooms.people.invitations.createSetUpLink();
+  // The system has chosen the port, so the settings do not know it.
+  const origin = config.PORT === 0 ? url : config.BASE_URL;
+  return token === undefined ? undefined : origin + joinPath(token);
 }
 
 function running(
