@@ -7,6 +7,7 @@ const PROCESS = ['test/process/**/*.test.ts'];
 const STORES = [
   'test/api/{account-health,accounts,domains,keys,limits,links,scopes}.test.ts',
   'test/api/emails/send.test.ts',
+  'test/dashboard/{keys,members,sign-in}.test.ts',
 ];
 
 /** Functions without a database, a server or anything else that outlives a file. */
@@ -16,7 +17,7 @@ const PURE = [
   'test/{docs,domain,mail,observability}/*.test.ts',
   'test/hostile/answers.test.ts',
   'test/providers/outlook/{errors,graph-contract}.test.ts',
-  'test/security/{addresses,envelope}.test.ts',
+  'test/security/{addresses,envelope,passwords}.test.ts',
   'test/tracking/{tracked-html,tracking-tokens,visitor}.test.ts',
 ];
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** A file that the wizard's pages load. */
+/** A file that pages load. */
 export interface Asset {
   /** Changes with the content, so browsers may keep it for ever. */
   readonly path: string;
@@ -10,11 +10,23 @@ export interface Asset {
 }
 
 // The folder beside `src` is also beside `dist`, where the bundle is.
-function read(name: string, extension: string, contentType: string): Asset {
-  const body = readFileSync(new URL(`../assets/${name}.${extension}`, import.meta.url));
+const read = (file: string): Buffer => readFileSync(new URL(`../assets/${file}`, import.meta.url));
+
+function asset(place: string, name: string, extension: string, contentType: string, body: Buffer): Asset {
   const hash = createHash('sha256').update(body).digest('hex').slice(0, 12);
-  return { path: `/auth/assets/${name}.${hash}.${extension}`, contentType, body };
+  return { path: `${place}/assets/${name}.${hash}.${extension}`, contentType, body };
 }
 
-export const WIZARD_STYLESHEET = read('wizard', 'css', 'text/css; charset=utf-8');
-export const WIZARD_SCRIPT = read('wizard', 'js', 'text/javascript; charset=utf-8');
+const CSS = 'text/css; charset=utf-8';
+const wizardStyle = read('wizard.css');
+
+export const WIZARD_STYLESHEET = asset('/auth', 'wizard', 'css', CSS, wizardStyle);
+export const WIZARD_SCRIPT = asset('/auth', 'wizard', 'js', 'text/javascript; charset=utf-8', read('wizard.js'));
+/** Fields, buttons and colours are those of the wizard. */
+export const DASHBOARD_STYLESHEET = asset(
+  '/dashboard',
+  'dashboard',
+  'css',
+  CSS,
+  Buffer.concat([wizardStyle, read('dashboard.css')]),
+);

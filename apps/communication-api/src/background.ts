@@ -19,7 +19,7 @@ export interface BackgroundParts {
 
 export function createBackground({ rooms, db, instances }: BackgroundParts): Background {
   const { config, sends, links, events, conversations, queue, domainChecks, log } = rooms;
-  const { accounts, mailAccounts, providers } = rooms;
+  const { accounts, mailAccounts, providers, people } = rooms;
   const timeoutMs = config.SEND_TIMEOUT_MS;
   const sweeper = new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs });
   const retention = new Retention(
@@ -29,6 +29,9 @@ export function createBackground({ rooms, db, instances }: BackgroundParts): Bac
       { what: 'links', erase: (limit) => links.deleteOld(limit) },
       { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
       { what: 'events', erase: (limit) => events.deleteOld(limit, db) },
+      { what: 'sessions of the dashboard', erase: (limit) => people.sessions.deleteOld(limit) },
+      { what: 'invitations', erase: (limit) => people.invitations.deleteOld(limit) },
+      { what: 'entries of the audit log', erase: (limit) => people.audit.deleteOld(limit) },
     ],
     log,
   );

@@ -19,6 +19,7 @@ import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
 import type { Health } from './observability/health.ts';
 import type { Metrics } from './observability/metrics.ts';
+import type { People } from './people/people.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Egress } from './security/egress.ts';
@@ -37,6 +38,8 @@ export interface Rooms {
   readonly health: Health;
   readonly metrics: Metrics;
   readonly envelope: Envelope;
+  /** Who may use the dashboard, and what they have done. */
+  readonly people: People;
   readonly applications: Applications;
   readonly keys: Keys;
   readonly scopes: Scopes;

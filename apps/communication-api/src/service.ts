@@ -33,6 +33,7 @@ import { addSources } from './metric-sources.ts';
 import { Health } from './observability/health.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { createPeople } from './people/people.ts';
 import { createGoogle } from './providers/google/google.ts';
 import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
@@ -148,6 +149,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     health,
     metrics,
     envelope,
+    people: createPeople(db, clock),
     applications: new Applications(db, clock),
     keys,
     scopes: new Scopes(db, clock, () => keys.forgetResolved()),

@@ -25,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   accounts: ['domain', 'db', 'security', 'scopes', 'webhooks'],
   links: ['domain', 'db', 'security', 'accounts', 'keys', 'scopes'],
   limits: ['domain', 'db', 'accounts'],
+  people: ['domain', 'db', 'security'],
   journal: ['domain', 'db', 'security', 'mail', 'providers', 'accounts', 'webhooks', 'jobs'],
   // Its routes are HTTP: what a recipient of an email opens.
   tracking: ['domain', 'db', 'security', 'rooms', 'webhooks'],
@@ -32,13 +33,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   version: [],
   rooms: [
     ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers', 'observability'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard', 'domains'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard', 'domains', 'people'],
   ],
   wizard: [
     ...['assets', 'domain', 'security', 'mail', 'providers', 'rooms', 'api', 'config'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'domains'],
   ],
+  // Its pages are made in the way of the wizard's.
+  dashboard: [
+    ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'providers'],
+  ],
   api: [
+    'dashboard',
     ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains', 'observability'],
   ],
@@ -48,7 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const EVERYTHING = ['service', 'background', 'metric-sources', 'cli', 'main', 'build-template'];
 
 /** The rooms that work with headgate. */
-const HEADGATE = ['api', 'limits', 'wizard', 'observability', 'service', 'rooms'];
+const HEADGATE = ['api', 'dashboard', 'limits', 'wizard', 'observability', 'service', 'rooms'];
 
 /** The files with SQL: the stores, and the database itself. */
 const SQL = [
@@ -60,6 +67,7 @@ const SQL = [
     'accounts/',
     'links/',
     'limits/',
+    'people/',
     'journal/',
     'tracking/',
     'webhooks/',
@@ -70,11 +78,36 @@ const SQL = [
   'providers/mock/mailbox.ts',
 ];
 
+const OF_PEOPLE = 'people belong to an organization, which has several applications';
+
 /** Methods of stores with a query that does not name `application_id`, each with its reason. */
 const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'accounts/accounts.ts findForOperator': 'for the operator, at the command line',
   'applications/applications.ts create': 'an application is not part of another one',
   'applications/applications.ts find': 'the id is the one of the application',
+  'applications/applications.ts findIn': 'the id is the one of the application',
+  'applications/applications.ts list': 'the applications of an organization',
+  'people/invitations.ts #create': OF_PEOPLE,
+  'people/invitations.ts accept': OF_PEOPLE,
+  'people/invitations.ts deleteOld': OF_PEOPLE,
+  'people/invitations.ts find': OF_PEOPLE,
+  'people/invitations.ts list': OF_PEOPLE,
+  'people/invitations.ts withdraw': OF_PEOPLE,
+  'people/member-sessions.ts create': OF_PEOPLE,
+  'people/member-sessions.ts deleteOld': OF_PEOPLE,
+  'people/member-sessions.ts end': OF_PEOPLE,
+  'people/member-sessions.ts resolve': OF_PEOPLE,
+  'people/members.ts #change': OF_PEOPLE,
+  'people/members.ts authenticate': OF_PEOPLE,
+  'people/members.ts changePassword': OF_PEOPLE,
+  'people/members.ts list': OF_PEOPLE,
+  'people/members.ts remove': OF_PEOPLE,
+  'people/members.ts setRole': OF_PEOPLE,
+  'people/organizations.ts find': OF_PEOPLE,
+  'people/organizations.ts rename': OF_PEOPLE,
+  'people/organizations.ts lockOrganization': OF_PEOPLE,
+  'people/audit-log.ts deleteOld': OF_PEOPLE,
+  'people/audit-log.ts list': OF_PEOPLE,
   'applications/applications.ts findOldest': 'for the operator, at the command line',
   'applications/applications.ts isEmpty': 'for the first start',
   'domains/domains.ts inUse': 'for the operator, at the command line',

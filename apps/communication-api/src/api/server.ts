@@ -10,6 +10,7 @@ import fastify, {
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
+import { dashboard } from '../dashboard/dashboard.ts';
 import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { statusOf } from '../observability/health.ts';
@@ -113,6 +114,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
   await app.register(tlsAsk, { rooms });
   await app.register(trackingRoutes, { rooms, prefix: '/t' });
   await app.register(wizard, { rooms });
+  await app.register(dashboard, { rooms });
   return app;
 }
 

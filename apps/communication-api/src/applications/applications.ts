@@ -1,9 +1,11 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
 import type { ApplicationRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { newId } from '../domain/ids.ts';
+import { isId, newId } from '../domain/ids.ts';
 import type { Environment } from '../domain/key-token.ts';
+import type { Page } from '../domain/page.ts';
 
 export type Application = Selectable<ApplicationRow>;
 
@@ -14,11 +16,23 @@ export class Applications {
     private readonly clock: Clock,
   ) {}
 
-  async create(name: string, environment: Environment): Promise<Application> {
+  /** Creates an application. Default of the organization: the one of the installation. */
+  async create(
+    name: string,
+    environment: Environment,
+    organizationId?: string,
+    db: Database = this.db,
+  ): Promise<Application> {
     const now = this.clock();
-    return this.db
+    return db
       .insertInto('applications')
-      .values({ id: newId('app', now), name, environment, created_at: new Date(now) })
+      .values({
+        id: newId('app', now),
+        name,
+        environment,
+        created_at: new Date(now),
+        ...(organizationId === undefined ? {} : { organization_id: organizationId }),
+      })
       .returningAll()
       .executeTakeFirstOrThrow();
   }
@@ -26,6 +40,27 @@ export class Applications {
   /** The application, if it exists. */
   async find(id: string): Promise<Application | undefined> {
     return this.db.selectFrom('applications').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  /** One page of the applications of an organization, and the first one of the next page. */
+  async list(organizationId: string, page: Page): Promise<readonly Application[]> {
+    return this.db
+      .selectFrom('applications')
+      .selectAll()
+      .where('organization_id', '=', organizationId)
+      .$call(onPage(page))
+      .execute();
+  }
+
+  /** An application of an organization. */
+  async findIn(organizationId: string, id: string): Promise<Application | undefined> {
+    if (!isId(id, 'app')) return undefined;
+    return this.db
+      .selectFrom('applications')
+      .selectAll()
+      .where('organization_id', '=', organizationId)
+      .where('id', '=', id)
+      .executeTakeFirst();
   }
 
   /** The oldest application of a name, or the oldest of all. */

@@ -17,6 +17,8 @@ export interface BannerFacts {
   /** Whether any application exists. */
   readonly hasApplication: boolean;
   readonly nowMs: number;
+  /** The link for the first owner of the dashboard; undefined: there is an owner. */
+  readonly setUpLink: string | undefined;
 }
 
 /** What the start prints. */
@@ -28,11 +30,12 @@ export function banner({
   demonstration,
   hasApplication,
   nowMs,
+  setUpLink,
 }: BannerFacts): string {
   const head = [
     url === undefined
       ? 'communication-api  worker: it answers no requests'
-      : `communication-api  ${url}     docs ${url}/docs`,
+      : `communication-api  ${url}     docs ${url}/docs     dashboard ${url}/dashboard`,
     ...(adminUrl === undefined ? [] : [`health checks and metrics  ${adminUrl}/readyz  ${adminUrl}/metrics`]),
     directory === undefined
       ? 'data on the server of DATABASE_URL'
@@ -41,11 +44,15 @@ export function banner({
       ? [`Back up ${directory}/master.key: without it, the credentials in the database cannot be read.`]
       : []),
   ];
+  const setUp =
+    setUpLink === undefined
+      ? []
+      : ['  Set up your login to the dashboard (once, within an hour):', `  ${setUpLink}`, ''];
   const rest =
     demonstration === undefined || url === undefined
       ? [keyAdvice(hasApplication)]
       : tryIt(url, demonstration, new Date(nowMs + HOUR_MS));
-  return `\n${head.join('\n')}\n\n${rest.join('\n')}\n\n`;
+  return `\n${head.join('\n')}\n\n${[...setUp, ...rest].join('\n')}\n\n`;
 }
 
 const keyAdvice = (hasApplication: boolean): string =>

@@ -9,6 +9,7 @@ import { createService } from '../service.ts';
 import { checkAccount } from './check-account.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
 import { createKey } from './create-key.ts';
+import { createOwnerLink } from './create-owner-link.ts';
 import { runDoctor } from './doctor.ts';
 import { openStore } from './open-store.ts';
 import { rotateKeys } from './rotate-keys.ts';
@@ -54,6 +55,7 @@ async function runCommand(
   if (command === 'config') terminal.out(variablesTable(environment));
   if (command === 'migrate') await runMigrations(config, terminal, log);
   if (command === 'create-key') await createKey(config, flags, terminal, log);
+  if (command === 'create-owner-link') await createOwnerLink(config, terminal, log);
   if (command === 'backup') await backUp(config, terminal, log);
   if (command === 'restore' && subject !== undefined) await restore(config, subject, terminal);
   if (command === 'check-account' && subject !== undefined) return check(config, subject, to, terminal, log);

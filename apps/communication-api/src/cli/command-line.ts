@@ -11,6 +11,7 @@ const COMMANDS = [
   'start',
   'migrate',
   'create-key',
+  'create-owner-link',
   'rotate-keys',
   'check-account',
   'backup',
@@ -56,6 +57,7 @@ export const HELP = `communication-api [command]
     --environment ENV    development or production, for an application that is created (default: development)
     --name NAME          what the key is called (default: bootstrap)
     --expires TIME       ISO 8601 (default: in a year)
+  create-owner-link    print a link, for one hour, by which a person becomes an Owner of the dashboard
   rotate-keys          put every secret of the database under the current master key
   check-account ID     send a few emails with a real account, and report whether its provider does what it must
     --to ADDRESS         default: the account's own address

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import { joinPath } from '../dashboard/paths.ts';
 import { backUpNightly } from '../db/backups.ts';
 import { answersRequests } from '../domain/process-role.ts';
 import { createAdminServer } from '../observability/admin.ts';
@@ -55,6 +56,7 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
         demonstration,
         hasApplication: !(await applications.isEmpty()),
         nowMs: clock(),
+        setUpLink: await setUpLink(service, config, url),
       }),
     );
     health.started();
@@ -65,6 +67,16 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
     await store.close();
     throw error;
   }
+}
+
+/** The link for the first owner. It changes with each start, and works until there is an owner. */
+async function setUpLink({ rooms }: Service, config: Config, url: string | undefined): Promise<string | undefined> {
+  // A worker has no pages.
+  if (url === undefined) return undefined;
+  const token = await rooms.people.invitations.createSetUpLink();
+  // The system has chosen the port, so the settings do not know it.
+  const origin = config.PORT === 0 ? url : config.BASE_URL;
+  return token === undefined ? undefined : origin + joinPath(token);
 }
 
 interface RunningParts {

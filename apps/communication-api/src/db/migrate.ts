@@ -7,6 +7,7 @@ import * as domains from './migrations/0003-domains.ts';
 import * as sentCopies from './migrations/0004-sent-copies.ts';
 import * as accounts from './migrations/0005-accounts.ts';
 import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
+import * as people from './migrations/0008-people.ts';
 import * as instanceRoles from './migrations/0009-instance-roles.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
@@ -17,6 +18,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-sent-copies': sentCopies,
   '0005-accounts': accounts,
   '0007-sends-without-ids': sendsWithoutIds,
+  '0008-people': people,
   '0009-instance-roles': instanceRoles,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);

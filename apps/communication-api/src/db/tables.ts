@@ -14,6 +14,8 @@ export interface ApplicationRow {
   environment: 'development' | 'production';
   /** Where links may return to; empty: anywhere. */
   redirect_uris: ColumnType<string[], string[] | undefined, string[]>;
+  /** Default: the organization of the installation. */
+  organization_id: Generated<string>;
   created_at: Date;
 }
 
@@ -296,6 +298,68 @@ export interface MockDraftRow extends Omit<MockMessageRow, 'id'> {
   id: string;
 }
 
+export interface OrganizationRow {
+  id: string;
+  name: string;
+  created_at: Generated<Date>;
+}
+
+/** A person with a login to the dashboard. */
+export interface MemberRow {
+  id: string;
+  organization_id: string;
+  role: 'member' | 'admin' | 'owner';
+  /** In lower case. */
+  email: string;
+  name: string;
+  /** Made by scrypt. */
+  password_hash: string;
+  created_at: Date;
+}
+
+export interface MemberSessionRow {
+  id: string;
+  member_id: string;
+  /** SHA-256 of the cookie, in hexadecimal. */
+  cookie_hash: string;
+  created_at: Date;
+  /** Accurate to a minute. */
+  last_used_at: Date;
+}
+
+/** A link by which a person becomes a member. */
+export interface InvitationRow {
+  id: string;
+  organization_id: string;
+  /** SHA-256 of the token, in hexadecimal. */
+  token_hash: string;
+  /** `setup`: for the first owner. `operator`: made at the command line. */
+  kind: 'setup' | 'operator' | 'member';
+  role: 'member' | 'admin' | 'owner';
+  /** Whom it is for, for people. */
+  label: string;
+  /** The member who made it; null: it was made without a login. */
+  created_by: Optional<string>;
+  expires_at: Date;
+  used_at: Optional<Date>;
+  created_at: Date;
+}
+
+/** What a person has done. The names are those of that time, since a person may be removed. */
+export interface AuditRow {
+  id: string;
+  organization_id: string;
+  /** Null: the operator, at the command line, or a member who was removed. */
+  actor_id: Optional<string>;
+  actor: string;
+  action: string;
+  /** The id of what was changed. */
+  subject_id: Optional<string>;
+  subject: string;
+  application_id: Optional<string>;
+  at: Date;
+}
+
 export interface Tables {
   applications: ApplicationRow;
   scopes: ScopeRow;
@@ -317,4 +381,9 @@ export interface Tables {
   service_secrets: ServiceSecretRow;
   mock_messages: MockMessageRow;
   mock_drafts: MockDraftRow;
+  organizations: OrganizationRow;
+  members: MemberRow;
+  member_sessions: MemberSessionRow;
+  invitations: InvitationRow;
+  audit_log: AuditRow;
 }

@@ -29,3 +29,17 @@ export const isLoopback = (hostname: string): boolean =>
   hostname.endsWith('.localhost') ||
   hostname === '[::1]' ||
   /^127(\.\d{1,3}){3}$/.test(hostname);
+
+/**
+ * The public origin of a request, as its browser sees it. Undefined if the host is not the one of the origin.
+ * @param publicUrl an origin of the settings, such as BASE_URL
+ * @param host of the request, in lower case
+ */
+export function servedOrigin(publicUrl: string, host: string): string | undefined {
+  const own = new URL(publicUrl);
+  if (host === own.host) return own.origin;
+  // `localhost` and `127.0.0.1` are the same machine.
+  if (isLoopback(own.hostname) && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname))
+    return `${own.protocol}//${host}`;
+  return undefined;
+}

@@ -1,7 +1,23 @@
 import { randomBytes } from 'node:crypto';
 
 /** What an id names, by its prefix. */
-export type IdPrefix = 'app' | 'acc' | 'scp' | 'key' | 'lnk' | 'wzs' | 'eml' | 'dom' | 'evt' | 'whe' | 'whc';
+export type IdPrefix =
+  | 'app'
+  | 'acc'
+  | 'scp'
+  | 'key'
+  | 'lnk'
+  | 'wzs'
+  | 'eml'
+  | 'dom'
+  | 'evt'
+  | 'whe'
+  | 'whc'
+  | 'org'
+  | 'mem'
+  | 'mss'
+  | 'inv'
+  | 'aud';
 
 /** Crockford's base32: no I, L, O or U, so that an id can be read aloud. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';

@@ -1,12 +1,13 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import type { Database } from '../db/database.ts';
+import { type Database, inTransaction } from '../db/database.ts';
 import { onPage } from '../db/page.ts';
 import type { ApiKeyRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isId, newId } from '../domain/ids.ts';
 import { type Environment, hashOf, newToken, prefixOf, type Role } from '../domain/key-token.ts';
 import type { Page } from '../domain/page.ts';
+import { ServiceError } from '../domain/service-error.ts';
 import { lockActiveScope } from '../scopes/active-scope.ts';
 import { KeyUses } from './key-uses.ts';
 
@@ -28,6 +29,8 @@ export interface NewKey {
   readonly role: Role;
   readonly scopeId: string | null;
   readonly expiresAt: Date;
+  /** Default: a new one. A key that is made twice with one id is made once. */
+  readonly id?: string | undefined;
 }
 
 /** What may be shown of a key: everything but its token and the hash of it. */
@@ -86,16 +89,16 @@ export class Keys {
 
   /**
    * Creates a key. Its token is returned here and never again.
-   * @throws ServiceError 404 if the application has no such scope, 422 if the scope is disabled
+   * @throws ServiceError 409 if the key of the id was created already, 404 if the application has no such scope, 422 if the scope is disabled
    */
   async create(
     applicationId: string,
     environment: Environment,
-    { name, role, scopeId, expiresAt }: NewKey,
+    { name, role, scopeId, expiresAt, id = newId('key', this.clock()) }: NewKey,
+    db: Database = this.db,
   ): Promise<{ readonly id: string; readonly token: string }> {
     const now = this.clock();
     const token = newToken(role, environment);
-    const id = newId('key', now);
     const row = {
       id,
       application_id: applicationId,
@@ -107,42 +110,60 @@ export class Keys {
       issued_at: new Date(now),
       expires_at: expiresAt,
     };
-    if (scopeId === null) await this.db.insertInto('api_keys').values(row).execute();
+    const insert = async (into: Database): Promise<void> => {
+      const query = into
+        .insertInto('api_keys')
+        .values(row)
+        .onConflict((conflict) => conflict.column('id').doNothing());
+      if ((await query.returning('id').executeTakeFirst()) === undefined)
+        throw new ServiceError(409, 'errors/already_exists', 'This key was created already.');
+    };
+    if (scopeId === null) await insert(db);
     else
-      await this.db.transaction().execute(async (transaction) => {
+      await inTransaction(db, async (transaction) => {
         await lockActiveScope(applicationId, scopeId, transaction);
-        await transaction.insertInto('api_keys').values(row).execute();
+        await insert(transaction);
       });
     return { id, token };
   }
 
   /** One page of the account keys that are not revoked, and the first one of the next page. Never a service key. */
   async list(applicationId: string, { role, scopeId }: KeyFilter, page: Page): Promise<readonly ListedKey[]> {
-    return this.db
-      .selectFrom('api_keys')
-      .select(SHOWN)
-      .where('application_id', '=', applicationId)
-      .where('role', 'in', role === undefined ? ACCOUNT_ROLES : [role])
-      .where('revoked_at', 'is', null)
+    return this.#listed(applicationId, role === undefined ? ACCOUNT_ROLES : [role])
       .$if(scopeId !== undefined, (query) => query.where('scope_id', '=', scopeId ?? ''))
       .$call(onPage(page))
       .execute();
   }
 
+  /** Like {@link list}, for service keys. */
+  async listServiceKeys(applicationId: string, page: Page): Promise<readonly ListedKey[]> {
+    return this.#listed(applicationId, ['service']).$call(onPage(page)).execute();
+  }
+
   /** Revokes an account key. False if the application has no such account key, or if it was revoked before. */
   async revoke(applicationId: string, id: string): Promise<boolean> {
-    if (!isId(id, 'key')) return false;
-    const row = await this.db
+    return (await this.revokeKey(applicationId, id, 'account')) !== undefined;
+  }
+
+  /** Revokes a key of a kind, and returns its name. Undefined if there is none, or if it was revoked before. */
+  async revokeKey(
+    applicationId: string,
+    id: string,
+    kind: 'service' | 'account',
+    db: Database = this.db,
+  ): Promise<string | undefined> {
+    if (!isId(id, 'key')) return undefined;
+    const row = await db
       .updateTable('api_keys')
       .set({ revoked_at: new Date(this.clock()) })
       .where('application_id', '=', applicationId)
       .where('id', '=', id)
-      .where('role', 'in', ACCOUNT_ROLES)
+      .where('role', 'in', kind === 'service' ? ['service'] : ACCOUNT_ROLES)
       .where('revoked_at', 'is', null)
-      .returning('id')
+      .returning('name')
       .executeTakeFirst();
     this.forgetResolved();
-    return row !== undefined;
+    return row?.name;
   }
 
   /**
@@ -175,6 +196,16 @@ export class Keys {
   /** Writes what is noted. */
   async close(): Promise<void> {
     await this.#uses.close();
+  }
+
+  /** The keys of an application that are not revoked. */
+  #listed(applicationId: string, roles: readonly Role[]) {
+    return this.db
+      .selectFrom('api_keys')
+      .select(SHOWN)
+      .where('application_id', '=', applicationId)
+      .where('role', 'in', roles)
+      .where('revoked_at', 'is', null);
   }
 
   /** The look-up is by a digest, so the time that it takes says nothing about any token. */

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { Application } from '../applications/applications.ts';
-import { isLoopback } from '../domain/application-url.ts';
+import { servedOrigin } from '../domain/application-url.ts';
 import { isLanguage, type Language, languageOf } from '../domain/language.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
 import { ServiceError } from '../domain/service-error.ts';
@@ -127,14 +127,8 @@ function checkOpen(link: Link, session: OpenSession | undefined, now: number): v
 }
 
 /** The origin of AUTH_URL, as a browser sees it. Undefined if the host is another one. */
-export function authOriginOf({ config }: Rooms, host: string): string | undefined {
-  const auth = new URL(config.AUTH_URL);
-  if (host === auth.host) return auth.origin;
-  // `localhost` and `127.0.0.1` are the same machine.
-  if (isLoopback(auth.hostname) && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname))
-    return `${auth.protocol}//${host}`;
-  return undefined;
-}
+export const authOriginOf = ({ config }: Rooms, host: string): string | undefined =>
+  servedOrigin(config.AUTH_URL, host);
 
 async function originOf(rooms: Rooms, link: Link, host: string): Promise<string | undefined> {
   const origin = authOriginOf(rooms, host);

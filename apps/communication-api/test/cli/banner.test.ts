@@ -10,6 +10,7 @@ const FACTS = {
   demonstration: undefined,
   hasApplication: true,
   nowMs: NOW,
+  setUpLink: undefined,
 };
 
 test('the first start shows the token, the account, and two commands to paste', () => {
@@ -41,4 +42,10 @@ test('a server without an application says how to make the first one', () => {
   const text = banner({ ...FACTS, directory: undefined, hasApplication: false });
   expect(text).toContain('create-key --application NAME');
   expect(text).toContain('DATABASE_URL');
+});
+
+test('as long as there is no owner, the link for the first one is shown', () => {
+  const setUpLink = 'http://127.0.0.1:8080/dashboard/join/x';
+  expect(banner({ ...FACTS, setUpLink })).toContain(setUpLink);
+  expect(banner(FACTS)).not.toContain('/dashboard/join');
 });

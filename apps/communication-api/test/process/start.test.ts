@@ -40,6 +40,23 @@ describe('on an embedded database', () => {
     expect(readdirSync(DATA_DIR).sort()).toEqual(['database', 'master.key']);
   });
 
+  test('create-owner-link prints a link on the standard output, and a start prints one as long as there is no owner', async () => {
+    const BASE_URL = 'https://mail.example';
+    const { code, out, error } = await runToEnd(['create-owner-link'], { DATA_DIR, BASE_URL });
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^https:\/\/mail\.example\/dashboard\/join\/[\w-]{43}\n$/),
+    });
+    expect(error).toContain('within an hour');
+    const { ready, printed, child, exit } = runProcess([], { DATA_DIR });
+    const url = await ready();
+    const link = /http\S*\/dashboard\/join\/\S+/.exec(printed.out)?.[0] ?? '';
+    expect(link.startsWith(url)).toBe(true);
+    for (const each of [link, `${url}${new URL(out.trim()).pathname}`]) expect((await fetch(each)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
+  });
+
   test('create-key prints a token on the standard output, and nothing else there', async () => {
     const { code, out, error } = await runToEnd(['create-key', '--name', 'ci', '--expires', '2099-01-01'], {
       DATA_DIR,

@@ -49,6 +49,8 @@ async function savePicture(page: Page, heading: string): Promise<void> {
   if (SCREENSHOTS === undefined) return;
   const { width } = page.viewportSize() ?? { width: 0 };
   const name = heading.replace(/[^\p{L}\d]+/gu, '-').toLowerCase();
-  const state = (await page.locator('.summary').count()) > 0 ? '-faults' : '';
-  await page.screenshot({ path: join(SCREENSHOTS, `${width}-${name}${state}.png`), fullPage: true });
+  const open = (await page.locator('details[open]').count()) > 0 ? '-open' : '';
+  const state = (await page.locator('.summary').count()) > 0 ? '-faults' : open;
+  const colours = (await page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches)) ? 'dark' : 'light';
+  await page.screenshot({ path: join(SCREENSHOTS, `${width}-${colours}-${name}${state}.png`), fullPage: true });
 }

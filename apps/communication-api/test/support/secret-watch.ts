@@ -7,6 +7,8 @@ export type SecretKind =
   | 'link token'
   | 'webhook secret'
   | 'wizard cookie'
+  | 'dashboard cookie'
+  | 'invitation token'
   | 'CSRF token'
   | 'callback state'
   | 'password'
@@ -14,11 +16,17 @@ export type SecretKind =
 
 /** The paths whose answer to a POST shows a new secret of this kind. */
 const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
-  'API key': /^\/v2\/api-keys$/,
+  'API key': /^\/v2\/api-keys$|^\/dashboard\/applications\/\w+\/(?:service|account)-keys$/,
+  'invitation token': /^\/dashboard\/invitations$/,
   'link token': /^\/v2\/auth\/link$/,
   'webhook secret': /^\/v2\/webhooks\/endpoints(?:\/[^/]+\/secret)?$/,
 };
 
+/** Pages with forms. */
+const HAS_FORMS = /^\/(?:auth\/l|dashboard)(?:\/|$)/;
+/** The page of an invitation has a form, which leads to itself. */
+const JOINS = /^\/dashboard\/join\//;
+const COOKIES: readonly SecretKind[] = ['wizard cookie', 'dashboard cookie'];
 /** The page of a link to which the answer of a provider is passed on. */
 const LINK_CALLBACK = /^https?:\/\/[^/]+\/auth\/l\/[0-9a-f]+\/callback\?/;
 const CSRF_INPUT = /name="_csrf" value="([^"]+)"/g;
@@ -63,8 +71,9 @@ export class SecretWatch {
   checkExchange({ method, url, status, headers, body }: Exchange): void {
     const path = url.replace(/\?.*/s, '');
     const isWizard = path.startsWith('/auth/l/');
+    const hasForms = HAS_FORMS.test(path);
     const html = body.toString();
-    if (isWizard) for (const [, token = ''] of html.matchAll(CSRF_INPUT)) this.add('CSRF token', token);
+    if (hasForms) for (const [, token = ''] of html.matchAll(CSRF_INPUT)) this.add('CSRF token', token);
     const location = headers.get('location') ?? '';
     const leads = new URLSearchParams(location.split('?')[1]);
     // A form leads to the provider's own site. The state of the application has no redirect_uri beside it.
@@ -78,13 +87,14 @@ export class SecretWatch {
     const created = method === 'POST' && status === 200 ? path.replace(/\/$/, '') : undefined;
     const mayHave = (place: string, name: string): boolean => {
       const kind = this.#kinds.get(name) as SecretKind;
-      if (kind === 'wizard cookie') return place === 'set-cookie';
-      if (kind === 'CSRF token') return place === 'body' && isWizard;
+      if (COOKIES.includes(kind)) return place === 'set-cookie';
+      if (kind === 'CSRF token') return place === 'body' && hasForms;
       if (place === 'location' && onTheWay.includes(kind)) return true;
       // The pages of a link lead to each other.
       if (kind === 'link token' && isWizard && ofRequest.includes(name))
         return place === 'body' || (place === 'location' && headers.get(place)?.startsWith('/auth/l/') === true);
-      const creates = kind === undefined ? undefined : CREATES[kind];
+      if (kind === 'invitation token' && JOINS.test(path)) return place === 'body' && ofRequest.includes(name);
+      const creates = CREATES[kind];
       return place === 'body' && created !== undefined && creates?.test(created) === true && !this.#shown.has(name);
     };
     const places: readonly (readonly [string, string | Buffer])[] = [...headers, ['body', body]];

@@ -158,7 +158,8 @@ function watchSecrets(
   { db, lines }: { readonly db: Database; readonly lines: readonly string[] },
 ): () => Promise<void> {
   const watch = new SecretWatch();
-  const { keys, links, endpoints, wizardSessions } = rooms;
+  const { keys, links, endpoints, wizardSessions, people } = rooms;
+  const { sessions, invitations } = people;
   for (const { key } of masterKeys) watch.add('master key', key);
   keys.create = noting(keys.create.bind(keys), ({ token }) => watch.add('API key', token));
   links.create = noting(links.create.bind(links), ({ token }) => watch.add('link token', token));
@@ -172,6 +173,14 @@ function watchSecrets(
   wizardSessions.changeCookie = noting(wizardSessions.changeCookie.bind(wizardSessions), (cookie) =>
     watch.add('wizard cookie', cookie),
   );
+  sessions.create = noting(sessions.create.bind(sessions), (cookie) => watch.add('dashboard cookie', cookie));
+  invitations.create = noting(invitations.create.bind(invitations), (token) => watch.add('invitation token', token));
+  invitations.createOwnerLink = noting(invitations.createOwnerLink.bind(invitations), (token) =>
+    watch.add('invitation token', token),
+  );
+  invitations.createSetUpLink = noting(invitations.createSetUpLink.bind(invitations), (token) => {
+    if (token !== undefined) watch.add('invitation token', token);
+  });
   const addMade = (): void => {
     for (const made of madeSecrets()) watch.add('password', made);
   };

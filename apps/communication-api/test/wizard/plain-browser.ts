@@ -51,7 +51,7 @@ export class PlainBrowser {
   async submit(action: string, values: Readonly<Record<string, string>> = {}): Promise<string | undefined> {
     const { path, body } = this.form(action, values);
     const seen = await this.request(path, { method: 'POST', body });
-    expect([303, 400, 401, 403, 404, 409, 422, 429]).toContain(seen.status);
+    expect([200, 303, 400, 401, 403, 404, 409, 410, 422, 429]).toContain(seen.status);
     return this.#follow(path, seen);
   }
 

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { isKeyExpiry, MAX_KEY_YEARS } from '../../domain/key-expiry.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { ListedKey, NewKey } from '../../keys/keys.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -8,15 +9,12 @@ import { listAnswer, listOf, pageOf, pageQuery } from '../page.ts';
 import { problems } from '../problem.ts';
 import { line } from '../text.ts';
 
-/** Longest time that a key may be valid. */
-const MAX_YEARS = 5;
-
 const newKeyBody = z
   .strictObject({
     name: line(200).describe('What people call the key.'),
     expires_at: z.iso
       .datetime({ offset: true })
-      .describe(`When the key expires: in the future, at most ${MAX_YEARS} years from now.`),
+      .describe(`When the key expires: in the future, at most ${MAX_KEY_YEARS} years from now.`),
     access: z
       .discriminatedUnion('type', [
         z.strictObject({ type: z.literal('global') }),
@@ -159,13 +157,11 @@ export const keyRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { 
 /** @throws ServiceError 422 */
 function expiryOf(text: string, now: number): Date {
   const expiry = new Date(text);
-  const latest = new Date(now);
-  latest.setUTCFullYear(latest.getUTCFullYear() + MAX_YEARS);
-  if (expiry.getTime() > now && expiry <= latest) return expiry;
+  if (isKeyExpiry(expiry, now)) return expiry;
   throw new ServiceError(
     422,
     'errors/unprocessable_entity',
-    `expires_at: must be in the future and at most ${MAX_YEARS} years from now`,
+    `expires_at: must be in the future and at most ${MAX_KEY_YEARS} years from now`,
   );
 }
 

@@ -1,0 +1,94 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { FormFields } from '../api/form.ts';
+import type { Application } from '../applications/applications.ts';
+import { mayInOrganization, type OrganizationAction } from '../domain/member-roles.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import type { Actor } from '../people/audit-log.ts';
+import { actorOf, type Member } from '../people/members.ts';
+import type { Organization } from '../people/organizations.ts';
+import type { Csrf } from '../wizard/csrf.ts';
+import { CSRF_FIELD } from '../wizard/pages/parts.tsx';
+
+/** What a form has sent. If a field is repeated, its first value counts. */
+export type Entered = ReadonlyMap<string, string>;
+
+/** The name of the field with the id of what a form creates. A form that is sent twice creates it once. */
+export const NEW_ID_FIELD = '_id';
+
+/** What a form needs to be accepted. */
+export interface FormProps {
+  readonly action: string;
+  readonly csrf: string;
+  readonly newId?: string | undefined;
+}
+
+/** A request of a person who has signed in. */
+export class Here {
+  constructor(
+    readonly request: FastifyRequest,
+    readonly reply: FastifyReply,
+    readonly sessionId: string,
+    readonly member: Member,
+    readonly organization: Organization,
+    readonly entered: Entered,
+    private readonly csrf: Csrf,
+  ) {}
+
+  get actor(): Actor {
+    return actorOf(this.member);
+  }
+
+  may(action: OrganizationAction): boolean {
+    return mayInOrganization(this.member.role, action);
+  }
+
+  /**
+   * A form of this session.
+   * @param newId the id of what it creates
+   */
+  form(action: string, newId?: string): FormProps {
+    return { action, newId, csrf: this.csrf.tokenOf(this.sessionId, formName(action, newId)) };
+  }
+
+  /** Whether the form was made for this session. */
+  hasFormOf(action: string): boolean {
+    const name = formName(action, this.entered.get(NEW_ID_FIELD));
+    return this.csrf.isValid(this.sessionId, name, this.entered.get(CSRF_FIELD));
+  }
+}
+
+/** A request of a person, about one application. */
+export interface HereInApplication {
+  readonly here: Here;
+  readonly application: Application;
+}
+
+/** The id is part of what is proven, so a person cannot choose the ids of new rows. */
+const formName = (action: string, newId: string | undefined): string =>
+  newId === undefined ? action : `${action} ${newId}`;
+
+/** @throws ServiceError 422 if the body is not a form */
+export function enteredIn({ body }: FastifyRequest): Entered {
+  if (!(body instanceof FormFields))
+    throw new ServiceError(422, 'errors/unprocessable_entity', 'Send a form: application/x-www-form-urlencoded.');
+  return new Map(body.entries.toReversed());
+}
+
+/** @throws ServiceError 403 */
+export const forbid = (): never => {
+  throw new ServiceError(403, 'errors/insufficient_permissions', 'Your role does not allow this.');
+};
+
+/** No page has the address, or what it is about does not exist. */
+export class UnknownPageError extends ServiceError {
+  override readonly name = 'UnknownPageError';
+
+  constructor() {
+    super(404, 'errors/resource_not_found', 'No such page exists.');
+  }
+}
+
+/** @throws UnknownPageError */
+export const unknown = (): never => {
+  throw new UnknownPageError();
+};

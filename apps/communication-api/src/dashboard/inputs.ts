@@ -1,0 +1,78 @@
+import { isKeyExpiry, MAX_KEY_YEARS } from '../domain/key-expiry.ts';
+import type { Entered } from './here.ts';
+
+/** What is wrong with an entered value. */
+export interface Fault {
+  /** The name of the input. Absent: the fault is about the whole form. */
+  readonly field?: string | undefined;
+  readonly message: string;
+}
+
+const MAX_NAME = 200;
+const MAX_EMAIL = 254;
+const MIN_PASSWORD = 12;
+const MAX_PASSWORD = 200;
+
+/** Reads the inputs of a form, and collects what is wrong with them. */
+export class Inputs {
+  readonly faults: Fault[] = [];
+
+  constructor(private readonly entered: Entered) {}
+
+  /** A value as it was entered. */
+  raw(name: string): string {
+    return this.entered.get(name) ?? '';
+  }
+
+  /** A name that people read. */
+  name(field: string, what: string): string {
+    const text = this.raw(field).trim();
+    if (text === '') this.fault(field, `Enter ${what}.`);
+    else if (text.length > MAX_NAME) this.fault(field, `Enter at most ${MAX_NAME} characters.`);
+    else if (/[\p{Cc}\p{Cs}]/u.test(text)) this.fault(field, 'Enter text without control characters.');
+    return text;
+  }
+
+  /** An email address, in lower case. */
+  email(field: string): string {
+    const text = this.raw(field).trim().toLowerCase();
+    if (!/^[^\s@\p{Cc}\p{Cs}]+@[^\s@\p{Cc}\p{Cs}]+$/u.test(text) || text.length > MAX_EMAIL)
+      this.fault(field, 'Enter an email address, such as ann@example.com.');
+    return text;
+  }
+
+  /** A new password. */
+  newPassword(field: string): string {
+    const text = this.raw(field);
+    if (text.length < MIN_PASSWORD) this.fault(field, `Enter at least ${MIN_PASSWORD} characters.`);
+    else if (text.length > MAX_PASSWORD) this.fault(field, `Enter at most ${MAX_PASSWORD} characters.`);
+    return text;
+  }
+
+  /** One of some values. */
+  choice<Value extends string>(field: string, values: readonly Value[]): Value | undefined {
+    const text = this.raw(field);
+    const found = values.find((value) => value === text);
+    if (found === undefined) this.fault(field, 'Choose one of these.');
+    return found;
+  }
+
+  /** The end of a day, until which a key is valid. */
+  expiry(field: string, nowMs: number): Date {
+    const text = this.raw(field);
+    const end = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T23:59:59.000Z`) : new Date(Number.NaN);
+    // A date such as the 31st of February would become another one.
+    const isDate = !Number.isNaN(end.getTime()) && end.toISOString().startsWith(text);
+    if (!isDate || !isKeyExpiry(end, nowMs))
+      this.fault(field, `Enter a date from today on, at most ${MAX_KEY_YEARS} years away.`);
+    return end;
+  }
+
+  fault(field: string | undefined, message: string): void {
+    this.faults.push({ field, message });
+  }
+
+  get isFaulty(): boolean {
+    return this.faults.length > 0;
+  }
+}

@@ -1,0 +1,99 @@
+import type { FastifyReply } from 'fastify';
+import { actionOnRole, MEMBER_ROLES, type MemberRole } from '../domain/member-roles.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import type { MemberChange } from '../people/members.ts';
+import type { Rooms } from '../rooms.ts';
+import { seeOther, sendPage } from './answers.tsx';
+import { forbid, type Here, NEW_ID_FIELD, unknown } from './here.ts';
+import { Inputs } from './inputs.ts';
+import { InvitationPage } from './pages/invitation-page.tsx';
+import { MembersPage } from './pages/members-page.tsx';
+import { joinPath, PATHS } from './paths.ts';
+import { originOf, type Router } from './router.ts';
+
+const MESSAGES: Readonly<Record<string, string>> = {
+  role: 'The role is changed.',
+  removed: 'The member is removed, and signed out everywhere.',
+  withdrawn: 'The invitation is withdrawn. Its link does not work any more.',
+  renamed: 'The organization has the new name.',
+};
+
+/** Members, invitations, and the organization itself. */
+export function memberRoutes(router: Router, rooms: Rooms): void {
+  const { people, clock } = rooms;
+
+  /** Whether a person may give a role, or take it away. */
+  const mayTouch =
+    (here: Here) =>
+    (role: MemberRole): boolean =>
+      here.may(actionOnRole(role));
+
+  async function show(here: Here, inputs: Inputs): Promise<FastifyReply> {
+    const { done } = here.request.query as { readonly done?: unknown };
+    const page = (
+      <MembersPage
+        here={here}
+        members={await people.members.list(here.organization.id)}
+        invitations={await people.invitations.list(here.organization.id)}
+        roles={MEMBER_ROLES.filter(mayTouch(here))}
+        inputs={inputs}
+        done={typeof done === 'string' && Object.hasOwn(MESSAGES, done) ? MESSAGES[done] : undefined}
+        nowMs={clock()}
+      />
+    );
+    return sendPage(here.reply, page, inputs.isFaulty ? 422 : 200);
+  }
+
+  const back = ({ reply }: Here, done: string): FastifyReply => seeOther(reply, `${PATHS.members}?done=${done}`);
+
+  async function answer(here: Here, change: MemberChange, done: string): Promise<FastifyReply> {
+    if (change === 'forbidden') forbid();
+    if (change === 'unknown') unknown();
+    if (change === 'changed') return back(here, done);
+    const inputs = new Inputs(new Map());
+    inputs.fault(undefined, 'This is the last Owner. Make another member an Owner first.');
+    return show(here, inputs);
+  }
+
+  router.page(PATHS.members, 'read members', (here) => show(here, new Inputs(here.entered)));
+
+  router.form(PATHS.invitations, 'manage members', async (here) => {
+    const inputs = new Inputs(here.entered);
+    const label = inputs.name('label', 'whom the link is for');
+    const role = inputs.choice('role', MEMBER_ROLES);
+    // Who sends another role than the form offers gets no second chance.
+    if (role !== undefined && !mayTouch(here)(role)) forbid();
+    if (inputs.isFaulty || role === undefined) return show(here, inputs);
+    const token = await people.invitations.create(here.actor, { id: inputs.raw(NEW_ID_FIELD), role, label });
+    const link = originOf(rooms, here.request) + joinPath(token);
+    return sendPage(here.reply, <InvitationPage here={here} label={label} role={role} link={link} />);
+  });
+
+  router.form(`${PATHS.invitations}/:id/withdraw`, 'manage members', async (here) => {
+    const result = await people.invitations.withdraw(here.actor, idOf(here), mayTouch(here));
+    if (result === 'forbidden') forbid();
+    if (result === 'unknown') unknown();
+    return back(here, 'withdrawn');
+  });
+
+  router.form(`${PATHS.members}/:id/role`, 'manage members', async (here) => {
+    const role = new Inputs(here.entered).choice('role', MEMBER_ROLES);
+    if (role === undefined) throw new ServiceError(422, 'errors/unprocessable_entity', 'There is no such role.');
+    if (!mayTouch(here)(role)) forbid();
+    return answer(here, await people.members.setRole(here.actor, idOf(here), role, mayTouch(here)), 'role');
+  });
+
+  router.form(`${PATHS.members}/:id/remove`, 'manage members', async (here) =>
+    answer(here, await people.members.remove(here.actor, idOf(here), mayTouch(here)), 'removed'),
+  );
+
+  router.form(PATHS.organization, 'manage organization', async (here) => {
+    const inputs = new Inputs(here.entered);
+    const name = inputs.name('organization', 'a name');
+    if (inputs.isFaulty) return show(here, inputs);
+    await people.organizations.rename(here.actor, name);
+    return back(here, 'renamed');
+  });
+}
+
+const idOf = ({ request }: Here): string => (request.params as { readonly id: string }).id;

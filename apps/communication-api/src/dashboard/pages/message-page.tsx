@@ -1,0 +1,20 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { Lead } from '../../wizard/pages/parts.tsx';
+import { CardLayout } from './layout.tsx';
+
+interface MessagePageProps {
+  readonly title: string;
+  readonly detail: string;
+  /** What the person can do. */
+  readonly children?: ComponentChildren;
+}
+
+/** A page that says what went wrong. */
+export const MessagePage = ({ title, detail, children }: MessagePageProps): JSX.Element => (
+  <CardLayout title={title} faulty>
+    <Lead title={title} sign="bad">
+      <p>{detail}</p>
+    </Lead>
+    {children}
+  </CardLayout>
+);

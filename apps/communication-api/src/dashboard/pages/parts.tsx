@@ -1,0 +1,197 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { CSRF_FIELD, inputId } from '../../wizard/pages/parts.tsx';
+import { type FormProps, NEW_ID_FIELD } from '../here.ts';
+import type { Fault } from '../inputs.ts';
+
+/** A form that is sent to the service, which checks what is entered. */
+export const FormOf = ({
+  action,
+  csrf,
+  newId,
+  children,
+}: FormProps & { readonly children: ComponentChildren }): JSX.Element => (
+  <form method="post" action={action} noValidate>
+    <input type="hidden" name={CSRF_FIELD} value={csrf} />
+    {newId === undefined ? null : <input type="hidden" name={NEW_ID_FIELD} value={newId} />}
+    {children}
+  </form>
+);
+
+/** All faults of a page. It takes the focus, so that a screen reader begins with it. */
+export const FaultSummary = ({
+  faults,
+  prefix = '',
+}: {
+  readonly faults: readonly Fault[];
+  /** Of the ids of the inputs. */
+  readonly prefix?: string;
+}): JSX.Element | null =>
+  faults.length === 0 ? null : (
+    // biome-ignore lint/a11y/noAutofocus: the page was loaded because of these faults, and they are what to read first.
+    <div class="summary" role="alert" tabIndex={-1} autoFocus>
+      <h2>Check what you have entered</h2>
+      <ul>
+        {faults.map(({ field, message }) => (
+          <li key={field}>{field === undefined ? message : <a href={`#${inputId(prefix + field)}`}>{message}</a>}</li>
+        ))}
+      </ul>
+    </div>
+  );
+
+interface FieldProps {
+  readonly name: string;
+  readonly label: string;
+  readonly faults: readonly Fault[];
+  readonly hint?: string | undefined;
+  /** Distinguishes the inputs of two forms on one page. */
+  readonly prefix?: string | undefined;
+}
+
+/** The attributes by which an input names its fault and its hint, and whether it has a fault. */
+function describe({ name, hint, faults, prefix = '' }: FieldProps) {
+  const id = inputId(prefix + name);
+  const fault = faults.find(({ field }) => field === name)?.message;
+  const ids = [...(fault === undefined ? [] : [`${id}-fault`]), ...(hint === undefined ? [] : [`${id}-hint`])];
+  const described = ids.length === 0 ? {} : { 'aria-describedby': ids.join(' ') };
+  return {
+    id,
+    fault,
+    attributes: { id, name, ...described, ...(fault === undefined ? {} : { 'aria-invalid': true }) },
+  };
+}
+
+const Notes = ({
+  id,
+  fault,
+  hint,
+}: {
+  id: string;
+  fault: string | undefined;
+  hint: string | undefined;
+}): JSX.Element => (
+  <>
+    {fault === undefined ? null : (
+      <p class="fault" id={`${id}-fault`}>
+        {fault}
+      </p>
+    )}
+    {hint === undefined ? null : (
+      <p class="hint" id={`${id}-hint`}>
+        {hint}
+      </p>
+    )}
+  </>
+);
+
+type TextFieldProps = FieldProps & {
+  readonly value?: string | undefined;
+  /** Default: `text`. */
+  readonly type?: 'text' | 'email' | 'password' | 'date';
+  readonly autocomplete?: 'name' | 'email' | 'username' | 'current-password' | 'new-password' | 'off';
+};
+
+/** An input with its label, its fault and its hint. A password is never shown again. */
+export function TextField(props: TextFieldProps): JSX.Element {
+  const { label, hint, value, type = 'text', autocomplete = 'off' } = props;
+  const { id, fault, attributes } = describe(props);
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        type={type}
+        {...attributes}
+        value={type === 'password' ? undefined : value}
+        required
+        autoComplete={autocomplete}
+        autoCapitalize={type === 'text' ? undefined : 'none'}
+        spellcheck={type === 'text'}
+      />
+      <Notes id={id} fault={fault} hint={hint} />
+    </div>
+  );
+}
+
+type SelectFieldProps = FieldProps & {
+  readonly options: readonly { readonly value: string; readonly label: string }[];
+  readonly value: string;
+};
+
+export function SelectField(props: SelectFieldProps): JSX.Element {
+  const { label, hint, options, value: chosen } = props;
+  const { id, fault, attributes } = describe(props);
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select {...attributes}>
+        {options.map(({ value, label: text }) => (
+          <option key={value} value={value} selected={value === chosen}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <Notes id={id} fault={fault} hint={hint} />
+    </div>
+  );
+}
+
+/** A time, to the minute. */
+export const Time = ({ at }: { readonly at: Date }): JSX.Element => {
+  const iso = at.toISOString();
+  return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`}</time>;
+};
+
+export const Day = ({ at }: { readonly at: Date }): JSX.Element => (
+  <time dateTime={at.toISOString()}>{at.toISOString().slice(0, 10)}</time>
+);
+
+interface AskedProps extends FormProps {
+  /** What the button does, such as `Revoke`. */
+  readonly label: string;
+  /** What it is done to. */
+  readonly subject: string;
+  /** What follows from it. */
+  readonly consequence: string;
+}
+
+/** A button that asks before it does something that cannot be undone. It needs no script. */
+export const AskedButton = ({ label, subject, consequence, ...form }: AskedProps): JSX.Element => (
+  <details class="asked">
+    <summary>
+      {label} <span class="hidden">{subject}</span>
+    </summary>
+    <div class="inside">
+      <p>{consequence}</p>
+      <FormOf {...form}>
+        <button type="submit" class="bad">
+          {label} {subject}
+        </button>
+      </FormOf>
+    </div>
+  </details>
+);
+
+/** A message after something was done. */
+export const Done = ({ text }: { readonly text: string | undefined }): JSX.Element | null =>
+  text === undefined ? null : (
+    <p class="done" role="status">
+      {text}
+    </p>
+  );
+
+export const EnvironmentBadge = ({ environment }: { readonly environment: string }): JSX.Element => (
+  <span class={`badge ${environment}`}>{environment === 'production' ? 'Production' : 'Development'}</span>
+);
+
+/** A link to the rest of a list. */
+export const Older = ({
+  href,
+  label,
+}: {
+  readonly href: string | undefined;
+  readonly label: string;
+}): JSX.Element | null =>
+  href === undefined ? null : (
+    <p>
+      <a href={href}>{label}</a>
+    </p>
+  );

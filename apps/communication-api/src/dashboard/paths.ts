@@ -1,0 +1,18 @@
+/** Addresses of the dashboard's pages and forms. */
+export const PATHS = {
+  home: '/dashboard',
+  signIn: '/dashboard/sign-in',
+  signOut: '/dashboard/sign-out',
+  applications: '/dashboard/applications',
+  members: '/dashboard/members',
+  invitations: '/dashboard/invitations',
+  organization: '/dashboard/organization',
+  audit: '/dashboard/audit',
+  login: '/dashboard/login',
+} as const;
+
+export const applicationPath = (id: string, below?: string): string =>
+  [PATHS.applications, id, ...(below === undefined ? [] : [below])].join('/');
+
+/** The link by which a person becomes a member. */
+export const joinPath = (token: string): string => `/dashboard/join/${token}`;

@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Invitation } from '../people/invitations.ts';
+import type { Member } from '../people/members.ts';
+import { ORGANIZATION_ID } from '../people/organizations.ts';
+import type { Rooms } from '../rooms.ts';
+import { type Csrf, isFromOtherSite } from '../wizard/csrf.ts';
+import { CSRF_FIELD } from '../wizard/pages/parts.tsx';
+import { seeOther, sendPage } from './answers.tsx';
+import { type Entered, enteredIn, type FormProps } from './here.ts';
+import { Inputs } from './inputs.ts';
+import { JoinPage } from './pages/join-page.tsx';
+import { MessagePage } from './pages/message-page.tsx';
+import { FormOf } from './pages/parts.tsx';
+import { SignInPage } from './pages/sign-in-page.tsx';
+import { joinPath, PATHS } from './paths.ts';
+import { forgedForm, HIDDEN, originOf, pathOnly, readCookie, sessionOf, setCookie } from './router.ts';
+import type { SignInLimit } from './sign-in-limit.ts';
+
+/** A page of the dashboard, to which a sign-in may lead back. */
+const NEXT = /^\/dashboard(?:\/[\w-]+)*$/;
+const COOKIE_BYTES = 18;
+
+/** Signing in, and becoming a member by a link: what people do without a session. */
+export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, limit: SignInLimit): void {
+  const { people } = rooms;
+
+  /** A form for a browser without a session. Its token is bound to a cookie of the browser. */
+  function formFor(request: FastifyRequest, reply: FastifyReply): FormProps {
+    const action = pathOnly(request);
+    const cookie = readCookie(rooms, request, 'dashboard-form') ?? randomBytes(COOKIE_BYTES).toString('base64url');
+    setCookie(rooms, request, reply, 'dashboard-form', cookie);
+    return { action, csrf: csrf.tokenOf(cookie, action) };
+  }
+
+  /** @throws ServiceError 429, or 403 if the form is not one of this browser */
+  function receive(request: FastifyRequest): Entered {
+    limit.checkAddress(request);
+    const entered = enteredIn(request);
+    const cookie = readCookie(rooms, request, 'dashboard-form');
+    const isOurs = cookie !== undefined && csrf.isValid(cookie, pathOnly(request), entered.get(CSRF_FIELD));
+    if (!isOurs || isFromOtherSite(request, originOf(rooms, request))) throw forgedForm();
+    return entered;
+  }
+
+  async function enter(member: Member, path: string, request: FastifyRequest, reply: FastifyReply) {
+    // A session of before in this browser ends, so that each cookie belongs to one sign-in.
+    const before = await sessionOf(rooms, request);
+    if (before !== undefined) await people.sessions.end(before.id);
+    setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member));
+    setCookie(rooms, request, reply, 'dashboard-form', '');
+    return seeOther(reply, path);
+  }
+
+  app.get('/sign-in', HIDDEN, async (request, reply) => {
+    if ((await sessionOf(rooms, request)) !== undefined) return seeOther(reply, PATHS.applications);
+    const { next } = request.query as { readonly next?: unknown };
+    const hasOwner = await people.members.hasOwner(ORGANIZATION_ID);
+    const props = { next: typeof next === 'string' ? next : '', hasOwner, email: '', faults: [] };
+    return sendPage(reply, <SignInPage form={formFor(request, reply)} {...props} />);
+  });
+
+  app.post('/sign-in', HIDDEN, async (request, reply) => {
+    const entered = receive(request);
+    const inputs = new Inputs(entered);
+    const email = inputs.raw('email').trim().toLowerCase();
+    const next = inputs.raw('next');
+    limit.checkLogin(email);
+    const member = await people.members.authenticate(email, inputs.raw('password'));
+    if (member === undefined) {
+      inputs.fault(undefined, 'The email address or the password is wrong.');
+      const props = { next, hasOwner: true, email, faults: inputs.faults };
+      return sendPage(reply, <SignInPage form={formFor(request, reply)} {...props} />, 422);
+    }
+    await limit.forgive(email);
+    return enter(member, NEXT.test(next) ? next : PATHS.applications, request, reply);
+  });
+
+  const gone = (reply: FastifyReply): FastifyReply =>
+    sendPage(
+      reply,
+      <MessagePage
+        title="This link cannot be used"
+        detail="It was used, it has expired, or it was withdrawn. Ask for a new one. If you have a login, sign in."
+      >
+        <a class="button" href={PATHS.signIn}>
+          Sign in
+        </a>
+      </MessagePage>,
+      410,
+    );
+
+  async function joinPage(
+    { request, reply, token }: { request: FastifyRequest; reply: FastifyReply; token: string },
+    invitation: Invitation,
+    inputs: Inputs,
+  ): Promise<FastifyReply> {
+    const organization = await people.organizations.find(invitation.organization_id);
+    const form = { ...formFor(request, reply), action: joinPath(token) };
+    const page = (
+      <JoinPage
+        form={form}
+        invitation={invitation}
+        organization={organization?.name ?? ''}
+        name={inputs.raw('name')}
+        email={inputs.raw('email')}
+        faults={inputs.faults}
+      />
+    );
+    return sendPage(reply, page, inputs.isFaulty ? 422 : 200);
+  }
+
+  app.get('/join/:token', HIDDEN, async (request, reply) => {
+    const { token } = request.params as { readonly token: string };
+    const invitation = await people.invitations.find(token);
+    if (invitation === undefined) return gone(reply);
+    const session = await sessionOf(rooms, request);
+    if (session === undefined) return joinPage({ request, reply, token }, invitation, new Inputs(new Map()));
+    const { id, member } = session;
+    return sendPage(
+      reply,
+      <MessagePage
+        title="You are signed in already"
+        detail={`You are ${member.name} (${member.email}). To use this link for another login, sign out, then open it again.`}
+      >
+        <FormOf action={PATHS.signOut} csrf={csrf.tokenOf(id, PATHS.signOut)}>
+          <button type="submit">Sign out</button>
+        </FormOf>
+      </MessagePage>,
+    );
+  });
+
+  app.post('/join/:token', HIDDEN, async (request, reply) => {
+    const { token } = request.params as { readonly token: string };
+    const inputs = new Inputs(receive(request));
+    const invitation = await people.invitations.find(token);
+    if (invitation === undefined) return gone(reply);
+    const name = inputs.name('name', 'your name');
+    const email = inputs.email('email');
+    const password = inputs.newPassword('password');
+    const joined = inputs.isFaulty ? 'faulty' : await people.invitations.accept(token, { name, email, password });
+    if (joined === 'gone') return gone(reply);
+    if (joined === 'taken') inputs.fault('email', 'A login with this address exists already. Sign in with it.');
+    if (typeof joined === 'string') return joinPage({ request, reply, token }, invitation, inputs);
+    return enter(joined, PATHS.applications, request, reply);
+  });
+}

@@ -1,0 +1,48 @@
+import type { Environment } from './key-token.ts';
+
+/** What people are in their organization. The roles of API keys are others: see `key-token.ts`. */
+export const MEMBER_ROLES = ['member', 'admin', 'owner'] as const;
+export type MemberRole = (typeof MEMBER_ROLES)[number];
+
+/** What a person does with one application. */
+export type ApplicationAction =
+  | 'read application'
+  | 'read account keys'
+  | 'manage account keys'
+  | 'read limits'
+  | 'manage limits'
+  | 'read service keys'
+  | 'manage service keys';
+
+/** What a person does with the whole organization. */
+export type OrganizationAction =
+  | 'list applications'
+  | 'create applications'
+  | 'read members'
+  | 'manage members'
+  | 'manage owners'
+  | 'read audit log'
+  | 'manage organization';
+
+/** What a Member may do with an application of each environment. An Admin and an Owner may do everything with each. */
+const OF_MEMBERS: Readonly<Record<Environment, readonly ApplicationAction[]>> = {
+  development: ['read application', 'read account keys', 'manage account keys', 'read limits', 'manage limits'],
+  production: ['read application', 'read account keys', 'read limits'],
+};
+
+const ONLY_OF_OWNERS: readonly OrganizationAction[] = ['manage owners', 'manage organization'];
+
+/** Whether a person may do something with an application. Every request to the dashboard is decided here. */
+export const mayInApplication = (role: MemberRole, action: ApplicationAction, environment: Environment): boolean =>
+  role !== 'member' || OF_MEMBERS[environment].includes(action);
+
+/** Whether a person may do something with the organization. */
+export function mayInOrganization(role: MemberRole, action: OrganizationAction): boolean {
+  if (role === 'owner') return true;
+  if (role === 'admin') return !ONLY_OF_OWNERS.includes(action);
+  return action === 'list applications';
+}
+
+/** What is needed to give a role to a person, or to take it away. */
+export const actionOnRole = (role: MemberRole): OrganizationAction =>
+  role === 'owner' ? 'manage owners' : 'manage members';

@@ -1,0 +1,96 @@
+import type { Selectable } from 'kysely';
+import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
+import type { AuditRow } from '../db/tables.ts';
+import type { Clock } from '../domain/clock.ts';
+import { firstIdAt, newId } from '../domain/ids.ts';
+import type { Page } from '../domain/page.ts';
+
+export type AuditEntry = Selectable<AuditRow>;
+
+/** Who does something. */
+export interface Actor {
+  /** Null: the operator, at the command line. */
+  readonly id: string | null;
+  readonly organizationId: string;
+  readonly name: string;
+}
+
+/** What people do. */
+export type AuditAction =
+  | 'signed in'
+  | 'joined'
+  | 'changed the password'
+  | 'created an application'
+  | 'created a service key'
+  | 'created an account key'
+  | 'revoked a service key'
+  | 'revoked an account key'
+  | 'invited'
+  | 'withdrew an invitation'
+  | 'changed a role'
+  | 'removed a member'
+  | 'renamed the organization'
+  | 'created an owner link'
+  | 'adjusted a limit'
+  | 'reset a limit'
+  | 'reset counters';
+
+/** What was done to what. */
+export interface Deed {
+  readonly action: AuditAction;
+  /** In words. Never a secret. */
+  readonly subject: string;
+  readonly subjectId?: string | undefined;
+  readonly applicationId?: string | undefined;
+}
+
+const KEPT_MS = 400 * 86_400_000;
+
+/** Who has done what in an organization. */
+export class AuditLog {
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Notes what was done. `db` is the transaction in which it is done, so that neither is without the other. */
+  async add(actor: Actor, { action, subject, subjectId, applicationId }: Deed, db: Database): Promise<void> {
+    const now = this.clock();
+    await db
+      .insertInto('audit_log')
+      .values({
+        id: newId('aud', now),
+        organization_id: actor.organizationId,
+        actor_id: actor.id,
+        actor: actor.name,
+        action,
+        subject,
+        subject_id: subjectId ?? null,
+        application_id: applicationId ?? null,
+        at: new Date(now),
+      })
+      .execute();
+  }
+
+  /** One page, and the first entry of the next page if there is one. */
+  async list(organizationId: string, page: Page): Promise<readonly AuditEntry[]> {
+    return this.db
+      .selectFrom('audit_log')
+      .selectAll()
+      .where('organization_id', '=', organizationId)
+      .$call(onPage(page))
+      .execute();
+  }
+
+  /** Deletes at most so many entries whose time is over. Returns how many. */
+  async deleteOld(limit: number): Promise<number> {
+    const old = this.db
+      .selectFrom('audit_log')
+      .select('id')
+      .where('id', '<', firstIdAt('aud', this.clock() - KEPT_MS))
+      .limit(limit);
+    const { numDeletedRows } = await this.db.deleteFrom('audit_log').where('id', 'in', old).executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
+  }
+}

@@ -1,0 +1,42 @@
+import { type Database, inTransaction } from '../db/database.ts';
+import type { Clock } from '../domain/clock.ts';
+import { type Actor, AuditLog, type Deed } from './audit-log.ts';
+import { Invitations } from './invitations.ts';
+import { MemberSessions } from './member-sessions.ts';
+import { Members } from './members.ts';
+import { Organizations } from './organizations.ts';
+
+/** Who may use the dashboard, and what they have done. */
+export interface People {
+  readonly organizations: Organizations;
+  readonly members: Members;
+  readonly sessions: MemberSessions;
+  readonly invitations: Invitations;
+  readonly audit: AuditLog;
+  /**
+   * Does something, and notes it in the audit log. Neither happens without the other.
+   * @param work gets the transaction, and returns its result with what is noted
+   */
+  audited<Result>(
+    actor: Actor,
+    work: (transaction: Database) => Promise<readonly [Result, Deed | undefined]>,
+  ): Promise<Result>;
+}
+
+export function createPeople(db: Database, clock: Clock): People {
+  const audit = new AuditLog(db, clock);
+  const members = new Members(db, audit);
+  return {
+    audit,
+    members,
+    organizations: new Organizations(db, audit),
+    sessions: new MemberSessions(db, clock, audit),
+    invitations: new Invitations(db, clock, members, audit),
+    audited: (actor, work) =>
+      inTransaction(db, async (transaction) => {
+        const [result, deed] = await work(transaction);
+        if (deed !== undefined) await audit.add(actor, deed, transaction);
+        return result;
+      }),
+  };
+}

@@ -1,0 +1,137 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { startBrowser } from '../support/browser-pages.ts';
+import { clientOf } from '../support/client.ts';
+import { peopleOf } from '../support/dashboard.ts';
+import { checkPage } from '../support/page-checks.ts';
+import { secret } from '../support/secret.ts';
+import { startService } from '../support/service.ts';
+
+const service = await startService({ TRUSTED_PROXIES: 'loopback' });
+const { url, application, rooms } = service;
+const { newMember } = peopleOf(service);
+const newPage = await startBrowser();
+const password = secret();
+
+const submit = (page: Page, label: string) => page.click(`button[type=submit]:visible >> text="${label}"`);
+
+async function signIn(page: Page, email: string): Promise<void> {
+  await page.goto(`${url}/dashboard`);
+  await page.fill('[name=email]', email);
+  await page.fill('[name=password]', password);
+  await submit(page, 'Sign in');
+  await page.waitForSelector('h1 >> text=Applications');
+}
+
+test('the first owner sets up a login, makes an application and a key, and invites a person; without script', async () => {
+  const page = await newPage({ javaScriptEnabled: false });
+  await page.goto(`${url}/dashboard/join/${await rooms.people.invitations.createSetUpLink()}`);
+  await page.fill('[name=name]', 'Ann');
+  await page.fill('[name=email]', 'ann@example.com');
+  await page.fill('[name=password]', password);
+  await submit(page, 'Create the login');
+  await page.fill('[name=name]', 'Shop');
+  await page.selectOption('[name=environment]', 'production');
+  await submit(page, 'Create the application');
+  await page.click('summary >> text=Create a service key');
+  await page.fill('#field-service-name', 'Backend');
+  await submit(page, 'Create the key');
+  const token = (await page.textContent('.secret')) ?? '';
+  expect((await clientOf(url, token)('GET', '/v2/scopes')).status).toBe(200);
+  await page.click('text=I have copied it');
+  await page.click('summary >> text=Revoke Backend');
+  await submit(page, 'Revoke Backend');
+  await page.waitForSelector('.done >> text=The key is revoked.');
+  expect((await clientOf(url, token)('GET', '/v2/scopes')).status).toBe(401);
+  await page.click('nav >> text=Members');
+  await page.click('summary >> text=Invite a person');
+  await page.fill('[name=label]', 'Bob');
+  await page.selectOption('[name=role] >> visible=true', 'member');
+  await submit(page, 'Make a link');
+  const link = (await page.textContent('.secret')) ?? '';
+  await submit(page, 'Sign out');
+  await page.goto(link);
+  await page.fill('[name=name]', 'Bob');
+  await page.fill('[name=email]', 'bob@example.com');
+  await page.fill('[name=password]', password);
+  await submit(page, 'Create the login');
+  await page.waitForSelector('.person >> text=Bob Member');
+  expect(await page.locator('nav >> text=Members').count()).toBe(0);
+});
+
+test.each([
+  ['light', 1280],
+  ['dark', 320],
+  ['light', 320],
+  // A window of 1280 pixels, enlarged to 200 %.
+  ['dark', 640],
+] as const)(
+  'in %s colours, %i pixels wide, axe finds nothing on any page, and none scrolls sideways',
+  async (colorScheme, width) => {
+    const page = await newPage({
+      bypassCSP: true,
+      colorScheme,
+      viewport: { width, height: 700 },
+      reducedMotion: 'reduce',
+    });
+    const seen: string[] = [];
+    const check = async (): Promise<void> => void seen.push(await checkPage(page, 'en'));
+    const { email } = await newMember('owner', password);
+    const { id, key, token } = await application('development');
+    await key('account');
+    const scope = (await clientOf(url, token)('POST', '/v2/scopes', { name: 'Customer 7' })).body.id;
+    await key('scoped', scope);
+
+    await page.goto(`${url}/dashboard/sign-in`);
+    await check();
+    await page.fill('[name=email]', email);
+    await page.fill('[name=password]', 'wrong');
+    await submit(page, 'Sign in');
+    await page.waitForSelector('.summary');
+    await check();
+    await page.goto(`${url}/dashboard/join/${await rooms.people.invitations.createOwnerLink()}`);
+    await check();
+    await submit(page, 'Create the login');
+    await page.waitForSelector('.summary');
+    expect(await page.evaluate(() => document.activeElement?.className)).toBe('summary');
+    await check();
+    await page.goto(`${url}/dashboard/join/nothing`);
+    await check();
+    await signIn(page, email);
+    await check();
+    await submit(page, 'Create the application');
+    await page.waitForSelector('.summary');
+    await check();
+    await page.goto(`${url}/dashboard/applications/${id}`);
+    await check();
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await check();
+    await page.fill('#field-account-expires_on', '2020-01-01');
+    await page.click('section[aria-labelledby=account-keys] button >> text=Create the key');
+    await page.waitForSelector('.summary');
+    await check();
+    await page.goto(`${url}/dashboard/applications/${id}`);
+    await page.click('summary >> text=Create an account key');
+    await page.fill('#field-account-name', 'Mailer');
+    await page.click('section[aria-labelledby=account-keys] button >> text=Create the key');
+    await page.waitForSelector('.secret');
+    await check();
+    await page.goto(`${url}/dashboard/members`);
+    await check();
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await check();
+    await page.fill('[name=label]', 'Eve');
+    await submit(page, 'Make a link');
+    await page.waitForSelector('.secret');
+    await check();
+    await page.goto(`${url}/dashboard/members`);
+    await check();
+    await page.goto(`${url}/dashboard/audit`);
+    await check();
+    await page.goto(`${url}/dashboard/login`);
+    await check();
+    await page.goto(`${url}/dashboard/nothing`);
+    await check();
+    expect(new Set(seen).size).toBeGreaterThanOrEqual(11);
+  },
+);

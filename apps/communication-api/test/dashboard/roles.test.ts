@@ -1,0 +1,291 @@
+import { describe, expect, test } from 'vitest';
+import { newId } from '../../src/domain/ids.ts';
+import type { Environment } from '../../src/domain/key-token.ts';
+import type { MemberRole } from '../../src/domain/member-roles.ts';
+import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
+import { Csrf } from '../../src/wizard/csrf.ts';
+import { peopleOf, type TestMember } from '../support/dashboard.ts';
+import { startService } from '../support/service.ts';
+
+const service = await startService({ TRUSTED_PROXIES: 'loopback' });
+const { rooms, db, app, application } = service;
+const { newMember, signedIn } = peopleOf(service);
+const csrf = new Csrf(rooms.envelope);
+const PAGE = { limit: 1, offset: 0, before: undefined };
+
+/** What a request works on: new for each request. */
+interface Place {
+  readonly application: string;
+  readonly member: string;
+  readonly owner: string;
+  readonly invitation: string;
+  readonly ownerInvitation: string;
+  readonly serviceKey: string;
+  readonly accountKey: string;
+}
+
+interface Row {
+  readonly what: string;
+  /** The route, with its parameters. */
+  readonly route: `${'GET' | 'POST'} ${string}`;
+  /** What the parameter `id` or `key` of the route is. */
+  readonly subject?: keyof Place;
+  readonly fields?: Readonly<Record<string, string>>;
+  /** The prefix of the id of what the form creates. */
+  readonly creates?: 'key' | 'inv';
+  /**
+   * Who may do it: a Member in development, a Member in production, an Admin, an Owner. The environment is the one of the
+   * application of the request.
+   */
+  readonly may: string;
+}
+
+const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
+const KEY = { name: 'k', expires_on: IN_A_MONTH, access: 'global' };
+const APPLICATION = '/dashboard/applications/:application';
+
+const ROWS: readonly Row[] = [
+  { what: 'look at an application', route: `GET ${APPLICATION}`, may: 'yes yes yes yes' },
+  {
+    what: 'create an account key',
+    route: `POST ${APPLICATION}/account-keys`,
+    fields: KEY,
+    creates: 'key',
+    may: 'yes no yes yes',
+  },
+  {
+    what: 'revoke an account key',
+    route: `POST ${APPLICATION}/account-keys/:key/revoke`,
+    subject: 'accountKey',
+    may: 'yes no yes yes',
+  },
+  {
+    what: 'create a service key',
+    route: `POST ${APPLICATION}/service-keys`,
+    fields: KEY,
+    creates: 'key',
+    may: 'no no yes yes',
+  },
+  {
+    what: 'revoke a service key',
+    route: `POST ${APPLICATION}/service-keys/:key/revoke`,
+    subject: 'serviceKey',
+    may: 'no no yes yes',
+  },
+  { what: 'list applications', route: 'GET /dashboard/applications', may: 'yes yes yes yes' },
+  {
+    what: 'create an application',
+    route: 'POST /dashboard/applications',
+    fields: { name: 'n', environment: 'development' },
+    may: 'no no yes yes',
+  },
+  { what: 'look at members', route: 'GET /dashboard/members', may: 'no no yes yes' },
+  {
+    what: 'invite a Member',
+    route: 'POST /dashboard/invitations',
+    fields: { label: 'l', role: 'member' },
+    creates: 'inv',
+    may: 'no no yes yes',
+  },
+  {
+    what: 'invite an Admin',
+    route: 'POST /dashboard/invitations',
+    fields: { label: 'l', role: 'admin' },
+    creates: 'inv',
+    may: 'no no yes yes',
+  },
+  {
+    what: 'invite an Owner',
+    route: 'POST /dashboard/invitations',
+    fields: { label: 'l', role: 'owner' },
+    creates: 'inv',
+    may: 'no no no yes',
+  },
+  {
+    what: 'withdraw an invitation',
+    route: 'POST /dashboard/invitations/:id/withdraw',
+    subject: 'invitation',
+    may: 'no no yes yes',
+  },
+  {
+    what: 'withdraw the invitation of an Owner',
+    route: 'POST /dashboard/invitations/:id/withdraw',
+    subject: 'ownerInvitation',
+    may: 'no no no yes',
+  },
+  {
+    what: 'make a Member an Admin',
+    route: 'POST /dashboard/members/:id/role',
+    subject: 'member',
+    fields: { role: 'admin' },
+    may: 'no no yes yes',
+  },
+  {
+    what: 'make a Member an Owner',
+    route: 'POST /dashboard/members/:id/role',
+    subject: 'member',
+    fields: { role: 'owner' },
+    may: 'no no no yes',
+  },
+  {
+    what: 'make an Owner a Member',
+    route: 'POST /dashboard/members/:id/role',
+    subject: 'owner',
+    fields: { role: 'member' },
+    may: 'no no no yes',
+  },
+  { what: 'remove a Member', route: 'POST /dashboard/members/:id/remove', subject: 'member', may: 'no no yes yes' },
+  { what: 'remove an Owner', route: 'POST /dashboard/members/:id/remove', subject: 'owner', may: 'no no no yes' },
+  { what: 'look at the audit log', route: 'GET /dashboard/audit', may: 'no no yes yes' },
+  {
+    what: 'rename the organization',
+    route: 'POST /dashboard/organization',
+    fields: { organization: 'O' },
+    may: 'no no no yes',
+  },
+  { what: 'look at the own login', route: 'GET /dashboard/login', may: 'yes yes yes yes' },
+];
+
+/** Everybody may do these, also without a session. Their tests are those of signing in. */
+const OF_EVERYBODY = [
+  'GET /dashboard',
+  'GET /dashboard/sign-in',
+  'POST /dashboard/sign-in',
+  'GET /dashboard/join/:token',
+  'POST /dashboard/join/:token',
+  'POST /dashboard/sign-out',
+  'POST /dashboard/login',
+];
+
+/** The members of the matrix, and nobody else, so that an owner is never the last one. */
+const people: Readonly<Record<MemberRole, TestMember>> = {
+  member: await signedIn('member'),
+  admin: await signedIn('admin'),
+  owner: await signedIn('owner'),
+};
+
+async function newPlace(environment: Environment): Promise<Place> {
+  const { id, key } = await application(environment);
+  await key('account');
+  const inviter = await newMember('owner');
+  const actor = { id: inviter.id, organizationId: ORGANIZATION_ID, name: 'inviter' };
+  const invite = async (role: MemberRole): Promise<string> => {
+    const invitation = newId('inv', Date.now());
+    await rooms.people.invitations.create(actor, { id: invitation, role, label: 'x' });
+    return invitation;
+  };
+  return {
+    application: id,
+    member: (await newMember('member')).id,
+    owner: inviter.id,
+    invitation: await invite('member'),
+    ownerInvitation: await invite('owner'),
+    serviceKey: (await rooms.keys.listServiceKeys(id, PAGE))[0]?.id ?? '',
+    accountKey: (await rooms.keys.list(id, {}, PAGE))[0]?.id ?? '',
+  };
+}
+
+const WATCHED = ['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log'] as const;
+const everything = async (): Promise<string> =>
+  JSON.stringify(await Promise.all(WATCHED.map((table) => db.selectFrom(table).selectAll().orderBy('id').execute())));
+
+/** Makes a request as a person whose browser sends what the form of another person would send. */
+async function attempt(row: Row, { browser, sessionId }: TestMember, place: Place) {
+  const [method, pattern = ''] = row.route.split(' ');
+  const subject = row.subject === undefined ? '' : place[row.subject];
+  const path = pattern.replace(':application', place.application).replace(/:(id|key)/, subject);
+  if (method === 'GET') return browser.request(path);
+  const id = row.creates === undefined ? undefined : newId(row.creates, Date.now());
+  const token = csrf.tokenOf(sessionId, id === undefined ? path : `${path} ${id}`);
+  const body = new URLSearchParams({ _csrf: token, ...(id === undefined ? {} : { _id: id }), ...row.fields });
+  return browser.request(path, { method: 'POST', body });
+}
+
+const CELLS = [
+  ['member', 'development'],
+  ['member', 'production'],
+  ['admin', 'production'],
+  ['owner', 'production'],
+] as const;
+
+describe.each(ROWS)('$what', (row) => {
+  test.each(CELLS.map((cell, index) => [...cell, row.may.split(' ')[index] === 'yes'] as const))(
+    '%s, with an application of %s: %s',
+    async (role, environment, isAllowed) => {
+      const place = await newPlace(environment);
+      const before = await everything();
+      const { status, html } = await attempt(row, people[role], place);
+      if (!isAllowed) {
+        expect([status, html]).toEqual([403, expect.stringContaining('Your role does not allow this')]);
+        expect(await everything()).toBe(before);
+        return;
+      }
+      const creates = row.creates !== undefined || row.route.startsWith('GET');
+      expect(status).toBe(creates ? 200 : 303);
+      if (row.route.startsWith('POST')) expect(await everything()).not.toBe(before);
+    },
+  );
+});
+
+test('without a session, every page and every form leads to the sign-in, and changes nothing', async () => {
+  const place = await newPlace('development');
+  const before = await everything();
+  const { browser } = peopleOf(service);
+  for (const row of ROWS) {
+    const seen = await attempt(row, { ...people.owner, browser: browser() }, place);
+    expect([row.what, seen.status, seen.location?.replace(/\?.*/, '')]).toEqual([row.what, 303, '/dashboard/sign-in']);
+  }
+  expect(await everything()).toBe(before);
+});
+
+test('a form with the token of another session, of another form, or sent by another site changes nothing', async () => {
+  const place = await newPlace('development');
+  const before = await everything();
+  const path = `/dashboard/members/${place.member}/remove`;
+  const { browser, sessionId } = people.owner;
+  const send = async (token: string, headers: Record<string, string> = {}): Promise<number> =>
+    (await browser.request(path, { method: 'POST', body: new URLSearchParams({ _csrf: token }), headers })).status;
+  const own = csrf.tokenOf(sessionId, path);
+  expect(await send(csrf.tokenOf(people.admin.sessionId, path))).toBe(403);
+  expect(await send(csrf.tokenOf(sessionId, `/dashboard/members/${place.owner}/remove`))).toBe(403);
+  expect(await send('')).toBe(403);
+  expect(await send(own, { 'sec-fetch-site': 'cross-site' })).toBe(403);
+  expect(await send(own, { 'sec-fetch-site': 'same-site' })).toBe(403);
+  expect(await send(own, { origin: 'https://evil.example' })).toBe(403);
+  expect(await everything()).toBe(before);
+  expect(await send(own, { 'sec-fetch-site': 'same-origin' })).toBe(303);
+});
+
+test('an application of another organization does not exist', async () => {
+  const { id } = await application();
+  const other = 'org_00000000000000000000000001';
+  await db.insertInto('organizations').values({ id: other, name: 'Other' }).execute();
+  await db.updateTable('applications').set({ organization_id: other }).where('id', '=', id).execute();
+  expect((await people.owner.browser.request(`/dashboard/applications/${id}`)).status).toBe(404);
+  expect((await people.owner.browser.request('/dashboard/applications/app_1')).status).toBe(404);
+});
+
+test('the matrix has every page and every form of the dashboard', () => {
+  const known = new Set([...OF_EVERYBODY, ...ROWS.map(({ route }) => route)]);
+  const routes = routesOf(app.printRoutes({ commonPrefix: false })).filter(
+    (route) => / \/dashboard/.test(route) && !route.includes('/assets/'),
+  );
+  expect(routes.length).toBeGreaterThan(20);
+  expect([...new Set(routes)].sort()).toEqual([...known].sort());
+});
+
+/** The routes of a tree that Fastify has printed. */
+function routesOf(tree: string): readonly string[] {
+  const parents: string[] = [];
+  return tree.split('\n').flatMap((line) => {
+    const [, indent = '', part = '', methods = ''] = /^([│ ]*)[├└]── (\S+)(?: \(([^)]+)\))?/.exec(line) ?? [];
+    const depth = indent.length / 4;
+    const path = `${parents.slice(0, depth).join('')}${part}`;
+    parents.length = depth;
+    parents.push(part);
+    return methods
+      .split(', ')
+      .filter((method) => method === 'GET' || method === 'POST')
+      .map((method) => `${method} ${path.replaceAll('//', '/').replace(/\/$/, '')}`);
+  });
+}
