@@ -1,14 +1,13 @@
 import type { Database } from './db/database.ts';
 import type { Instances } from './journal/instances.ts';
 import { Retention } from './journal/retention.ts';
-import type { SentCopies } from './journal/sent-copies.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import type { Rooms } from './rooms.ts';
 
 /** What a process does beside answering requests: jobs, sweeps of the journal, retention and daily checks. */
 export interface Background {
-  start(): Promise<void>;
-  /** Waits for the end of what is being done. */
+  start(): void;
+  /** Begins nothing more, and waits for the end of what is being done. */
   close(): Promise<void>;
 }
 
@@ -16,10 +15,9 @@ export interface BackgroundParts {
   readonly rooms: Rooms;
   readonly db: Database;
   readonly instances: Instances;
-  readonly copies: SentCopies;
 }
 
-export function createBackground({ rooms, db, instances, copies }: BackgroundParts): Background {
+export function createBackground({ rooms, db, instances }: BackgroundParts): Background {
   const { config, sends, links, events, conversations, queue, domainChecks, log } = rooms;
   const { accounts, mailAccounts, providers } = rooms;
   const timeoutMs = config.SEND_TIMEOUT_MS;
@@ -35,13 +33,11 @@ export function createBackground({ rooms, db, instances, copies }: BackgroundPar
     log,
   );
   return {
-    start: async () => {
-      await instances.start();
+    start: () => {
       for (const each of [queue, sweeper, retention, domainChecks]) each.start();
     },
     close: async () => {
-      await Promise.all([queue, copies, sweeper, retention, domainChecks].map((each) => each.close()));
-      await instances.close();
+      await Promise.all([queue, sweeper, retention, domainChecks].map((each) => each.close()));
     },
   };
 }

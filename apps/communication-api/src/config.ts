@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isLoopback } from './domain/application-url.ts';
+import { PROCESS_ROLES } from './domain/process-role.ts';
 import { EGRESS_POLICIES, type PolicyName } from './security/egress-policy.ts';
 import type { MasterKey } from './security/envelope.ts';
 
@@ -68,6 +69,20 @@ const list = z
 const VARIABLES = z.object({
   PORT: integer(0, 65_535).default(8080).describe('Port of the API, the wizard and the reference page.'),
   HOST: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
+  ROLE: z
+    .enum(PROCESS_ROLES)
+    .default('all')
+    .describe(
+      'What this process does: `api` answers requests, `worker` does the work in the background, and `all` does both.',
+    ),
+  ADMIN_PORT: integer(0, 65_535)
+    .optional()
+    .describe('Port of the health checks and of the metrics. Default: there is none.'),
+  ADMIN_HOST: z
+    .string()
+    .min(1)
+    .default('127.0.0.1')
+    .describe('Address that ADMIN_PORT listens on. Only operators may be able to reach it.'),
   BASE_URL: origin.optional().describe('Public origin of the API. Default: http://HOST:PORT.'),
   AUTH_URL: origin.optional().describe('Public origin of the wizard. Default: BASE_URL.'),
   TRACKING_URL: origin.optional().describe('Public origin of tracked links and open pixels. Default: BASE_URL.'),
@@ -123,6 +138,9 @@ const VARIABLES = z.object({
     ),
   BODY_TIMEOUT_MS: integer(1, 3_600_000).default(30_000).describe('How long a client may pause while it sends a body.'),
   SEND_TIMEOUT_MS: integer(1, 600_000).default(60_000).describe('How long a provider may take to send an email.'),
+  SHUTDOWN_DELAY_MS: integer(0, 600_000)
+    .default(0)
+    .describe('How long requests are still accepted after SIGTERM, while the health checks say 503.'),
   DRAIN_MS: integer(0, 600_000).default(30_000).describe('How long running requests may take after SIGTERM.'),
   LOG_LEVEL: z
     .enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug'])
@@ -212,6 +230,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 const missingPartners = (given: Readonly<Record<string, unknown>>): readonly string[] => [
   ...(given.DATABASE_URL !== undefined && given.SECRET_KEYS === undefined
     ? ['SECRET_KEYS: required with DATABASE_URL, since all processes must share the master key']
+    : []),
+  ...(given.DATABASE_URL === undefined && given.ROLE !== undefined && given.ROLE !== 'all'
+    ? ['ROLE: only `all` works without DATABASE_URL, since no other process can use the embedded database']
     : []),
   ...['GOOGLE', 'MICROSOFT']
     .filter((name) => (given[`${name}_CLIENT_ID`] === undefined) !== (given[`${name}_CLIENT_SECRET`] === undefined))

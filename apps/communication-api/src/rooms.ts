@@ -17,6 +17,8 @@ import type { LimitOverrides } from './limits/overrides.ts';
 import type { Links } from './links/links.ts';
 import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
+import type { Health } from './observability/health.ts';
+import type { Metrics } from './observability/metrics.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Egress } from './security/egress.ts';
@@ -32,6 +34,8 @@ export interface Rooms {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly health: Health;
+  readonly metrics: Metrics;
   readonly envelope: Envelope;
   readonly applications: Applications;
   readonly keys: Keys;

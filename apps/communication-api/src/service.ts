@@ -3,14 +3,16 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
 import { AccountHealth } from './accounts/health.ts';
-import { createServiceIdempotency } from './api/idempotency.ts';
+import { createClaimStore, createServiceIdempotency } from './api/idempotency.ts';
 import { createServer } from './api/server.ts';
 import { Applications } from './applications/applications.ts';
-import { createBackground } from './background.ts';
+import { type Background, createBackground } from './background.ts';
 import type { Config } from './config.ts';
-import type { Database } from './db/database.ts';
+import type { Database, Pool } from './db/database.ts';
+import { hasCurrentSchema } from './db/migrate.ts';
 import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
+import { worksInBackground } from './domain/process-role.ts';
 import { DomainChecks } from './domains/domain-checks.ts';
 import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
@@ -21,13 +23,16 @@ import { Sends } from './journal/sends.ts';
 import { SentCopies } from './journal/sent-copies.ts';
 import { Keys } from './keys/keys.ts';
 import { LimitBook } from './limits/book.ts';
-import { createServiceLimiter } from './limits/limiter.ts';
+import { createLimitStore, createServiceLimiter, type LimitStore } from './limits/limiter.ts';
 import { LimitOverrides } from './limits/overrides.ts';
 import { connectRedis } from './limits/redis.ts';
 import { Links } from './links/links.ts';
 import { WizardSessions } from './links/wizard-sessions.ts';
 import { Spool } from './mail/spool.ts';
+import { addSources } from './metric-sources.ts';
+import { Health } from './observability/health.ts';
 import { createLog } from './observability/log.ts';
+import { Metrics } from './observability/metrics.ts';
 import { createGoogle } from './providers/google/google.ts';
 import { createImap } from './providers/imap/imap.ts';
 import { MockMailbox } from './providers/mock/mailbox.ts';
@@ -42,6 +47,7 @@ import type { MasterKey } from './security/envelope.ts';
 import { type HostResolver, systemResolver } from './security/host-records.ts';
 import { Tracking } from './tracking/tracking.ts';
 import { TrackingTokens } from './tracking/tracking-tokens.ts';
+import { VERSION } from './version.ts';
 import { Conversations } from './webhooks/conversations.ts';
 import { Delivery } from './webhooks/delivery.ts';
 import { Endpoints, WEBHOOK_JOB } from './webhooks/endpoints.ts';
@@ -58,20 +64,25 @@ export interface ServiceParts {
   readonly config: Config;
   readonly db: Database;
   readonly masterKeys: readonly MasterKey[];
+  /** The connections of `db`, if it is on a server. */
+  readonly pool?: Pool | undefined;
   readonly log?: Logger;
   readonly clock?: Clock;
   /** Beside the providers that come with the service, or in the place of those with the same names. */
   readonly providers?: readonly Provider[];
   /** What checks custom domains. Default: the system's name servers. */
   readonly resolver?: HostResolver;
-  /** Whether it also does what no request asks for: jobs, sweeps and retention. Default: true. */
-  readonly worksInBackground?: boolean;
+  /** Whether it is part of the running service, as its role says. A command that only looks is not. Default: true. */
+  readonly isRunning?: boolean;
 }
 
 /** A service that does not listen yet. */
 export interface Service {
   readonly app: FastifyInstance;
   readonly rooms: Rooms;
+  readonly background: Background;
+  /** The processes of the service. */
+  readonly instances: Instances;
   /** Lets running requests end, then closes everything but the database. */
   close(): Promise<void>;
 }
@@ -79,6 +90,10 @@ export interface Service {
 /** Builds the service. This is the only file that knows every room. */
 export async function createService(parts: ServiceParts): Promise<Service> {
   const { config, db, masterKeys, log = createLog(config.LOG_LEVEL), clock = Date.now } = parts;
+  const metrics = new Metrics({
+    ...{ version: VERSION, role: config.ROLE },
+    hasProcessMetrics: parts.isRunning !== false && config.ADMIN_PORT !== undefined,
+  });
   const envelope = await openEnvelope(db, masterKeys);
   const keys = new Keys(db, clock, log);
   const hasOthers = config.DATABASE_URL !== undefined;
@@ -101,12 +116,20 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const overrides = new LimitOverrides(db, clock);
   const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
-  const limiter = createServiceLimiter({ book, redis, log });
-  const idempotency = createServiceIdempotency(redis, log);
+  const limitStore = createLimitStore(redis, log);
+  const limiter = createServiceLimiter({ book, store: limitStore, log });
+  const claimStore = createClaimStore(redis, log);
+  const idempotency = createServiceIdempotency(claimStore, metrics.onIdempotency);
   const conversations = new Conversations(db, clock);
-  queue.handle(WEBHOOK_JOB, new Delivery({ db, clock, log, egress, endpoints, events, conversations }));
+  queue.handle(
+    WEBHOOK_JOB,
+    new Delivery({
+      ...{ db, clock, log, egress, endpoints, events, conversations },
+      onRequest: (outcome, lagMs) => metrics.onWebhook(outcome, lagMs === undefined ? undefined : lagMs / 1_000),
+    }),
+  );
   const sends = new Sends(db, envelope, clock, events);
-  const instances = new Instances(db, clock, log, randomUUID());
+  const instances = new Instances(db, clock, log, randomUUID(), config.ROLE);
   const copies = new SentCopies({
     ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
     maxBytes: config.APPEND_MAX_BYTES,
@@ -114,10 +137,16 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const domains = new Domains(db, clock);
   const targets = { auth: new URL(config.AUTH_URL).hostname, tracking: new URL(config.TRACKING_URL).hostname };
   const { resolver = systemResolver() } = parts;
+  const health = new Health({
+    hasCurrentSchema: () => hasCurrentSchema(db),
+    redisAnswers: () => redis && redis.status === 'ready' && !isOpen(limitStore),
+  });
   const rooms: Rooms = {
     config,
     clock,
     log,
+    health,
+    metrics,
     envelope,
     applications: new Applications(db, clock),
     keys,
@@ -145,18 +174,29 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     domainChecks: new DomainChecks({ domains, resolver, targets, clock, log }),
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
+  addSources({ rooms, instances, limitStore, claimStore, pool: parts.pool });
   await book.start();
   const app = await createServer(rooms);
-  const background = createBackground({ rooms, db, instances, copies });
-  if (parts.worksInBackground !== false) await background.start();
+  const background = createBackground({ rooms, db, instances });
+  if (parts.isRunning !== false) {
+    await instances.start();
+    if (worksInBackground(config.ROLE)) background.start();
+  }
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await background.close();
+    await Promise.all([background.close(), copies.close()]);
+    await instances.close();
     imap.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close()]);
     await egress.close();
     redis?.disconnect();
   };
-  return { app, rooms, close };
+  return { app, rooms, background, instances, close };
+}
+
+/** Whether the store has given up asking Redis for now. */
+function isOpen(store: LimitStore): boolean {
+  const stats = store.stats();
+  return 'breaker' in stats && stats.breaker === 'open';
 }

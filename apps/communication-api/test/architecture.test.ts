@@ -29,8 +29,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Its routes are HTTP: what a recipient of an email opens.
   tracking: ['domain', 'db', 'security', 'rooms', 'webhooks'],
   assets: [],
+  version: [],
   rooms: [
-    ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers'],
+    ...['tracking', 'webhooks', 'jobs', 'domain', 'config', 'security', 'mail', 'providers', 'observability'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'wizard', 'domains'],
   ],
   wizard: [
@@ -39,15 +40,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   api: [
     ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'wizard', 'config'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains', 'observability'],
   ],
 };
 
 /** They put everything together, so they may import every room. */
-const EVERYTHING = ['service', 'background', 'cli', 'main', 'build-template'];
+const EVERYTHING = ['service', 'background', 'metric-sources', 'cli', 'main', 'build-template'];
 
 /** The rooms that work with headgate. */
-const HEADGATE = ['api', 'limits', 'wizard', 'service', 'rooms'];
+const HEADGATE = ['api', 'limits', 'wizard', 'observability', 'service', 'rooms'];
 
 /** The files with SQL: the stores, and the database itself. */
 const SQL = [
@@ -76,18 +77,22 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'applications/applications.ts find': 'the id is the one of the application',
   'applications/applications.ts findOldest': 'for the operator, at the command line',
   'applications/applications.ts isEmpty': 'for the first start',
+  'domains/domains.ts inUse': 'for the operator, at the command line',
   'domains/domains.ts isServed': 'a host belongs to one application, which the request does not know',
   'domains/domains.ts takeUnchecked': 'the daily check works for every application',
   'journal/instances.ts #beat': 'a process serves every application',
+  'journal/instances.ts alive': 'a process serves every application',
   'journal/instances.ts close': 'a process serves every application',
   'journal/instances.ts isAlive': 'a process serves every application',
   'journal/instances.ts start': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
   'jobs/queue.ts #lanes': 'a process does the jobs of every application',
+  'jobs/queue.ts pending': 'for the operator, who sees numbers only',
   'journal/sends.ts #settledBefore': 'the retention is the same for every application',
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
   'journal/sends.ts forgetKeys': 'the sweeper works for every application',
+  'journal/sends.ts pending': 'for the operator, who sees numbers only',
   'journal/sends.ts takeWithoutIds': 'the sweeper works for every application',
   'journal/sends.ts unsettled': 'the sweeper works for every application',
   'links/links.ts deleteOld': 'the retention is the same for every application',

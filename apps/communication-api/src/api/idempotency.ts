@@ -1,6 +1,6 @@
-import { createIdempotency, type Idempotency } from 'headgate';
-import { createMemoryClaimStore } from 'headgate/memory';
-import { createRedisClaimStore } from 'headgate/redis';
+import { createIdempotency, type Idempotency, type IdempotencyEvent } from 'headgate';
+import { createMemoryClaimStore, type MemoryClaimStore } from 'headgate/memory';
+import { createRedisClaimStore, type RedisClaimStore } from 'headgate/redis';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
@@ -10,17 +10,23 @@ const WAIT_MS = 20_000;
 const LEASE_MS = 10_000;
 const MAX_RUN_MS = 600_000;
 
+/** The store of idempotency keys, with its figures. */
+export type ClaimStore = MemoryClaimStore | RedisClaimStore;
+
+/** @param redis shared by all processes; undefined: the memory of this process */
+export const createClaimStore = (redis: Redis | undefined, log: Pick<Logger, 'warn'>): ClaimStore =>
+  redis === undefined
+    ? createMemoryClaimStore()
+    : createRedisClaimStore(redis, { prefix: 'ca', logger: (message, err) => log.warn({ err }, message) });
+
 /**
  * Idempotency keys of the Methods API. The journal decides what was sent, so a retry may always run: it asks the journal
  * first. That is why a lost or unreachable store never sends an email twice.
- * @param redis shared by all processes; undefined: the memory of this process
  */
-export const createServiceIdempotency = (redis: Redis | undefined, log: Pick<Logger, 'warn'>): Idempotency =>
+export const createServiceIdempotency = (store: ClaimStore, onEvent: (event: IdempotencyEvent) => void): Idempotency =>
   createIdempotency({
-    store:
-      redis === undefined
-        ? createMemoryClaimStore()
-        : createRedisClaimStore(redis, { prefix: 'ca', logger: (message, err) => log.warn({ err }, message) }),
+    store,
+    onEvent,
     onOrphan: 'reexecute',
     onStoreFailure: 'bypass',
     leaseMs: LEASE_MS,

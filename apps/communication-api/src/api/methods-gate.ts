@@ -22,10 +22,11 @@ declare module 'fastify' {
 }
 
 /** The one gate in front of all routes of the Methods API: idempotency keys first, then the limits of the account. */
-export function createMethodsGate({ limiter, idempotency, sender }: Rooms): Gate<FastifyRequest> {
+export function createMethodsGate({ limiter, idempotency, sender, metrics }: Rooms): Gate<FastifyRequest> {
   return createGate<FastifyRequest>({
     limiter,
     idempotency,
+    onEvent: metrics.onGate,
     route: routeOf,
     account: ({ account }) => account?.id,
     provider: ({ account }) => (account === null ? undefined : limitProvider(account.application_id, account.provider)),

@@ -12,6 +12,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
 import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
+import { statusOf } from '../observability/health.ts';
 import type { Rooms } from '../rooms.ts';
 import { trackingRoutes } from '../tracking/routes.ts';
 import { wizard } from '../wizard/wizard.ts';
@@ -39,7 +40,7 @@ const RETRY_SECONDS = 5;
 
 /** Makes the HTTP server with every surface of the service. It does not listen yet. */
 export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
-  const { log, config } = rooms;
+  const { log, config, health, metrics } = rooms;
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -50,6 +51,8 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
     clientErrorHandler: answerMalformed,
     forceCloseConnections: 'idle',
+    // Listening ends first, and then what is left is answered.
+    return503OnClosing: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
   app.decorateRequest('caller', null);
@@ -77,15 +80,24 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     }
   });
   app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
+  app.addHook('onSend', async (_, reply) => {
+    // The client makes its next request with another process.
+    if (health.isDraining) reply.header('connection', 'close');
+  });
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions, caller } = request;
+    const route = routeOptions.url === undefined ? undefined : `${routeOptions.method} ${routeOptions.url}`;
+    metrics.onRequest(route, reply.statusCode, reply.elapsedTime / 1_000);
     const ms = Math.round(reply.elapsedTime * 10) / 10;
     const who = caller === null ? {} : { application: caller.applicationId, key: caller.keyId };
     log.info({ req_id: request.id, method, route: routeOptions.url, status: reply.statusCode, ms, ...who }, 'request');
   });
   await describeApi(app, config.BASE_URL);
   app.get('/', { schema: { hide: true } }, async (_, reply) => reply.redirect('/docs'));
-  app.get('/healthz', { schema: { hide: true } }, async () => ({ status: 'ok' }));
+  app.get('/healthz', { schema: { hide: true } }, async (_, reply) => {
+    const found = health.live();
+    return reply.code(statusOf(found)).send(found);
+  });
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(rooms));
     // Each room registers its own routes; a schema with an id is one component of the document.

@@ -4,8 +4,10 @@ const HOUR_MS = 3_600_000;
 
 /** What the banner says about a start. */
 export interface BannerFacts {
-  /** Origin that the process listens on. */
-  readonly url: string;
+  /** Origin that the process listens on; undefined: it answers no requests. */
+  readonly url: string | undefined;
+  /** Origin of the health checks and the metrics, if it has them. */
+  readonly adminUrl: string | undefined;
   /** Directory of the embedded database; undefined with DATABASE_URL. */
   readonly directory: string | undefined;
   /** Whether `master.key` is in that directory. */
@@ -18,9 +20,20 @@ export interface BannerFacts {
 }
 
 /** What the start prints. */
-export function banner({ url, directory, hasKeyFile, demonstration, hasApplication, nowMs }: BannerFacts): string {
+export function banner({
+  url,
+  adminUrl,
+  directory,
+  hasKeyFile,
+  demonstration,
+  hasApplication,
+  nowMs,
+}: BannerFacts): string {
   const head = [
-    `communication-api  ${url}     docs ${url}/docs`,
+    url === undefined
+      ? 'communication-api  worker: it answers no requests'
+      : `communication-api  ${url}     docs ${url}/docs`,
+    ...(adminUrl === undefined ? [] : [`health checks and metrics  ${adminUrl}/readyz  ${adminUrl}/metrics`]),
     directory === undefined
       ? 'data on the server of DATABASE_URL'
       : `data in ${directory} (embedded PostgreSQL, for one small host: see docs/service/README.md)`,
@@ -29,7 +42,9 @@ export function banner({ url, directory, hasKeyFile, demonstration, hasApplicati
       : []),
   ];
   const rest =
-    demonstration === undefined ? [keyAdvice(hasApplication)] : tryIt(url, demonstration, new Date(nowMs + HOUR_MS));
+    demonstration === undefined || url === undefined
+      ? [keyAdvice(hasApplication)]
+      : tryIt(url, demonstration, new Date(nowMs + HOUR_MS));
   return `\n${head.join('\n')}\n\n${rest.join('\n')}\n\n`;
 }
 

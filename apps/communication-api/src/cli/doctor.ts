@@ -9,21 +9,16 @@ import { MIGRATION_NAMES } from '../db/migrate.ts';
 import { SealedValues } from '../db/sealed-values.ts';
 import { PROVIDER_NAMES } from '../domain/providers.ts';
 import { UserError } from '../domain/user-error.ts';
-import { connectRedis } from '../limits/redis.ts';
 import { dryRun } from '../providers/dry-run.ts';
 import { loadPlugins } from '../providers/plugins.ts';
 import type { LinkableProvider } from '../providers/registry.ts';
 import type { Rooms } from '../rooms.ts';
 import { Envelope } from '../security/envelope.ts';
 import { createService } from '../service.ts';
+import { checkClock, checkDomains, checkRedis, checkRoles } from './checks.ts';
 import type { Terminal } from './command-line.ts';
+import { type Finding, note, ok, wrong } from './finding.ts';
 import { openStore, type Store } from './open-store.ts';
-
-/** What a check has found. `note` is for the operator to know; `wrong` needs to be mended. */
-export interface Finding {
-  readonly level: 'ok' | 'note' | 'wrong';
-  readonly text: string;
-}
 
 /** What is checked. */
 interface Installation {
@@ -39,10 +34,6 @@ interface Check {
   run(installation: Installation): Promise<readonly Finding[]>;
 }
 
-const ok = (text: string): Finding => ({ level: 'ok', text });
-const note = (text: string): Finding => ({ level: 'note', text });
-const wrong = (text: string): Finding => ({ level: 'wrong', text });
-
 /** A check that needs the database, and is left out without one. */
 const withStore =
   (run: (store: Store, installation: Installation) => Promise<readonly Finding[]>): Check['run'] =>
@@ -52,13 +43,15 @@ const withStore =
 /** In this order. A new check is a new entry. */
 const CHECKS: readonly Check[] = [
   { name: 'secrets', run: withStore(checkSecrets) },
-  { name: 'redis', run: checkRedis },
+  { name: 'clock', run: withStore(({ db }) => checkClock(db)) },
+  { name: 'redis', run: ({ config, log }) => checkRedis(config, log) },
+  { name: 'roles', run: withStore(({ db }, { config, log }) => checkRoles(db, config, log)) },
+  { name: 'domains', run: withStore(({ db }, { config, log }) => checkDomains(db, config, log)) },
   { name: 'providers', run: withStore(checkProviders) },
 ];
 
 /** How long a check may take. */
 const TIMEOUT_MS = 20_000;
-const PING_MS = 5_000;
 /** How long a provider may take for the first page of its way to an account. */
 const FIRST_PAGE_MS = 10_000;
 
@@ -128,29 +121,13 @@ function aboutKey(keyId: string, count: number, isCurrent: boolean, source: stri
   return note(`none is under ${keyId}. It can be removed from ${source}, unless you need a backup from its time`);
 }
 
-async function checkRedis({ config, log }: Installation): Promise<readonly Finding[]> {
-  if (config.REDIS_URL === undefined) {
-    const text = 'REDIS_URL is not set: each process has limits and idempotency keys of its own';
-    return [config.DATABASE_URL === undefined ? ok(text) : note(`${text}. Set it for several processes`)];
-  }
-  const redis = await connectRedis(config.REDIS_URL, log);
-  try {
-    const answer = await Promise.race([redis.ping().catch(() => undefined), pause(PING_MS, undefined, { ref: false })]);
-    return answer === undefined
-      ? [wrong('the server of REDIS_URL does not answer, or refuses the password')]
-      : [ok('the server of REDIS_URL answers')];
-  } finally {
-    redis.disconnect();
-  }
-}
-
 /**
  * Builds the service without listening: what fails there would fail at the start, too. Then makes the first page of
  * every way to an account, for which the servers of Google and Microsoft are asked.
  */
 async function checkProviders({ db, masterKeys }: Store, { config, log }: Installation): Promise<readonly Finding[]> {
   const plugins = await loadPlugins(config.PROVIDERS);
-  const service = await createService({ config, db, masterKeys, log, providers: plugins, worksInBackground: false });
+  const service = await createService({ config, db, masterKeys, log, providers: plugins, isRunning: false });
   try {
     const { providers } = service.rooms;
     const linkable = providers.linkable('development');

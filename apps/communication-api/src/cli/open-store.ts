@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { type Database, openServer } from '../db/database.ts';
+import { type Database, openPool, overPool, type Pool } from '../db/database.ts';
 import { type EmbeddedDatabase, openDatabase, openDataDirectory, readTemplate } from '../db/embedded.ts';
 import { masterKeysIn } from '../db/master-key.ts';
 import { checkSchema, migrate } from '../db/migrate.ts';
@@ -13,6 +13,8 @@ export interface Store {
   readonly masterKeys: readonly MasterKey[];
   /** What the embedded database adds; undefined with DATABASE_URL. */
   readonly embedded: EmbeddedStore | undefined;
+  /** The connections to the server of DATABASE_URL. */
+  readonly pool: Pool | undefined;
   /** The migrations that ran. */
   readonly migrated: readonly string[];
   close(): Promise<void>;
@@ -37,7 +39,8 @@ export async function openStore(config: Config, log: Logger, mayMigrate = config
 }
 
 async function openServerStore(config: Config, url: string, log: Logger, mayMigrate: boolean): Promise<Store> {
-  const db = openServer(url, (error) => log.warn({ err: error }, 'connection to the database lost'));
+  const pool = openPool(url, (error) => log.warn({ err: error }, 'connection to the database lost'));
+  const db = overPool(pool);
   try {
     await checkServer(db, url);
     if (!mayMigrate) await checkSchema(db);
@@ -46,6 +49,7 @@ async function openServerStore(config: Config, url: string, log: Logger, mayMigr
       db,
       masterKeys: config.SECRET_KEYS ?? [],
       embedded: undefined,
+      pool,
       migrated,
       close: () => db.destroy(),
     };
@@ -69,6 +73,7 @@ async function openEmbeddedStore(config: Config): Promise<Store> {
     return {
       db: database.db,
       masterKeys,
+      pool: undefined,
       embedded: { directory: directory.path, isNew: directory.isNew, database },
       migrated,
       close,

@@ -1,21 +1,22 @@
-import type { AddressInfo } from 'node:net';
+import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { backUpNightly } from '../db/backups.ts';
-import { UserError } from '../domain/user-error.ts';
+import { answersRequests } from '../domain/process-role.ts';
+import { createAdminServer } from '../observability/admin.ts';
 import { loadPlugins } from '../providers/plugins.ts';
 import { createService, type Service } from '../service.ts';
 import { banner } from './banner.ts';
 import type { Terminal } from './command-line.ts';
 import { createDemonstration } from './demonstration.ts';
+import { drain } from './drain.ts';
+import { listen } from './listen.ts';
 import { openStore, type Store } from './open-store.ts';
 
-const IDLE_CHECK_MS = 50;
-
-/** A service that listens. */
+/** A service that runs. */
 export interface RunningService {
-  /** Origin that it listens on. */
-  readonly url: string;
+  /** Origin that it listens on; undefined: it answers no requests. */
+  readonly url: string | undefined;
   /** Accepts no more requests, lets the running ones end within DRAIN_MS, and closes everything. */
   stop(): Promise<void>;
 }
@@ -29,15 +30,26 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
   const providers = await loadPlugins(config.PROVIDERS);
   const store = await openStore(config, log);
   let service: Service | undefined;
+  let admin: Server | undefined;
   try {
-    service = await createService({ config, db: store.db, masterKeys: store.masterKeys, log, providers });
-    const url = await listen(service, config);
-    const { applications, clock } = service.rooms;
+    service = await createService({
+      ...{ config, log, providers },
+      ...{ db: store.db, pool: store.pool, masterKeys: store.masterKeys },
+    });
+    const adminPlace = { host: config.ADMIN_HOST, names: { host: 'ADMIN_HOST', port: 'ADMIN_PORT' } } as const;
+    admin = createAdminServer(service.rooms.health, service.rooms.metrics);
+    const adminUrl =
+      config.ADMIN_PORT === undefined
+        ? undefined
+        : await listen(admin, (place) => began(admin as Server, place), { ...adminPlace, port: config.ADMIN_PORT });
+    const url = answersRequests(config.ROLE) ? await listenForRequests(service, config) : undefined;
+    const { applications, clock, health } = service.rooms;
     const isFirst = store.embedded !== undefined && (await applications.isEmpty());
     const demonstration = isFirst ? await createDemonstration(service.rooms) : undefined;
     terminal.out(
       banner({
         url,
+        adminUrl,
         directory: store.embedded?.directory,
         hasKeyFile: config.SECRET_KEYS === undefined,
         demonstration,
@@ -45,22 +57,27 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
         nowMs: clock(),
       }),
     );
-    return running(service, store, config, log, url, terminal);
+    health.started();
+    return running({ service, admin, store, config, log, url, terminal });
   } catch (error) {
+    await closeAdmin(admin);
     await service?.close();
     await store.close();
     throw error;
   }
 }
 
-function running(
-  service: Service,
-  store: Store,
-  config: Config,
-  log: Logger,
-  url: string,
-  terminal: Terminal,
-): RunningService {
+interface RunningParts {
+  readonly service: Service;
+  readonly admin: Server;
+  readonly store: Store;
+  readonly config: Config;
+  readonly log: Logger;
+  readonly url: string | undefined;
+  readonly terminal: Terminal;
+}
+
+function running({ service, admin, store, config, log, url, terminal }: RunningParts): RunningService {
   const backups =
     store.embedded &&
     backUpNightly(store.embedded.directory, store.embedded.database, (error, path) =>
@@ -68,36 +85,28 @@ function running(
     );
   const stop = async (): Promise<void> => {
     terminal.out('\nStopping: running requests may end first.\n');
-    const { server } = service.app;
-    const cut = setTimeout(() => {
-      log.warn('DRAIN_MS is over: the remaining requests are cut off');
-      server.closeAllConnections();
-    }, config.DRAIN_MS);
-    // A connection whose last answer has ended would stay open for its next request.
-    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+    await drain(service, config, log);
     await service.close();
-    clearTimeout(cut);
-    clearInterval(idle);
     await backups?.stop();
+    await closeAdmin(admin);
     await store.close();
   };
   return { url, stop };
 }
 
-async function listen({ app }: Service, { HOST, PORT }: Config): Promise<string> {
-  try {
-    await app.listen({ host: HOST, port: PORT });
-  } catch (cause) {
-    throw new UserError(reasonOf(cause as NodeJS.ErrnoException, HOST, PORT), 1, { cause });
-  }
-  const { address, port } = app.server.address() as AddressInfo;
-  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
-}
+const listenForRequests = ({ app }: Service, { HOST, PORT }: Config): Promise<string> =>
+  listen(app.server, ({ host, port }) => app.listen({ host, port }), {
+    ...{ host: HOST, port: PORT },
+    names: { host: 'HOST', port: 'PORT' },
+  });
 
-function reasonOf({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
-  if (code === 'EADDRINUSE')
-    return `PORT: another process listens on ${host}:${port}. Stop it, or set another PORT, for example PORT=${port + 1}.`;
-  if (code === 'EACCES') return `PORT: this user may not listen on ${host}:${port}. Set a PORT from 1024.`;
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return `HOST: this machine does not have the address ${host}.`;
-  return `HOST, PORT: cannot listen on ${host}:${port}: ${message}`;
+const began = (server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> =>
+  new Promise((resolve, reject) => void server.once('error', reject).listen({ host, port }, resolve));
+
+/** The last thing that operators see of a process is that it ends. */
+async function closeAdmin(admin: Server | undefined): Promise<void> {
+  if (admin?.listening !== true) return;
+  const closed = new Promise((resolve) => admin.close(resolve));
+  admin.closeAllConnections();
+  await closed;
 }

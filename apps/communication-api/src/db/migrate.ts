@@ -7,6 +7,7 @@ import * as domains from './migrations/0003-domains.ts';
 import * as sentCopies from './migrations/0004-sent-copies.ts';
 import * as accounts from './migrations/0005-accounts.ts';
 import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
+import * as instanceRoles from './migrations/0009-instance-roles.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -16,6 +17,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-sent-copies': sentCopies,
   '0005-accounts': accounts,
   '0007-sends-without-ids': sendsWithoutIds,
+  '0009-instance-roles': instanceRoles,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';
@@ -44,6 +46,16 @@ export async function checkSchema(db: Database): Promise<void> {
       `DATABASE_URL: the schema lacks ${missing.length} of ${MIGRATION_NAMES.length} migrations. Run the command "migrate", or set AUTO_MIGRATE=true.`,
       2,
     );
+}
+
+/**
+ * Whether every migration that this version knows has run. Those of a newer version do not matter: both versions work
+ * with its schema while one replaces the other.
+ */
+export async function hasCurrentSchema(db: Database): Promise<boolean> {
+  const rows = await db.withTables<{ [TABLE]: { name: string } }>().selectFrom(TABLE).select('name').execute();
+  const done = new Set(rows.map(({ name }) => name));
+  return MIGRATION_NAMES.every((name) => done.has(name));
 }
 
 const migratorOf = (db: Database): Migrator =>

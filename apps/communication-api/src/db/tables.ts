@@ -1,5 +1,6 @@
 import type { ColumnType, Generated, RawBuilder } from 'kysely';
 import type { InitialSync } from '../domain/initial-sync.ts';
+import type { ProcessRole } from '../domain/process-role.ts';
 
 /** A JSON column: written with `json()`, read as its value. */
 type Json<Value> = ColumnType<Value, RawBuilder<Value>, RawBuilder<Value>>;
@@ -252,6 +253,7 @@ export interface InstanceRow {
   id: string;
   host: string;
   pid: number;
+  role: Generated<ProcessRole>;
   started_at: Date;
   seen_at: Date;
 }

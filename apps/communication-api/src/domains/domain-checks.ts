@@ -41,6 +41,14 @@ export class DomainChecks {
     return this.#check(domain, false);
   }
 
+  /** Which records of a domain are missing now. Nothing is stored. */
+  async missingOf(domain: Domain): Promise<readonly DomainRecord['type'][]> {
+    const found = await Promise.all(
+      this.recordsOf(domain).map(async (record) => ((await this.#has(record)) ? [] : [record.type])),
+    );
+    return found.flat();
+  }
+
   start(): void {
     this.#periodic.start();
   }
@@ -74,10 +82,7 @@ export class DomainChecks {
 
   async #check(domain: Domain, isDaily: boolean): Promise<Domain | 'taken' | undefined> {
     const { application_id: applicationId, id } = domain;
-    const found = await Promise.all(
-      this.recordsOf(domain).map(async (record) => ((await this.#has(record)) ? [] : [record.type])),
-    );
-    const missing = found.flat();
+    const missing = await this.missingOf(domain);
     if (missing.length > 0) return this.parts.domains.setMissing(applicationId, id, missing, isDaily);
     return this.parts.domains.setVerified(applicationId, id);
   }

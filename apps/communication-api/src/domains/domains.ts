@@ -166,6 +166,17 @@ export class Domains {
       .executeTakeFirst();
   }
 
+  /** Domains of all applications that were verified once, those of the oldest check first. */
+  async inUse(limit: number): Promise<readonly Domain[]> {
+    return this.db
+      .selectFrom('domains')
+      .selectAll()
+      .where('status', '<>', 'pending')
+      .orderBy('checked_at')
+      .limit(limit)
+      .execute();
+  }
+
   /**
    * Takes domains of all applications that were not checked since a time. Another process does not get the same ones.
    * @param limit domains per call

@@ -16,6 +16,8 @@ export interface NewJob {
 
 export interface Job extends NewJob {
   readonly applicationId: string;
+  /** When it was added. */
+  readonly addedAt: Date;
   /** 1 for the first attempt. An attempt whose process died counts. */
   readonly attempt: number;
 }
@@ -136,6 +138,30 @@ export class Queue {
       .where('lane', '=', lane)
       .where('is_taken', '=', false)
       .execute();
+  }
+
+  /** How many jobs of all applications are not done, and for how long the one that waits longest has been due. */
+  async pending(): Promise<readonly { readonly kind: string; readonly jobs: number; readonly overdueMs: number }[]> {
+    const now = this.clock();
+    const rows = await this.db
+      .selectFrom('jobs')
+      .select(({ fn, eb }) => [
+        'kind',
+        fn.countAll<string>().as('jobs'),
+        // The end of an attempt is not when a job is due, unless its process has died.
+        fn
+          .min('next_at')
+          .filterWhere(eb.or([eb('is_taken', '=', false), eb('next_at', '<=', new Date(now))]))
+          .as('due'),
+      ])
+      .groupBy('kind')
+      .execute();
+    const kinds = new Set([...this.#handlers.keys(), ...rows.map(({ kind }) => kind)]);
+    return [...kinds].map((kind) => {
+      const row = rows.find((each) => each.kind === kind);
+      const due: Date | null = row?.due ?? null;
+      return { kind, jobs: Number(row?.jobs ?? 0), overdueMs: due === null ? 0 : Math.max(0, now - due.getTime()) };
+    });
   }
 
   start(): void {
@@ -325,9 +351,11 @@ export class Queue {
           .forUpdate()
           .skipLocked(),
       )
-      .returning(['application_id', 'subject', 'attempt'])
+      .returning(['application_id', 'subject', 'attempt', 'created_at'])
       .executeTakeFirst();
-    return row && { kind, lane, subject: row.subject, applicationId: row.application_id, attempt: row.attempt };
+    if (row === undefined) return undefined;
+    const { subject, application_id: applicationId, attempt, created_at: addedAt } = row;
+    return { kind, lane, subject, applicationId, attempt, addedAt };
   }
 
   /** Changes nothing if another process has taken the job since, because this one was too slow. */

@@ -1,7 +1,12 @@
 import { hostname } from 'node:os';
+import type { Selectable } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
+import type { InstanceRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { ProcessRole } from '../domain/process-role.ts';
+
+export type Instance = Selectable<InstanceRow>;
 
 const BEAT_MS = 3_000;
 /** A process whose last sign is older is dead or frozen. */
@@ -18,6 +23,7 @@ export class Instances {
     private readonly log: Logger,
     /** The id of this process. */
     readonly id: string,
+    private readonly role: ProcessRole = 'all',
   ) {}
 
   /** Announces this process, and begins its signs of life. */
@@ -25,7 +31,7 @@ export class Instances {
     const now = new Date(this.clock());
     await this.db
       .insertInto('instances')
-      .values({ id: this.id, host: hostname(), pid: process.pid, started_at: now, seen_at: now })
+      .values({ id: this.id, host: hostname(), pid: process.pid, role: this.role, started_at: now, seen_at: now })
       .execute();
     this.#timer = setInterval(() => void this.#beat(), BEAT_MS);
     this.#timer.unref();
@@ -40,6 +46,16 @@ export class Instances {
   async isAlive(id: string): Promise<boolean> {
     const row = await this.db.selectFrom('instances').select('seen_at').where('id', '=', id).executeTakeFirst();
     return row !== undefined && row.seen_at.getTime() > this.clock() - DEAD_AFTER_MS;
+  }
+
+  /** The processes that show signs of life. */
+  async alive(): Promise<readonly Instance[]> {
+    return this.db
+      .selectFrom('instances')
+      .selectAll()
+      .where('seen_at', '>', new Date(this.clock() - DEAD_AFTER_MS))
+      .orderBy('started_at')
+      .execute();
   }
 
   async #beat(): Promise<void> {

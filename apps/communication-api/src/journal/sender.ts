@@ -1,5 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
+import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
@@ -37,6 +39,12 @@ export const GRACE_MS = 30_000;
 /** How long after its deadline a provider may take to say what has become of an email. */
 const LATE_MS = 200;
 const SETTLE_ATTEMPTS = 3;
+/** How often to try to write an outcome while the database is away. */
+const WRITE_EVERY_MS = 500;
+/** How long to try: a database that fails over is back long before. */
+const WRITE_FOR_MS = 600_000;
+/** Outcomes of this process that are not written. Each may have the copy of its email in memory. */
+const MAX_UNWRITTEN = 200;
 /** When a client should try again, in seconds. */
 const RETRY_SECONDS = 5;
 
@@ -83,6 +91,9 @@ class NoTrace extends ProviderError {
  * a draft is looked for, and never sent a second time.
  */
 export class Sender {
+  readonly #running = new Set<Promise<unknown>>();
+  #unwritten = 0;
+
   constructor(
     private readonly sends: Sends,
     private readonly instances: Instances,
@@ -107,6 +118,26 @@ export class Sender {
    * @throws ServiceError. A ProviderError is the provider's; `sent` tells whether the email may have been sent
    */
   async send(request: SendRequest, owner: string): Promise<SendResult> {
+    const sending = this.#send(request, owner);
+    this.#running.add(sending);
+    try {
+      return await sending;
+    } finally {
+      this.#running.delete(sending);
+    }
+  }
+
+  /** How many sends run in this process, also those whose client has left. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Waits for the end of the sends that run. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+  }
+
+  async #send(request: SendRequest, owner: string): Promise<SendResult> {
     const attempt: Attempt = { owner, instanceId: this.instances.id };
     publish('asked', owner);
     const taken = await this.sends.take(request.send, attempt);
@@ -204,16 +235,44 @@ export class Sender {
   ): Promise<void> {
     const of = { applicationId, accountId, sendId: id, messageId };
     const add = copy?.kind === 'small' ? async (db: Database) => this.copies?.add(of, copy.message, db) : undefined;
+    const write = (): Promise<void> => this.sends.sent(applicationId, id, ids, add);
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.sends.sent(applicationId, id, ids, add);
-        if (copy?.kind === 'large') this.copies?.hold(of, copy.mail);
-        return;
+        await write();
+        break;
       } catch (error) {
-        if (attempt === SETTLE_ATTEMPTS) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 100 * attempt));
+        if (attempt === SETTLE_ATTEMPTS) {
+          this.#writeLater(write, error);
+          throw error;
+        }
+        await pause(100 * attempt);
       }
     }
+    if (copy?.kind === 'large') this.copies?.hold(of, copy.mail);
+  }
+
+  /**
+   * The database was away when an outcome was to be written. Only this process knows the outcome, so it writes it as soon
+   * as the database is back, and the client's retry finds it. If the process ends before, another one looks for the email.
+   */
+  #writeLater(write: () => Promise<unknown>, failure: unknown): void {
+    if (!isUnavailable(failure) || this.#unwritten >= MAX_UNWRITTEN) return;
+    this.#unwritten++;
+    const deadline = performance.now() + WRITE_FOR_MS;
+    const writing = (async () => {
+      while (performance.now() < deadline) {
+        await pause(WRITE_EVERY_MS);
+        const error = await write().then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        if (!isUnavailable(error)) return;
+      }
+    })().finally(() => {
+      this.#unwritten--;
+      this.#running.delete(writing);
+    });
+    this.#running.add(writing);
   }
 
   /** The email was certainly not sent by this attempt. False if another attempt has the row. */
@@ -225,9 +284,14 @@ export class Sender {
   ): Promise<boolean> {
     const { status, type, message } = error instanceof ServiceError ? error : INTERNAL;
     // Without a key there is no other attempt.
-    return isVerdict(error) || idempotencyKey === null
-      ? this.sends.failed(applicationId, id, owner, { status, type, detail: message })
-      : this.sends.undo(applicationId, id, owner);
+    const write = (): Promise<boolean> =>
+      isVerdict(error) || idempotencyKey === null
+        ? this.sends.failed(applicationId, id, owner, { status, type, detail: message })
+        : this.sends.undo(applicationId, id, owner);
+    return write().catch((failure: unknown) => {
+      this.#writeLater(write, failure);
+      throw failure;
+    });
   }
 
   /** Another attempt has the row of this key: answers with its outcome, or finishes what it began. */
@@ -312,7 +376,8 @@ export class Sender {
 }
 
 /** The provider has judged the email itself: the same email would be refused again. */
-const isVerdict = (error: unknown): boolean => error instanceof ProviderError && [403, 409, 422].includes(error.status);
+export const isVerdict = (error: unknown): boolean =>
+  error instanceof ProviderError && [403, 409, 422].includes(error.status);
 
 const INTERNAL = new ServiceError(500, 'errors/unexpected_error', 'Internal error. The email was not sent.');
 

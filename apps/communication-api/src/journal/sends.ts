@@ -322,6 +322,26 @@ export class Sends {
       await add('email.recipient_rejected', { recipients: rejected.length });
   }
 
+  /** How many sends of all applications have no outcome, and since when the oldest one has none. */
+  async pending(): Promise<readonly { readonly state: string; readonly sends: number; readonly oldestMs: number }[]> {
+    const rows = await this.db
+      .selectFrom('sends')
+      .select(({ fn }) => [
+        'state',
+        fn.countAll<string>().as('sends'),
+        fn.min(fn.coalesce('dispatched_at', 'created_at')).as('since'),
+      ])
+      .where('state', 'in', UNSETTLED)
+      .groupBy('state')
+      .execute();
+    const now = this.clock();
+    return UNSETTLED.map((state) => {
+      const row = rows.find((each) => each.state === state);
+      const oldestMs = row === undefined ? 0 : Math.max(0, now - row.since.getTime());
+      return { state, sends: Number(row?.sends ?? 0), oldestMs };
+    });
+  }
+
   isOlder(time: Date, ageMs: number): boolean {
     return time.getTime() < this.clock() - ageMs;
   }

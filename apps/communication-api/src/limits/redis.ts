@@ -23,3 +23,26 @@ export async function connectRedis(url: string, log: Pick<Logger, 'warn'>, conne
   await Promise.race([connected, pause(connectMs, undefined, { ref: false })]);
   return redis;
 }
+
+/** What Redis does with its data. Undefined: it does not say, as some hosted servers. */
+export interface RedisSettings {
+  readonly evictionPolicy: string | undefined;
+  /** In bytes; 0: as much as it needs. */
+  readonly maxMemory: number;
+  /** Whether it stores its data on disk. */
+  readonly persists: boolean | undefined;
+}
+
+/** Reads the settings of the server from its figures, which also users without rights for its settings may read. */
+export async function settingsOf(redis: Redis): Promise<RedisSettings> {
+  const memory = await redis.info('memory').catch(() => '');
+  const evictionPolicy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  const maxMemory = Number(/^maxmemory:(\d+)/m.exec(memory)?.[1] ?? 0);
+  const isAppendOnly = /^aof_enabled:1/m.test(await redis.info('persistence').catch(() => ''));
+  // A server without `save` points never writes a snapshot by itself.
+  const saves = await redis.config('GET', 'save').then(
+    (pair) => (pair as readonly string[])[1] !== '',
+    () => undefined,
+  );
+  return { evictionPolicy, maxMemory, persists: isAppendOnly || saves };
+}

@@ -42,6 +42,8 @@ interface DeliveryParts {
   readonly conversations: Conversations;
   /** How long an endpoint may take to answer. Default: 15 s. */
   readonly timeoutMs?: number | undefined;
+  /** Called after each request. @param lagMs from the event to its first request; undefined: this was not the first */
+  onRequest?(outcome: 'delivered' | 'failed', lagMs: number | undefined): void;
 }
 
 /** What came of a request to an endpoint. */
@@ -62,7 +64,7 @@ export class Delivery implements JobHandler {
     return this.#timeoutMs + STATEMENTS_MS;
   }
 
-  async run({ applicationId, lane, subject, attempt }: Job, signal: AbortSignal): Promise<JobOutcome> {
+  async run({ applicationId, lane, subject, attempt, addedAt }: Job, signal: AbortSignal): Promise<JobOutcome> {
     const { db, clock, endpoints, conversations } = this.parts;
     const endpoint = await endpoints.find(applicationId, lane);
     const event = await findEvent(applicationId, subject, db);
@@ -72,6 +74,8 @@ export class Delivery implements JobHandler {
     const started = performance.now();
     const answer = await this.#request(endpoint, event, signal);
     const isDelivered = answer.status !== null && answer.status >= 200 && answer.status < 300;
+    const outcome = isDelivered ? 'delivered' : 'failed';
+    this.parts.onRequest?.(outcome, attempt === 1 ? Math.max(0, startedAt - addedAt.getTime()) : undefined);
     const waitMs = isDelivered || answer.status === GONE ? undefined : WAITS_MS[attempt - 1];
     const retryInMs = waitMs === undefined ? undefined : Math.round(waitMs * (1 + JITTER * (2 * Math.random() - 1)));
     await conversations.add(applicationId, {
@@ -79,7 +83,7 @@ export class Delivery implements JobHandler {
       event_id: event.id,
       event_type: event.type,
       attempt,
-      outcome: isDelivered ? 'delivered' : 'failed',
+      outcome,
       ...answer,
       duration_ms: Math.round(performance.now() - started),
       next_attempt_at: retryInMs === undefined ? null : new Date(clock() + retryInMs),

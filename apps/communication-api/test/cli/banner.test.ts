@@ -4,6 +4,7 @@ import { banner } from '../../src/cli/banner.ts';
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const FACTS = {
   url: 'http://127.0.0.1:8080',
+  adminUrl: undefined,
   directory: '/srv/data',
   hasKeyFile: true,
   demonstration: undefined,

@@ -25,7 +25,7 @@ test('the doctor does no work of a service: what is due stays due', async () => 
     PORT: '0',
   });
   const masterKeys = config.SECRET_KEYS ?? [];
-  const { rooms, ...service } = await createService({ config, db, masterKeys, log, worksInBackground: false });
+  const { rooms, ...service } = await createService({ config, db, masterKeys, log, isRunning: false });
   const { id: applicationId } = await rooms.applications.create('Test', 'development');
   await rooms.endpoints.create(applicationId, {
     ...{ url: 'https://hooks.example/a', triggerEvents: ['*'], accountIds: null, description: null, enabled: true },

@@ -54,7 +54,7 @@ test('on an embedded database: rotate-keys makes a key, and accounts and idempot
   });
   const first = await start({ DATA_DIR });
   const [token = '', account = ''] = [/ck_svc_dev_\w+/, /acc_\w{26}/].map((form) => form.exec(first.out)?.[0]);
-  const before = await send(first.url, token, account);
+  const before = await send(first.url ?? '', token, account);
   expect(before.status).toBe(201);
   // Another process may not open the database, so there is nothing to see for the doctor.
   expect(await run(['doctor'], { DATA_DIR })).toMatchObject({
@@ -81,14 +81,16 @@ test('on an embedded database: rotate-keys makes a key, and accounts and idempot
     expect.stringMatching(/^ok +database: embedded, in .* with all \d+ migrations$/),
     expect.stringMatching(/^ok +secrets: k2 is the current master key; \d+ are under it$/),
     expect.stringMatching(/^note +secrets: none is under k1\. It can be removed from master\.key, unless/),
+    expect.stringMatching(/^ok +clock: this machine and the database agree$/),
     expect.stringMatching(/^ok +redis: REDIS_URL is not set/),
+    expect.stringMatching(/^ok +domains: no custom domain is in use$/),
     expect.stringMatching(/^ok +providers: .*mock/),
   ]);
 
   // The old key is gone.
   writeFileSync(keyFile, `${keys[0]}\n`);
   const next = await start({ DATA_DIR });
-  const again = await send(next.url, token, account);
+  const again = await send(next.url ?? '', token, account);
   expect(again).toMatchObject({ status: 201, body: { tracking_id: before.body.tracking_id } });
   await next.stop();
 

@@ -49,6 +49,8 @@ export interface CrashWorld {
   fleet(memory?: 'forgetful'): Promise<Fleet>;
   /** One email: each has an account of its own, so that no limit is in the way. */
   newEmail(provider: string, name: string, credentials: unknown): Promise<CrashEmail>;
+  /** What processes are started with that share a Redis of their own. */
+  newEnvironment(): Record<string, string>;
   /** A process of a fleet. */
   start(fleet: Fleet): Promise<ServiceProcess>;
   send(url: string, email: CrashEmail): Promise<Response>;
@@ -63,9 +65,15 @@ export interface CrashWorld {
   ): Promise<{ readonly process: ServiceProcess; readonly answered: Promise<string> }>;
 }
 
-/** @param environment of every process */
-export async function startCrashWorld(environment: Readonly<Record<string, string>> = {}): Promise<CrashWorld> {
-  const { url, drop } = await createTestDatabase(undefined, inject('postgres').port);
+/**
+ * @param environment of every process
+ * @param port the PostgreSQL server
+ */
+export async function startCrashWorld(
+  environment: Readonly<Record<string, string>> = {},
+  port = inject('postgres').port,
+): Promise<CrashWorld> {
+  const { url, drop } = await createTestDatabase(undefined, port);
   cleanUpLater(drop);
   const redis = await startRedis();
   cleanUpLater(() => redis.stop());
@@ -92,6 +100,7 @@ export async function startCrashWorld(environment: Readonly<Record<string, strin
   return {
     db,
     send,
+    newEnvironment: withStore,
     fleet: async (memory) => {
       const others = withStore();
       return { environment: others, healthy: await startProcess(memory === 'forgetful' ? withStore() : others) };

@@ -53,7 +53,9 @@ export async function startService(
   {
     kind,
     ...parts
-  }: Pick<ServiceParts, 'clock' | 'providers' | 'resolver'> & { readonly kind?: DatabaseKind | undefined } = {},
+  }: Pick<ServiceParts, 'clock' | 'pool' | 'providers' | 'resolver'> & {
+    readonly kind?: DatabaseKind | undefined;
+  } = {},
 ): Promise<TestService> {
   const given = environment.DATABASE_URL;
   // Services on one database share their master key.

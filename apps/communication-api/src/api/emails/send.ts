@@ -3,6 +3,7 @@ import type { Account } from '../../accounts/accounts.ts';
 import { readAddress } from '../../domain/addresses.ts';
 import { isId } from '../../domain/ids.ts';
 import { ServiceError } from '../../domain/service-error.ts';
+import { outcomeOfError, type SendOutcome } from '../../journal/send-outcome.ts';
 import type { SendRequest, SendResult } from '../../journal/sender.ts';
 import type { Send } from '../../journal/sends.ts';
 import { type Attachment, answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
@@ -25,10 +26,21 @@ export interface EmailJob {
 
 /** Sends an email through the account's provider, or answers with what an earlier request with the same key has done. */
 export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult> {
-  const { sender } = rooms;
+  const { sender, metrics } = rooms;
   const { send, messageId } = sendOf(rooms, job);
   const request = await prepare(rooms, job, send, messageId);
-  return sender.send(request, job.requestId);
+  const { provider } = job.account;
+  const from = performance.now();
+  const note = (outcome: SendOutcome, errorType?: string): void =>
+    metrics.onSend(provider, outcome, errorType, (performance.now() - from) / 1_000);
+  try {
+    const result = await sender.send(request, job.requestId);
+    note(result.wasSentBefore ? 'replayed' : 'sent');
+    return result;
+  } catch (error) {
+    note(outcomeOfError(error), error instanceof ServiceError ? error.type : 'errors/unexpected_error');
+    throw error;
+  }
 }
 
 function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprint }: EmailJob) {

@@ -1,0 +1,106 @@
+/** The database is away just when an outcome is to be written: the process that knows it writes it later. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Accounts } from '../../src/accounts/accounts.ts';
+import { Applications } from '../../src/applications/applications.ts';
+import type { Instances } from '../../src/journal/instances.ts';
+import { Sender, type SendRequest } from '../../src/journal/sender.ts';
+import { Sends } from '../../src/journal/sends.ts';
+import type { ComposedMail } from '../../src/mail/mail.ts';
+import type { MailAccount, MailProvider } from '../../src/providers/provider.ts';
+import { Envelope } from '../../src/security/envelope.ts';
+import { Events } from '../../src/webhooks/events.ts';
+import { type OpenDatabase, openTestDatabase } from '../support/databases.ts';
+
+let opened: OpenDatabase;
+let sends: Sends;
+let applicationId: string;
+let accountId: string;
+beforeAll(async () => {
+  opened = await openTestDatabase('PGlite');
+  const { db } = opened;
+  const envelope = new Envelope([{ id: 'k1', key: randomBytes(32) }]);
+  const events = new Events(Date.now);
+  applicationId = (await new Applications(db, Date.now).create('Test', 'development')).id;
+  const account = await new Accounts(db, envelope, Date.now, events).insert(applicationId, {
+    ...{ provider: 'imap', providerUserId: 'me', name: 'me@example.com', scopeId: null, secret: { credentials: {} } },
+  });
+  accountId = account?.id ?? '';
+  sends = new Sends(db, envelope, Date.now, events);
+});
+afterAll(() => opened.close());
+
+const away = (): Error => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+
+/** The journal, of which some methods fail so often: before the statement is executed, or only its answer is lost. */
+function journal(methods: Partial<Record<keyof Sends, 'not executed' | 'executed'>>, failures: number): Sends {
+  let left = failures;
+  return new Proxy(sends, {
+    get: (target, name) => {
+      const method = Reflect.get(target, name);
+      const how = methods[name as keyof Sends];
+      if (how === undefined) return method.bind?.(target) ?? method;
+      return async (...values: unknown[]) => {
+        if (left === 0) return method.apply(target, values);
+        left--;
+        if (how === 'executed') await method.apply(target, values);
+        throw away();
+      };
+    },
+  });
+}
+
+function senderOn(journalOfProcess: Sends) {
+  let sent = 0;
+  const mail = {
+    isFenced: () => false,
+    send: async () => {
+      sent++;
+      return { providerId: 'p1', immutableId: null, thread: null, rejected: [] };
+    },
+    // A folder that does not show the email: only the process knows that it is out.
+    find: async () => undefined,
+  } as unknown as MailProvider;
+  const instances = { id: 'one', isAlive: async () => true } as unknown as Instances;
+  const request: SendRequest = {
+    send: {
+      ...{ applicationId, accountId, idempotencyKey: randomUUID(), fingerprint: 'f', messageId: '<a@example.com>' },
+      ...{ label: null, content: { to: [], subject: null, references: [] } },
+    },
+    mail,
+    mailAccount: { id: accountId } as MailAccount,
+    compose: () => ({ messageId: '<a@example.com>' }) as ComposedMail,
+  };
+  const sender = new Sender(journalOfProcess, instances, 5_000);
+  return { sender, sent: () => sent, send: () => sender.send(request, randomUUID()) };
+}
+
+test('an email that is out while the database is away: the retry gets 201, and it is sent once', async () => {
+  const { sender, send, sent } = senderOn(journal({ sent: 'not executed' }, 4));
+  await expect(send()).rejects.toThrow('ECONNREFUSED');
+  // A client that retries too early is told to wait.
+  await expect(send()).rejects.toMatchObject({ status: 409, retryAfter: 5 });
+  expect(sender.running).toBe(1);
+  await sender.idle();
+  expect(await send()).toMatchObject({ providerId: 'p1', wasSentBefore: true });
+  expect(sent()).toBe(1);
+});
+
+test('the answer to the mark is lost, and then the database: the retry sends the email', async () => {
+  const { sender, send, sent } = senderOn(journal({ dispatch: 'executed', undo: 'not executed' }, 2));
+  await expect(send()).rejects.toThrow('ECONNREFUSED');
+  expect(sent()).toBe(0);
+  await sender.idle();
+  expect(await send()).toMatchObject({ wasSentBefore: false });
+  expect(sent()).toBe(1);
+});
+
+test('another failure than that of a database that is away is not repeated', async () => {
+  const broken = new Proxy(sends, {
+    get: (target, name) =>
+      name === 'sent' ? () => Promise.reject(new Error('no such column')) : Reflect.get(target, name).bind?.(target),
+  });
+  const { sender, send } = senderOn(broken);
+  await expect(send()).rejects.toThrow('no such column');
+  expect(sender.running).toBe(0);
+});
