@@ -115,7 +115,7 @@ const tokenOfLink = (envelope: Pick<Envelope, 'derive'>, sendId: string): string
 
 test('there is a row in every table, so that no table is left out below', () => {
   const empty = Object.entries(rows).filter(([, all]) => all.length === 0);
-  // Whoever adds a table adds a row of it to `makeRows`, and what must still work to the tests below.
+  // A new table needs a row in `makeRows`, and what must still work with it belongs to the tests below.
   expect(empty.map(([table]) => table)).toEqual([]);
 });
 
