@@ -61,7 +61,8 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
       expect(done).toEqual([]);
     });
     await until(() => done.length > 0, 'the job is done');
-    expect(done).toEqual([{ kind: 'test', lane: 'a', subject: '1', applicationId, attempt: 1 }]);
+    const addedAt = expect.any(Date);
+    expect(done).toEqual([{ kind: 'test', lane: 'a', subject: '1', applicationId, attempt: 1, addedAt }]);
     await queue.close();
     expect(await rows()).toEqual([]);
   });

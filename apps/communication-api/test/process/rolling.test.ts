@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
@@ -118,6 +119,23 @@ test('a rolling restart of three processes under load: no request fails, and eve
   expect(user.received).toHaveLength(emails);
   expect(new Set(idsOf(user)).size).toBe(emails);
   expect(await world.db.selectFrom('sends').select('id').where('state', '<>', 'sent').execute()).toEqual([]);
+});
+
+test('a send whose client has left ends before its process does', async () => {
+  const { world, running } = await startFleet(1);
+  const user = sink.user(() => pause(1_500));
+  const email = await world.newEmail('imap', user.address, user.credentials());
+  const [process] = running as [Running];
+  // The end of the process waits some seconds for keys anyway.
+  const { 'idempotency-key': _, ...headers } = world.headers(email);
+  const client = request(new URL('/api/v1/emails', process.url), { method: 'POST', headers });
+  client.on('error', () => undefined).end(world.body(email));
+  await until(() => user.received.length === 1, 'the mail server has the email', PATIENCE_MS);
+  client.destroy();
+  process.process.child.kill('SIGTERM');
+  expect(await process.process.ended).toBe(0);
+  expect(await world.db.selectFrom('sends').select('state').execute()).toEqual([{ state: 'sent' }]);
+  expect(user.received).toHaveLength(1);
 });
 
 test('Redis is flushed again and again under load: two requests with one key still send one email', async () => {

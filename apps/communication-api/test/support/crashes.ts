@@ -53,6 +53,9 @@ export interface CrashWorld {
   newEnvironment(): Record<string, string>;
   /** A process of a fleet. */
   start(fleet: Fleet): Promise<ServiceProcess>;
+  /** The request of an email. */
+  headers(email: CrashEmail): Record<string, string>;
+  body(email: CrashEmail): string;
   send(url: string, email: CrashEmail): Promise<Response>;
   /** Retries as a client does: as long as the answer says that a retry makes sense. */
   retry(fleet: Fleet, email: CrashEmail): Promise<CrashAnswer>;
@@ -90,16 +93,17 @@ export async function startCrashWorld(
   let stores = 0;
   const withStore = () => ({ ...shared, REDIS_URL: `redis://127.0.0.1:${redis.port}/${stores++}` });
 
-  const send: CrashWorld['send'] = (origin, { account, key: name }) =>
-    fetch(`${origin}/api/v1/emails`, {
-      method: 'POST',
-      headers: { 'x-api-key': token, 'idempotency-key': name, 'content-type': 'application/json' },
-      body: JSON.stringify({ account_id: account, to: [{ identifier: 'ann@example.com' }], body: 'Hello' }),
-    });
+  const headers: CrashWorld['headers'] = ({ key: name }) => ({
+    ...{ 'x-api-key': token, 'idempotency-key': name, 'content-type': 'application/json' },
+  });
+  const body: CrashWorld['body'] = ({ account }) =>
+    JSON.stringify({ account_id: account, to: [{ identifier: 'ann@example.com' }], body: 'Hello' });
+  const send: CrashWorld['send'] = (origin, email) =>
+    fetch(`${origin}/api/v1/emails`, { method: 'POST', headers: headers(email), body: body(email) });
 
   return {
     db,
-    send,
+    ...{ headers, body, send },
     newEnvironment: withStore,
     fleet: async (memory) => {
       const others = withStore();
