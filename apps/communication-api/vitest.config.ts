@@ -14,6 +14,7 @@ const STORES = [
 const PURE = [
   'test/{architecture,config}.test.ts',
   'test/cli/{banner,command-line}.test.ts',
+  'test/deploy/*.test.ts',
   'test/{docs,domain,mail,observability}/*.test.ts',
   'test/hostile/answers.test.ts',
   'test/providers/outlook/{errors,graph-contract}.test.ts',

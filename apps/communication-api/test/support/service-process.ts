@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { cleanUpLater } from './clean-up.ts';
+import type { Owner } from './server-user.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const PRELOAD = new URL('at-step.mjs', import.meta.url).href;
@@ -18,6 +19,14 @@ export interface RunningProcess {
 
 type Environment = Readonly<Record<string, string>>;
 
+/** Which program is started, and how. */
+export interface ProgramOptions {
+  /** Default: the built service of this repository. */
+  readonly main?: string;
+  /** The user. Default: the one of this process. */
+  readonly owner?: Owner | undefined;
+}
+
 /**
  * Starts a command of the built service. It is killed after the test file.
  * @param options of Node
@@ -26,11 +35,13 @@ export function runProcess(
   args: readonly string[],
   environment: Environment = {},
   options: readonly string[] = ['--enable-source-maps'],
+  { main = MAIN, owner }: ProgramOptions = {},
 ): RunningProcess {
   const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [...options, MAIN, ...args], {
+  const child = spawn(process.execPath, [...options, main, ...args], {
     env: { PATH, PORT: '0', LOG_LEVEL: 'warn', EGRESS_POLICY: 'off', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...owner,
   });
   const printed = { out: '', error: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

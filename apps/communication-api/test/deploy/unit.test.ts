@@ -1,0 +1,63 @@
+/** The unit for systemd: it is valid, it isolates the process, and it gives the process the time to stop. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { findOrInstall, isOnPath } from '../../../../test/support/find-program.ts';
+import { deployText, servicePage } from '../support/deploy-files.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const unit = deployText('communication-api@.service');
+const folder = temporaryFolder();
+const file = join(folder, 'communication-api@.service');
+const MAIN = '/opt/communication-api/apps/communication-api/dist/main.js';
+
+/** Values of a setting, in order. */
+const settings = (name: string): string[] =>
+  [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string);
+
+beforeAll(() => {
+  findOrInstall(
+    () => (isOnPath('systemd-analyze') ? true : undefined),
+    'systemd',
+    'systemd-analyze is needed: install the package systemd.',
+  );
+  writeFileSync(join(folder, 'main.js'), '');
+  // `verify` looks for the programs.
+  writeFileSync(file, unit.replace('/usr/bin/node', process.execPath).replace(MAIN, join(folder, 'main.js')));
+});
+
+const verify = (path: string) => spawnSync('systemd-analyze', ['verify', '--man=no', path], { encoding: 'utf8' });
+
+test('systemd-analyze verify has nothing to say, and finds a fault', () => {
+  expect(verify(file)).toMatchObject({ status: 0, stdout: '', stderr: '' });
+  const broken = join(folder, 'broken@.service');
+  writeFileSync(broken, unit.replace('ProtectSystem=strict', 'ProtectSystem=sometimes'));
+  expect(verify(broken).stderr).toContain('Failed to parse');
+});
+
+test('systemd-analyze security: the exposure is the one on the page, of 10', () => {
+  const args = ['security', '--offline=true', '--no-pager', '--threshold=20', file];
+  const [, exposure] = /Overall exposure level .*: (\d\.\d) OK/.exec(
+    execFileSync('systemd-analyze', args, { encoding: 'utf8' }),
+  ) ?? [undefined, 'too high'];
+  expect(servicePage('security.md').replace(/\s+/g, ' ')).toContain(`rates the unit with ${exposure} of 10`);
+});
+
+test('it starts the built service itself, without npm, and writes no memory dumps', () => {
+  expect(settings('ExecStart')).toEqual([`/usr/bin/node --enable-source-maps ${MAIN} start`]);
+  expect(settings('LimitCORE')).toEqual(['0']);
+  expect(settings('EnvironmentFile')).toEqual(['/etc/communication-api/env']);
+  // The exit code for a setting that is wrong.
+  expect(settings('RestartPreventExitStatus')).toEqual(['2']);
+});
+
+test('it waits longer than the process may take to stop', () => {
+  const environment = Object.fromEntries(
+    settings('Environment')
+      .flatMap((line) => line.split(' '))
+      .map((pair) => pair.split('=')),
+  ) as Record<string, string>;
+  const ms = Number(environment.SHUTDOWN_DELAY_MS) + Number(environment.DRAIN_MS) + 15_000;
+  expect(Number(settings('TimeoutStopSec')[0]) * 1_000).toBeGreaterThan(ms);
+});
