@@ -23,6 +23,8 @@ import type { Router } from './router.ts';
 const ALL_METHODS = 'all';
 const ROUTE_VALUES = [ALL_METHODS, ...METHODS] as const;
 const MAX_WINDOWS = 2;
+/** How often a page that is followed is made again. */
+const LIVE_SECONDS = 5;
 const DONE = ['adjusted', 'emptied'] as const;
 
 const routeOf = (value: string): string | null => (value === ALL_METHODS ? null : value);
@@ -75,7 +77,8 @@ export function limitRoutes(router: Router, { accounts, book, overrides, limiter
     const { here, application } = at;
     await book.reload(application.id);
     const limits = book.list(application.id, account.provider, account.id);
-    const { done } = here.request.query as { readonly done?: unknown };
+    const { done, live } = here.request.query as { readonly done?: unknown; readonly live?: unknown };
+    if (live !== undefined) here.reply.header('refresh', LIVE_SECONDS);
     const page = (
       <AccountPage
         here={here}
@@ -84,6 +87,7 @@ export function limitRoutes(router: Router, { accounts, book, overrides, limiter
         canManage={mayInApplication(here.member.role, 'manage limits', application.environment)}
         limits={await Promise.all(limits.map((limit) => viewOf(account, limit)))}
         faulty={faulty && { value: formValueOf(faulty.route), inputs: faulty.inputs }}
+        isLive={live !== undefined}
         done={DONE.find((each) => each === done)}
         nowMs={clock()}
       />

@@ -49,6 +49,13 @@ test('the windows of an account are shown as they are counted, and emptied', asy
   for (const { max } of windows) expect(browser.text).toContain(`2 of ${max} per`);
   expect(browser.page.html).toMatch(/<progress [^>]*value="2"/);
   expect(browser.text).toMatch(/ends in \d+ s/);
+  expect(browser.text).toMatch(/ends in 24 h/);
+  // A page that is followed is loaded again, so it has no form whose values would be lost.
+  await browser.open(`${path}?live`);
+  expect(browser.page.headers.get('refresh')).toBe('5');
+  expect(browser.page.html).not.toContain('name="windows"');
+  await browser.open(path);
+  expect(browser.page.headers.get('refresh')).toBe(null);
   await browser.submit('/counters');
   expect(browser.text).toContain('The counters are empty.');
   expect(browser.text).toContain('not active');
@@ -62,7 +69,7 @@ test('a change is previewed, made, obeyed at once, and reset', async () => {
   expect(before).toBe(true);
   await browser.submit('/preview', { ...formOf(browser.page.html, 'POST /api/v1/emails'), windows: '2/1m' });
   expect(browser.text).toContain('POST /api/v1/emails of');
-  expect(browser.text).toMatch(/would be rejected now, for the next \d+ seconds: 2 of 2 per 1m/);
+  expect(browser.text).toMatch(/would be rejected now, for the next \d+ s: 2 of 2 per 1m/);
   // A preview changes nothing.
   expect(await send()).toBe(201);
   await browser.submit('/limits');

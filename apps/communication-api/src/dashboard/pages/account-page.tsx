@@ -8,7 +8,7 @@ import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { accountPath, applicationPath } from '../paths.ts';
 import { Layout } from './layout.tsx';
-import { AskedButton, Done, FaultSummary, FormOf, TextField, Time } from './parts.tsx';
+import { AskedButton, Done, FaultSummary, FormOf, TextField } from './parts.tsx';
 import { WindowBars } from './window-bars.tsx';
 
 /** A limit of an account, as the page shows it. */
@@ -31,6 +31,8 @@ interface AccountPageProps {
   readonly canManage: boolean;
   readonly limits: readonly LimitView[];
   readonly faulty: { readonly value: string; readonly inputs: Inputs } | undefined;
+  /** Whether the browser loads the page again and again. Then it has no forms: what is entered would be lost. */
+  readonly isLive: boolean;
   readonly done: 'adjusted' | 'emptied' | undefined;
   readonly nowMs: number;
 }
@@ -48,7 +50,8 @@ const DONE = {
 
 /** An account with its live windows. */
 export function AccountPage(props: AccountPageProps): JSX.Element {
-  const { here, application, account, canManage, limits, faulty, done, nowMs } = props;
+  const { here, application, account, limits, faulty, done, isLive, nowMs } = props;
+  const canManage = props.canManage && !isLive;
   const path = accountPath(application.id, account.id);
   return (
     <Layout here={here} title={account.name} part="applications" faulty={faulty !== undefined}>
@@ -67,10 +70,11 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
       <section aria-labelledby="limits">
         <h2 id="limits">Limits</h2>
         <p class="soft">
-          As counted at <Time at={new Date(nowMs)} />. <a href={path}>Count again</a>
+          As counted at {new Date(nowMs).toISOString().slice(11, 19)} UTC.{' '}
+          {isLive ? <a href={path}>Stop following</a> : <a href={`${path}?live`}>Follow, every 5 seconds</a>}
         </p>
         {limits.map((limit) => (
-          <LimitPanel key={limit.value} {...props} limit={limit} />
+          <LimitPanel key={limit.value} {...props} canManage={canManage} limit={limit} />
         ))}
         {canManage ? (
           <AskedButton
@@ -79,7 +83,8 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
             subject={`of ${account.name}`}
             consequence="What the account has used is forgotten. Its provider does not forget."
           />
-        ) : (
+        ) : null}
+        {props.canManage ? null : (
           <p class="soft">Your role may only look at the limits of a production application.</p>
         )}
       </section>

@@ -7,7 +7,7 @@ import type { Here } from '../here.ts';
 import { accountPath } from '../paths.ts';
 import { Layout } from './layout.tsx';
 import { FormOf } from './parts.tsx';
-import { WindowBars } from './window-bars.tsx';
+import { durationText, WindowBars } from './window-bars.tsx';
 
 interface LimitPreviewPageProps {
   readonly here: Here;
@@ -40,7 +40,7 @@ export function LimitPreviewPage(props: LimitPreviewPageProps): JSX.Element {
           <p>The next request of this account would be accepted by this limit.</p>
         ) : (
           <p class="fault">
-            {`Requests of this account would be rejected now, for the next ${Math.ceil(waitMs / 1_000)} seconds: ${rejecting
+            {`Requests of this account would be rejected now, for the next ${durationText(waitMs)}: ${rejecting
               .map(({ used, max, durationMs }) => `${used} of ${max} per ${formatDuration(durationMs)}`)
               .join(', ')}.`}
           </p>

@@ -11,11 +11,11 @@ export const WindowBars = ({ windows }: { readonly windows: readonly PreviewedWi
       {windows.map(({ max, durationMs, used, resetMs, rejects }) => {
         const label = `${used} of ${max} per ${formatDuration(durationMs)}`;
         return (
-          <li key={durationMs}>
+          <li class="window" key={durationMs}>
             <p class="what">
               <span class="title">{label}</span>
               {rejects ? <span class="badge expired">Rejects now</span> : null}
-              <span class="soft">{resetMs === 0 ? 'not active' : `ends in ${secondsOf(resetMs)} s`}</span>
+              <span class="soft">{resetMs === 0 ? 'not active' : `ends in ${durationText(resetMs)}`}</span>
             </p>
             <progress aria-label={label} value={Math.min(used, max)} max={Math.max(max, 1)} />
           </li>
@@ -24,4 +24,10 @@ export const WindowBars = ({ windows }: { readonly windows: readonly PreviewedWi
     </ul>
   );
 
-const secondsOf = (ms: number): number => Math.ceil(ms / 1_000);
+/** How long it takes, in the largest unit of which there are at least two. */
+export function durationText(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000);
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.ceil(seconds / 60)} min`;
+  return `${Math.ceil(seconds / 3_600)} h`;
+}
