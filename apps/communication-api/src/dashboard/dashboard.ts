@@ -8,6 +8,7 @@ import { applicationRoutes } from './application-routes.tsx';
 import { auditRoutes } from './audit-routes.tsx';
 import { UnknownPageError } from './here.ts';
 import { keyRoutes } from './key-routes.tsx';
+import { limitRoutes } from './limit-routes.tsx';
 import { loginRoutes } from './login-routes.tsx';
 import { memberRoutes } from './member-routes.tsx';
 import { PATHS } from './paths.ts';
@@ -43,6 +44,7 @@ function addDashboard(app: FastifyInstance, rooms: Rooms): void {
   signInRoutes(app, rooms, csrf, limit);
   applicationRoutes(router, rooms);
   keyRoutes(router, rooms);
+  limitRoutes(router, rooms);
   memberRoutes(router, rooms);
   auditRoutes(router, rooms);
   loginRoutes(router, rooms, limit);

@@ -14,5 +14,8 @@ export const PATHS = {
 export const applicationPath = (id: string, below?: string): string =>
   [PATHS.applications, id, ...(below === undefined ? [] : [below])].join('/');
 
+export const accountPath = (application: string, account: string, below?: string): string =>
+  applicationPath(application, ['accounts', account, ...(below === undefined ? [] : [below])].join('/'));
+
 /** The link by which a person becomes a member. */
 export const joinPath = (token: string): string => `/dashboard/join/${token}`;

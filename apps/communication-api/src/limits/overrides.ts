@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Database } from '../db/database.ts';
+import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { Clock } from '../domain/clock.ts';
 
@@ -30,9 +30,10 @@ export class LimitOverrides {
     route: string | null,
     windows: readonly string[],
     changedBy: string,
+    db: Database = this.db,
   ): Promise<void> {
     const changed = { windows: json([...windows]), changed_by: changedBy, changed_at: new Date(this.clock()) };
-    await this.#change(applicationId, async (transaction) => {
+    await this.#change(applicationId, db, async (transaction) => {
       await transaction
         .insertInto('limit_overrides')
         .values({ application_id: applicationId, ...columnsOf(owner), route, ...changed })
@@ -43,10 +44,54 @@ export class LimitOverrides {
     });
   }
 
-  /** Removes an adjustment. Does nothing if there is none. */
-  async remove(applicationId: string, owner: LimitOwner, route: string | null): Promise<void> {
+  /** The windows of an adjustment. Undefined if there is none. */
+  async find(
+    applicationId: string,
+    owner: LimitOwner,
+    route: string | null,
+    db: Database = this.db,
+  ): Promise<readonly string[] | undefined> {
     const { provider, account_id } = columnsOf(owner);
-    await this.#change(applicationId, async (transaction) => {
+    const row = await db
+      .selectFrom('limit_overrides')
+      .select('windows')
+      .where('application_id', '=', applicationId)
+      .where('provider', 'is not distinct from', provider)
+      .where('account_id', 'is not distinct from', account_id)
+      .where('route', 'is not distinct from', route)
+      .executeTakeFirst();
+    return row?.windows;
+  }
+
+  /**
+   * Adjusts or resets a limit, if it is as the person who changes it has seen it. False: it is not, and stays.
+   * @param change `windows` null removes the adjustment
+   */
+  async replace(
+    applicationId: string,
+    owner: LimitOwner,
+    route: string | null,
+    change: {
+      readonly windows: readonly string[] | null;
+      readonly changedBy: string;
+      isAsSeen(own: readonly string[] | undefined): boolean;
+    },
+    transaction: Database,
+  ): Promise<boolean> {
+    // Another change of the application waits here, so that both do not see the same.
+    await this.#lock(applicationId, transaction);
+    const own = await this.find(applicationId, owner, route, transaction);
+    if (!change.isAsSeen(own)) return false;
+    const { windows, changedBy } = change;
+    if (windows === null) await this.remove(applicationId, owner, route, transaction);
+    else await this.set(applicationId, owner, route, windows, changedBy, transaction);
+    return true;
+  }
+
+  /** Removes an adjustment. Does nothing if there is none. */
+  async remove(applicationId: string, owner: LimitOwner, route: string | null, db: Database = this.db): Promise<void> {
+    const { provider, account_id } = columnsOf(owner);
+    await this.#change(applicationId, db, async (transaction) => {
       await transaction
         .deleteFrom('limit_overrides')
         .where('application_id', '=', applicationId)
@@ -88,20 +133,25 @@ export class LimitOverrides {
    * The version changes in the transaction of its limits. Its row is locked first, so the changes of an application are
    * committed in the order of their versions, and a version that was read is never followed by a smaller one.
    */
-  async #change(applicationId: string, change: (transaction: Database) => Promise<void>): Promise<void> {
-    await this.db.transaction().execute(async (transaction) => {
-      await transaction
-        .insertInto('limits_version')
-        .values({ application_id: applicationId, version: 1, changed_at: new Date(this.clock()) })
-        .onConflict((conflict) =>
-          conflict.column('application_id').doUpdateSet({
-            version: sql<number>`limits_version.version + 1`,
-            changed_at: (columns) => columns.ref('excluded.changed_at'),
-          }),
-        )
-        .execute();
+  async #change(applicationId: string, db: Database, change: (transaction: Database) => Promise<void>): Promise<void> {
+    await inTransaction(db, async (transaction) => {
+      await this.#lock(applicationId, transaction);
       await change(transaction);
     });
+  }
+
+  /** Raises the version. Its row stays locked until the end of the transaction. */
+  async #lock(applicationId: string, transaction: Database): Promise<void> {
+    await transaction
+      .insertInto('limits_version')
+      .values({ application_id: applicationId, version: 1, changed_at: new Date(this.clock()) })
+      .onConflict((conflict) =>
+        conflict.column('application_id').doUpdateSet({
+          version: sql<number>`limits_version.version + 1`,
+          changed_at: (columns) => columns.ref('excluded.changed_at'),
+        }),
+      )
+      .execute();
   }
 }
 

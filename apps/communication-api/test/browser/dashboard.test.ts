@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { linkAccount } from '../support/accounts.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { clientOf } from '../support/client.ts';
 import { peopleOf } from '../support/dashboard.ts';
@@ -12,6 +13,7 @@ const { url, application, rooms } = service;
 const { newMember } = peopleOf(service);
 const newPage = await startBrowser();
 const password = secret();
+const TO = [{ identifier: 'ann@example.com' }];
 
 const submit = (page: Page, label: string) => page.click(`button[type=submit]:visible >> text="${label}"`);
 
@@ -116,6 +118,28 @@ test.each([
     await page.click('section[aria-labelledby=account-keys] button >> text=Create the key');
     await page.waitForSelector('.secret');
     await check();
+    const account = await linkAccount(rooms, id, { name: `${width}-${colorScheme}@mock.test` });
+    const call = clientOf(url, token);
+    for (const subject of ['1', '2', '3'])
+      await call('POST', '/api/v1/emails', { account_id: account.id, to: TO, subject, body: subject });
+    await page.goto(`${url}/dashboard/applications/${id}/accounts`);
+    await check();
+    await page.click(`text=${account.name}`);
+    await page.waitForSelector('.bars');
+    await check();
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await page.fill('[name=windows] >> nth=0', '3/1m');
+    await page.click('button >> text=Preview >> nth=0');
+    await page.waitForSelector('h1 >> text=Preview');
+    await check();
+    await submit(page, 'Change the limit');
+    await page.waitForSelector('.done');
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await check();
+    await page.fill('[name=windows] >> nth=0', 'many');
+    await page.click('button >> text=Preview >> nth=0');
+    await page.waitForSelector('.summary');
+    await check();
     await page.goto(`${url}/dashboard/members`);
     await check();
     for (const summary of await page.locator('summary').all()) await summary.click();
@@ -132,6 +156,6 @@ test.each([
     await check();
     await page.goto(`${url}/dashboard/nothing`);
     await check();
-    expect(new Set(seen).size).toBeGreaterThanOrEqual(11);
+    expect(new Set(seen).size).toBeGreaterThanOrEqual(14);
   },
 );

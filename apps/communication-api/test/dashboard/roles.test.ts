@@ -4,6 +4,7 @@ import type { Environment } from '../../src/domain/key-token.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
 import { Csrf } from '../../src/wizard/csrf.ts';
+import { linkAccount } from '../support/accounts.ts';
 import { peopleOf, type TestMember } from '../support/dashboard.ts';
 import { startService } from '../support/service.ts';
 
@@ -22,6 +23,7 @@ interface Place {
   readonly ownerInvitation: string;
   readonly serviceKey: string;
   readonly accountKey: string;
+  readonly account: string;
 }
 
 interface Row {
@@ -33,6 +35,8 @@ interface Row {
   readonly fields?: Readonly<Record<string, string>>;
   /** The prefix of the id of what the form creates. */
   readonly creates?: 'key' | 'inv';
+  /** Default: 200 for a page and for a form that creates something to be shown once, else 303. */
+  readonly answers?: 200;
   /**
    * Who may do it: a Member in development, a Member in production, an Admin, an Owner. The environment is the one of the
    * application of the request.
@@ -42,6 +46,7 @@ interface Row {
 
 const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
 const KEY = { name: 'k', expires_on: IN_A_MONTH, access: 'global' };
+const LIMIT = { route: 'all', windows: '9/1m', seen: 'none' };
 const APPLICATION = '/dashboard/applications/:application';
 
 const ROWS: readonly Row[] = [
@@ -72,6 +77,22 @@ const ROWS: readonly Row[] = [
     subject: 'serviceKey',
     may: 'no no yes yes',
   },
+  { what: 'list accounts', route: `GET ${APPLICATION}/accounts`, may: 'yes yes yes yes' },
+  { what: 'look at limits', route: `GET ${APPLICATION}/accounts/:account`, may: 'yes yes yes yes' },
+  {
+    what: 'preview a limit',
+    route: `POST ${APPLICATION}/accounts/:account/preview`,
+    fields: LIMIT,
+    answers: 200,
+    may: 'yes no yes yes',
+  },
+  {
+    what: 'adjust a limit',
+    route: `POST ${APPLICATION}/accounts/:account/limits`,
+    fields: LIMIT,
+    may: 'yes no yes yes',
+  },
+  { what: 'empty counters', route: `POST ${APPLICATION}/accounts/:account/counters`, may: 'yes no yes yes' },
   { what: 'list applications', route: 'GET /dashboard/applications', may: 'yes yes yes yes' },
   {
     what: 'create an application',
@@ -176,6 +197,7 @@ async function newPlace(environment: Environment): Promise<Place> {
   };
   return {
     application: id,
+    account: (await linkAccount(rooms, id)).id,
     member: (await newMember('member')).id,
     owner: inviter.id,
     invitation: await invite('member'),
@@ -193,7 +215,10 @@ const everything = async (): Promise<string> =>
 async function attempt(row: Row, { browser, sessionId }: TestMember, place: Place) {
   const [method, pattern = ''] = row.route.split(' ');
   const subject = row.subject === undefined ? '' : place[row.subject];
-  const path = pattern.replace(':application', place.application).replace(/:(id|key)/, subject);
+  const path = pattern
+    .replace(':application', place.application)
+    .replace(':account', place.account)
+    .replace(/:(id|key)/, subject);
   if (method === 'GET') return browser.request(path);
   const id = row.creates === undefined ? undefined : newId(row.creates, Date.now());
   const token = csrf.tokenOf(sessionId, id === undefined ? path : `${path} ${id}`);
@@ -220,9 +245,9 @@ describe.each(ROWS)('$what', (row) => {
         expect(await everything()).toBe(before);
         return;
       }
-      const creates = row.creates !== undefined || row.route.startsWith('GET');
-      expect(status).toBe(creates ? 200 : 303);
-      if (row.route.startsWith('POST')) expect(await everything()).not.toBe(before);
+      const isShown = row.creates !== undefined || row.route.startsWith('GET');
+      expect(status).toBe(row.answers ?? (isShown ? 200 : 303));
+      if (row.route.startsWith('POST') && row.answers === undefined) expect(await everything()).not.toBe(before);
     },
   );
 });

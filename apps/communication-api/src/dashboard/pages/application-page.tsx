@@ -57,6 +57,11 @@ export function ApplicationPage(props: ApplicationPageProps): JSX.Element {
       <p class="soft">
         <code>{application.id}</code>, created on <Day at={application.created_at} />
       </p>
+      {may('read limits') ? (
+        <p>
+          <a href={applicationPath(application.id, 'accounts')}>Accounts and their limits</a>
+        </p>
+      ) : null}
       {serviceKeys === undefined ? null : (
         <section aria-labelledby="service-keys">
           <h2 id="service-keys">Service keys</h2>

@@ -1,0 +1,34 @@
+/** A window of a limit. */
+export interface LimitWindow {
+  readonly max: number;
+  readonly durationMs: number;
+}
+
+/** What an account has used of a window that is active. */
+export interface UsedWindow {
+  readonly durationMs: number;
+  readonly used: number;
+  /** Until the window ends. */
+  readonly resetMs: number;
+}
+
+/** A window of a limit, with what is counted in it now. */
+export interface PreviewedWindow extends LimitWindow {
+  readonly used: number;
+  /** Until the active window ends; 0: none is active. */
+  readonly resetMs: number;
+  /** Whether the next request would be rejected. */
+  readonly rejects: boolean;
+}
+
+/**
+ * What windows would decide now. Requests that were counted stay counted if the length of their window stays; a window of
+ * another length begins empty.
+ * @param used the windows of the same limit before the change
+ */
+export const previewOf = (windows: readonly LimitWindow[], used: readonly UsedWindow[]): readonly PreviewedWindow[] =>
+  windows.map(({ max, durationMs }) => {
+    const active = used.find((each) => each.durationMs === durationMs);
+    const count = active?.used ?? 0;
+    return { max, durationMs, used: count, resetMs: active?.resetMs ?? 0, rejects: count >= max };
+  });

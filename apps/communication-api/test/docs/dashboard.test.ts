@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { Environment } from '../../src/domain/key-token.ts';
+import {
+  type ApplicationAction,
+  type MemberRole,
+  mayInApplication,
+  mayInOrganization,
+  type OrganizationAction,
+} from '../../src/domain/member-roles.ts';
+
+const page = readFileSync(new URL('../../../../docs/service/dashboard.md', import.meta.url), 'utf8');
+
+/** What each row of the table says. */
+const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = {
+  'see applications and account keys': ['read application', 'read account keys'],
+  'create and revoke account keys, global and scoped': ['manage account keys'],
+  'see, create and revoke service keys': ['read service keys', 'manage service keys'],
+  'see accounts, their live windows and limits': ['read limits'],
+  'adjust and reset limits of an account, empty its counters': ['manage limits'],
+};
+const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> = {
+  'create applications': ['create applications'],
+  'see the audit log': ['read audit log'],
+  'invite, change and remove Members and Admins': ['read members', 'manage members'],
+  'invite, change and remove Owners': ['manage owners'],
+  'rename the organization': ['manage organization'],
+};
+
+const COLUMNS: readonly (readonly [MemberRole, Environment])[] = [
+  ['member', 'development'],
+  ['member', 'production'],
+  ['admin', 'production'],
+  ['owner', 'production'],
+];
+
+test('the page says of each action who may do it', () => {
+  const table = /## Who may do what\n.*?\n\|---[^\n]*\n(.*?)\n\n/s.exec(page)?.[1] ?? '';
+  const rows = table.split('\n').map((line) => line.split('|').slice(1, -1));
+  const said = Object.fromEntries(rows.map(([what = '', ...cells]) => [what.trim(), cells.map((cell) => cell.trim())]));
+  const word = (may: boolean): string => (may ? 'yes' : 'no');
+  const applications = Object.entries(OF_APPLICATIONS).map(([what, actions]) => [
+    what,
+    COLUMNS.map(([role, environment]) => word(actions.every((action) => mayInApplication(role, action, environment)))),
+  ]);
+  const organizations = Object.entries(OF_ORGANIZATIONS).map(([what, actions]) => [
+    what,
+    COLUMNS.map(([role]) => word(actions.every((action) => mayInOrganization(role, action)))),
+  ]);
+  expect(said).toEqual(Object.fromEntries([...applications, ...organizations]));
+});
