@@ -52,9 +52,8 @@ export async function writeRows(db: Database, rows: Rows): Promise<void> {
       if (first === undefined) continue;
       const both = sql.join(names.filter((name) => name in first).map((name) => sql.ref(name)));
       await sql`insert into ${sql.table(table)} (${both}) overriding system value
-        select ${both} from jsonb_populate_recordset(null::${sql.table(table)}, ${JSON.stringify(rows[table])}::jsonb)`.execute(
-        transaction,
-      );
+        select ${both} from jsonb_populate_recordset(null::${sql.table(table)}, ${JSON.stringify(rows[table])}::jsonb)
+        on conflict do nothing`.execute(transaction);
       for (const name of names)
         await sql`select setval(sequence, (select max(${sql.ref(name)}::text::bigint) from ${sql.table(table)}))
           from pg_get_serial_sequence(${table}, ${name}) as sequence where sequence is not null`.execute(transaction);
