@@ -18,7 +18,7 @@ export interface MetricSources {
   readonly pool: Pool | undefined;
 }
 
-/** Tells the metrics where to read what they do not count themselves. */
+/** Gives the metrics the figures that they do not count themselves. */
 export function addSources({ rooms, instances, limitStore, claimStore, pool }: MetricSources): void {
   const { metrics, sends, queue, sender, spool, config, idempotency } = rooms;
   metrics.addRead([

@@ -61,7 +61,7 @@ export const HELP = `communication-api [command]
     --to ADDRESS         default: the account's own address
   backup               write a backup of the embedded database into DATA_DIR/backups
   restore FILE         replace the embedded database by a backup
-  doctor               check the database, the master keys, Redis and the providers
+  doctor               check the database, the keys, the clock, Redis, the processes, domains and providers
   config               print every variable of the environment with its value
   help                 print this
 

@@ -143,6 +143,17 @@ test('webhooks are counted, with the time from the event to its first request', 
   expect(await sampleOf(shared, 'communication_api_webhook_lag_seconds_count')).toBe(1);
 });
 
+test('a process whose Redis is away is degraded, and recovers with it', async () => {
+  const { health } = shared.rooms;
+  health.started();
+  expect(await health.ready()).toEqual({ status: 'ok', database: 'ok', schema: 'current', redis: 'ok' });
+  await redis.kill();
+  await until(async () => (await health.ready()).status === 'degraded', 'it notices');
+  expect(await health.ready()).toMatchObject({ database: 'ok', redis: 'away' });
+  await redis.restart();
+  await until(async () => (await health.ready()).status === 'ok', 'it recovers');
+});
+
 test('the tables of docs/service/operations.md have every metric, with its type and its labels', async () => {
   const texts = [await scrape(embedded), await scrape(shared)];
   const served = texts.flatMap((text) =>
