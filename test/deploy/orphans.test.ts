@@ -59,7 +59,7 @@ function decide(key: string, wasExecuted: boolean): string {
 
 it('the request was executed: its retries get the response that the operator has stored', async () => {
   await leaveOrphan('executed');
-  expect(decide('executed', true)).toBe('in_progress 0\ncompleted\n');
+  expect(decide('executed', true)).toBe('completed\n');
   const retry = await post(survivor, 'executed');
   expect(retry).toMatchObject({ status: 201, text: '{"id":"msg_7"}' });
   expect(retry.headers).toMatchObject({ 'content-type': 'application/json', 'idempotency-replayed': 'true' });
@@ -68,10 +68,21 @@ it('the request was executed: its retries get the response that the operator has
 
 it('the request was not executed: the next retry is', async () => {
   await leaveOrphan('lost');
-  expect(decide('lost', false)).toBe('in_progress 0\nreleased\n');
+  expect(decide('lost', false)).toBe('released\n');
   expect(await post(survivor, 'lost')).toMatchObject({ status: 200, text: 'executed again' });
 });
 
-it('a key that Redis does not have is absent', () => {
-  expect(decide('unknown', true)).toBe('undefined undefined\nabsent\n');
+it.each([true, false])('a request that still runs is left alone (executed: %s)', async (wasExecuted) => {
+  const key = `running-${wasExecuted}`;
+  const hold = held(answer({ body: 'its own response' }));
+  upstream.behave(hold.behaviour);
+  const original = post(survivor, key);
+  await reached(upstream, key);
+  expect(decide(key, wasExecuted)).toMatch(/^not an orphan: in_progress \d+\n$/);
+  hold.release();
+  expect(await original).toMatchObject({ status: 200, text: 'its own response' });
+});
+
+it('a key that Redis does not have is not an orphan', () => {
+  expect(decide('unknown', true)).toBe('not an orphan: undefined undefined\n');
 });
