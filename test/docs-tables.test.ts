@@ -265,3 +265,14 @@ describe('pages', () => {
     expect([...new Set(used)].filter((script) => !(script in scripts))).toEqual([]);
   });
 });
+
+it("every line of the gateway's log is on its page", () => {
+  const page = read('docs/gateway.md');
+  const calls = filesIn('src/gateway', '.ts').flatMap((file) => read(file).match(/\blogger(\.\w+|\[.*\])\(.*/g) ?? []);
+  // The text is the last argument.
+  const texts = calls.flatMap(
+    (call) => call.slice(call.lastIndexOf('}') + 1).match(/(?<=')[^',:?]+(: [^']+)?(?=')/g) ?? [],
+  );
+  expect(texts).toEqual(expect.arrayContaining(['redis error', 'gate failure', 'config unchanged', 'upstream failed']));
+  expect(texts.filter((text) => /\w/.test(text) && !page.includes(`\`${text}\``))).toEqual([]);
+});

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configSchema } from '../../src/gateway/config/schema.ts';
-import { config, textOf } from '../support/deploy-files.ts';
+import { config, ROOT, textOf } from '../support/deploy-files.ts';
 import { findOrInstall, isOnPath } from '../support/find-program.ts';
 
 const unit = textOf('headgate.service');
@@ -52,6 +52,23 @@ it('starts the process itself, without npx, and reloads it by SIGHUP', () => {
   ]);
   expect(settings('ExecReload')).toEqual(['/bin/kill -HUP $MAINPID']);
   expect(settings('Type')).toEqual(['exec']);
+});
+
+it('systemd starts it again for ever', () => {
+  expect([settings('Restart'), settings('StartLimitIntervalSec')]).toEqual([['always'], ['0']]);
+});
+
+it('the command of the page makes a valid unit of a second gateway with ports of its own and the same config', () => {
+  const [, script = ''] = /^sed '(.*?)' \/etc/m.exec(readFileSync(join(ROOT, 'docs/production.md'), 'utf8')) ?? [];
+  const second = join(folder, 'headgate-2.service');
+  writeFileSync(second, execFileSync('sed', [script, file], { encoding: 'utf8' }));
+  const lines = readFileSync(second, 'utf8').split('\n');
+  const others = lines.filter((line) => !readFileSync(file, 'utf8').split('\n').includes(line));
+  expect(others).toEqual([
+    expect.stringMatching(/ serve --config \/etc\/headgate\/headgate\.json --port 8082 --admin-port 8083$/),
+  ]);
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', second], { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
 it('waits longer than the process may take to stop, by default and with the config of docs/deploy', () => {

@@ -52,13 +52,16 @@ export function createReloader({ file, overrides, apply, log, metrics }: Reloade
     return isUnchanged ? 'unchanged' : 'applied';
   };
   const readAndAdopt = async (): Promise<ReloadResult> => {
+    /** Undefined if the file could not be read. */
+    let hash: string | undefined;
     try {
       const read = await readConfigFileAgain(file.name);
-      content = read.hash;
+      hash = read.hash;
+      content = hash;
       return await adopt(read);
     } catch (error) {
       if (error instanceof UsageError) content = error.message;
-      log.logger.error({ config: content, ...describe(error) }, 'config refused: the earlier one stays');
+      log.logger.error({ config: hash, ...describe(error) }, 'config refused: the earlier one stays');
       return 'refused';
     }
   };

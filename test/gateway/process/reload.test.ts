@@ -26,6 +26,8 @@ interface Reloadable {
   text(config: Config): string;
   /** Replaces the file in one step. */
   write(content: Config | string): void;
+  /** Removes the file. */
+  remove(): void;
   lines(msg: string): Record<string, unknown>[];
   metric(name: string): Promise<number | undefined>;
 }
@@ -52,6 +54,7 @@ async function startWith(
       writeFileSync(`${file}.new`, typeof content === 'string' ? content : text(content));
       renameSync(`${file}.new`, file);
     },
+    remove: () => rmSync(file),
     lines: (msg) => gateway.log().filter((line) => line.msg === msg),
     async metric(name) {
       const metrics = (await send(adminPort, { path: '/metrics' })).text.split('\n');
@@ -130,6 +133,21 @@ describe('SIGHUP', () => {
     await eventually(() => lines('config unchanged').length === 1, 'the line');
     expect(await metric('last_reload_successful')).toBe(1);
     await gateway.stop();
+  });
+
+  it('a file that is missing is a fault, and its line has no hash; a faulty file has that of the file', async () => {
+    const running = await startWith(withLimit('http://127.0.0.1:1', 1000));
+    const refused = () => running.lines('config refused: the earlier one stays');
+    running.write('{');
+    running.gateway.signal('SIGHUP');
+    await eventually(() => refused().length === 1, 'the faulty file');
+    expect(refused()[0]).toMatchObject({ config: sha256('{').slice(0, 12) });
+    running.remove();
+    running.gateway.signal('SIGHUP');
+    await eventually(() => refused().length === 2, 'the missing file');
+    expect(refused()[1]).toMatchObject({ faults: [expect.stringContaining('the file does not exist')] });
+    expect(refused()[1]).not.toHaveProperty('config');
+    await running.gateway.stop();
   });
 
   it('a file that became a pipe is refused: a later reload works, and the process still ends', async () => {

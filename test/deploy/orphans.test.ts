@@ -1,0 +1,88 @@
+/** What docs/production.md says about orphans: an operator decides about one that a killed gateway has left in Redis. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ROOT } from '../support/deploy-files.ts';
+import { expectProblem, type Gateway, startGateway } from '../support/gateway.ts';
+import { callsOf, keyedConfig, post, reached } from '../support/keyed.ts';
+import { eventually } from '../support/raw-http.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { answer, held, startUpstream, type Upstream } from '../support/upstream.ts';
+
+/** The sample of the page. It is plain JavaScript too. */
+const [, sample = ''] =
+  /^## Orphans$.*?^```ts\n(.*?)^```/ms.exec(readFileSync(join(ROOT, 'docs/production.md'), 'utf8')) ?? [];
+/** Inside the package, so that `headgate/…` resolves to the built package through its own exports. */
+const FILE = join(ROOT, 'test/deploy/.orphan.mjs');
+
+let redis: RedisServer;
+let upstream: Upstream;
+let survivor: Gateway;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  upstream = await startUpstream();
+  survivor = await start();
+});
+afterAll(async () => {
+  rmSync(FILE, { force: true });
+  await survivor.stop();
+  await redis.stop();
+});
+
+function start(): Promise<Gateway> {
+  const store = `redis://127.0.0.1:${redis.port}/0`;
+  return startGateway(keyedConfig(upstream.url, { store, storeDeadlineMs: 2_000, idempotency: { leaseMs: 1_000 } }));
+}
+
+/** Sends a request with this key through a gateway that is killed while the request runs. */
+async function leaveOrphan(key: string): Promise<void> {
+  const owner = await start();
+  upstream.behave(held().behaviour);
+  post(owner, key).catch(() => {});
+  await reached(upstream, key);
+  owner.signal('SIGKILL');
+  await owner.exited;
+  upstream.behave(answer({ body: 'executed again' }));
+  // Until the lease is over, a retry waits.
+  await eventually(async () => (await post(survivor, key)).headers['retry-after'] === undefined, 'the orphan', 10_000);
+  expectProblem(await post(survivor, key), 409, 'errors/conflict');
+}
+
+/** Runs the sample for this key. Returns what it prints. */
+function decide(key: string, wasExecuted: boolean): string {
+  writeFileSync(FILE, sample.replace("'order-7'", `'${key}'`).replace('true;', `${wasExecuted};`));
+  const env = { ...process.env, REDIS_URL: `redis://127.0.0.1:${redis.port}/0` };
+  return execFileSync(process.execPath, [FILE], { encoding: 'utf8', env });
+}
+
+it('the request was executed: its retries get the response that the operator has stored', async () => {
+  await leaveOrphan('executed');
+  expect(decide('executed', true)).toBe('completed\n');
+  const retry = await post(survivor, 'executed');
+  expect(retry).toMatchObject({ status: 201, text: '{"id":"msg_7"}' });
+  expect(retry.headers).toMatchObject({ 'content-type': 'application/json', 'idempotency-replayed': 'true' });
+  expect(callsOf(upstream, 'executed')).toHaveLength(1);
+});
+
+it('the request was not executed: the next retry is', async () => {
+  await leaveOrphan('lost');
+  expect(decide('lost', false)).toBe('released\n');
+  expect(await post(survivor, 'lost')).toMatchObject({ status: 200, text: 'executed again' });
+});
+
+it.each([true, false])('a request that still runs is left alone (executed: %s)', async (wasExecuted) => {
+  const key = `running-${wasExecuted}`;
+  const hold = held(answer({ body: 'its own response' }));
+  upstream.behave(hold.behaviour);
+  const original = post(survivor, key);
+  await reached(upstream, key);
+  expect(decide(key, wasExecuted)).toMatch(/^not an orphan: in_progress \d+\n$/);
+  hold.release();
+  expect(await original).toMatchObject({ status: 200, text: 'its own response' });
+});
+
+it('a key that Redis does not have is not an orphan', () => {
+  expect(decide('unknown', true)).toBe('not an orphan: undefined undefined\n');
+});
