@@ -13,6 +13,7 @@ import { TrackingTokens } from '../../src/tracking/tracking-tokens.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { clientOf, inDays } from '../support/client.ts';
+import { peopleOf } from '../support/dashboard.ts';
 import { columnsOf, migrateTo, type Rows, readRows, writeRows } from '../support/old-schema.ts';
 import { startService } from '../support/service.ts';
 import { createTestDatabase } from '../support/test-database.ts';
@@ -43,6 +44,8 @@ interface Made {
   readonly linkPath: string;
   readonly cookies: ReadonlyMap<string, string>;
   readonly event: string;
+  /** Of an Owner's session in the dashboard. */
+  readonly ownerCookie: string;
 }
 let made: Made;
 let rows: Rows;
@@ -85,6 +88,9 @@ async function makeRows(): Promise<Made> {
   const browser = new PlainBrowser(source.url);
   await browser.open(linkPath);
 
+  const { cookie: ownerCookie } = await peopleOf(source).signedIn('owner');
+  await rooms.people.invitations.createOwnerLink();
+
   const at = new Date();
   const message = { account_id: account, message_id: '<a@example.com>', thread: 't', recipients: [], at };
   await db
@@ -106,7 +112,7 @@ async function makeRows(): Promise<Made> {
   }, 10_000);
   return {
     ...{ account, scope, scopedToken, revokedToken: revoked.api_key, email, idempotencyKey, sent, event },
-    ...{ linkPath, cookies: new Map(browser.cookies) },
+    ...{ linkPath, cookies: new Map(browser.cookies), ownerCookie },
   };
 }
 
@@ -197,6 +203,11 @@ describe.each(MIGRATION_NAMES.slice(0, -1))('a database with the schema of %s', 
     const address = `${randomUUID()}@mock.test`;
     const callback = await browser.submit('/step/login', { address, password: 'a', drafts: 'on' });
     expect(callback).toMatch(/^https:\/\/app\.example\/cb\?account_id=acc_/);
+  });
+
+  test.runIf(name >= '0008-people')('who was signed in to the dashboard still is', async () => {
+    const session = await opened.service.rooms.people.sessions.resolve(made.ownerCookie);
+    expect(session?.member.role).toBe('owner');
   });
 
   test.runIf(name >= '0002-events')(
