@@ -222,8 +222,10 @@ describe('openStore', () => {
   it('S18: memory has room for the accounts and routes of every later config, and is never degraded', async () => {
     const { log } = openLog();
     const store = await openStore(checkConfig(configOf('http://127.0.0.1:1'), 'test'), log);
-    const figures = Object.fromEntries(store.metrics.map(({ name, value }) => [name, value()]));
+    const read = store.metrics.map(async ({ name, value }) => [name, await value()] as const);
+    const figures = Object.fromEntries(await Promise.all(read));
     expect(figures).toEqual({
+      store_up: 1,
       memory_store_keys: 0,
       memory_store_max_keys: 16_000_000,
       memory_store_refused_total: 0,
