@@ -67,7 +67,7 @@ function messageOf(
       };
     case 'errors/resource_not_found':
     case 'errors/invalid_resource_identifier':
-      return { title: 'There is no such page', detail: 'It may have been removed. Nothing was changed.' };
+      return { title: 'This page does not exist', detail: 'It may have been removed. Nothing was changed.' };
     case 'errors/already_exists':
       return {
         title: 'This was done already',

@@ -84,7 +84,7 @@ export class UnknownPageError extends ServiceError {
   override readonly name = 'UnknownPageError';
 
   constructor() {
-    super(404, 'errors/resource_not_found', 'No such page exists.');
+    super(404, 'errors/resource_not_found', 'This page does not exist.');
   }
 }
 

@@ -5,8 +5,8 @@ import type { EffectiveLimit } from '../domain/effective-limits.ts';
 import { previewOf, type UsedWindow } from '../domain/limit-preview.ts';
 import { mayInApplication } from '../domain/member-roles.ts';
 import { METHODS } from '../domain/methods.ts';
-import { ServiceError } from '../domain/service-error.ts';
 import { limitProvider } from '../limits/book.ts';
+import { withCounters } from '../limits/counters.ts';
 import { canonicalWindows } from '../limits/windows.ts';
 import type { Rooms } from '../rooms.ts';
 import { seeOther, sendPage } from './answers.tsx';
@@ -50,7 +50,7 @@ export function limitRoutes(router: Router, { accounts, book, overrides, limiter
   ): Promise<readonly UsedWindow[]> {
     const provider = limitProvider(application_id, name);
     // Each route counts for itself, also against the limit that every route has.
-    const windows = await counted(() => limiter.peek({ account: id, provider, route: route ?? METHODS[0] }));
+    const windows = await withCounters(() => limiter.peek({ account: id, provider, route: route ?? METHODS[0] }));
     return windows
       .filter(({ limit }) => (limit === 'all-methods') === (route === null))
       .map(({ max, remaining, durationMs, resetMs }) => ({ used: max - remaining, durationMs, resetMs }));
@@ -121,13 +121,17 @@ export function limitRoutes(router: Router, { accounts, book, overrides, limiter
     return { route: routeOf(value), windows: windowsIn(inputs) };
   }
 
-  router.applicationPage(applicationPath(':application', 'accounts'), 'read limits', async ({ here, application }) => {
-    const rows = await accounts.list(application.id, {}, pageAsked(here.request.query, 'before', 'acc'));
-    return sendPage(
-      here.reply,
-      <AccountsPage here={here} application={application} accounts={listed(rows, 'before')} />,
-    );
-  });
+  router.applicationPage(
+    applicationPath(':application', 'accounts'),
+    'read accounts',
+    async ({ here, application }) => {
+      const rows = await accounts.list(application.id, {}, pageAsked(here.request.query, 'before', 'acc'));
+      return sendPage(
+        here.reply,
+        <AccountsPage here={here} application={application} accounts={listed(rows, 'before')} />,
+      );
+    },
+  );
 
   router.applicationPage(accountPath(':application', ':account'), 'read limits', async (at) =>
     show(at, await accountOf(at)),
@@ -191,7 +195,7 @@ export function limitRoutes(router: Router, { accounts, book, overrides, limiter
   router.applicationForm(accountPath(':application', ':account', 'counters'), 'manage limits', async (at) => {
     const { here, application } = at;
     const account = await accountOf(at);
-    await counted(() => limiter.reset({ account: account.id }));
+    await withCounters(() => limiter.reset({ account: account.id }));
     const deed = { action: 'reset counters' as const, subject: account.name, subjectId: account.id };
     await people.audited(here.actor, async () => [undefined, { ...deed, applicationId: application.id }]);
     return seeOther(here.reply, `${accountPath(application.id, account.id)}?done=emptied`);
@@ -200,17 +204,3 @@ export function limitRoutes(router: Router, { accounts, book, overrides, limiter
 
 /** What a person has seen of the account's own limit. */
 const seenOf = (own: readonly string[] | undefined): string => (own === undefined ? 'none' : own.join(','));
-
-/** @throws ServiceError 503 if the counters are on a server that does not answer */
-async function counted<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    if (isHeadgateError(error, 'store_timeout') || isHeadgateError(error, 'store_unavailable'))
-      throw new ServiceError(503, 'errors/service_unavailable', 'The counters cannot be reached. Try again.', {
-        retryAfter: 1,
-        cause: error,
-      });
-    throw error;
-  }
-}

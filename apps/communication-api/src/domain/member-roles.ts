@@ -4,13 +4,31 @@ import type { Environment } from './key-token.ts';
 export const MEMBER_ROLES = ['member', 'admin', 'owner'] as const;
 export type MemberRole = (typeof MEMBER_ROLES)[number];
 
+/** What every person may do with every application. */
+const READING = [
+  'read application',
+  'read account keys',
+  'read accounts',
+  'read limits',
+  'read emails',
+  'read webhooks',
+  'read scopes',
+] as const;
+
+/** What a Member may do with an application for development only. */
+const MANAGING = [
+  'manage account keys',
+  'manage accounts',
+  'manage limits',
+  'resolve emails',
+  'manage webhooks',
+  'manage scopes',
+] as const;
+
 /** What a person does with one application. */
 export type ApplicationAction =
-  | 'read application'
-  | 'read account keys'
-  | 'manage account keys'
-  | 'read limits'
-  | 'manage limits'
+  | (typeof READING)[number]
+  | (typeof MANAGING)[number]
   | 'read service keys'
   | 'manage service keys';
 
@@ -22,12 +40,13 @@ export type OrganizationAction =
   | 'manage members'
   | 'manage owners'
   | 'read audit log'
+  | 'manage domains'
   | 'manage organization';
 
 /** What a Member may do with an application of each environment. An Admin and an Owner may do everything with each. */
 const OF_MEMBERS: Readonly<Record<Environment, readonly ApplicationAction[]>> = {
-  development: ['read application', 'read account keys', 'manage account keys', 'read limits', 'manage limits'],
-  production: ['read application', 'read account keys', 'read limits'],
+  development: [...READING, ...MANAGING],
+  production: READING,
 };
 
 const ONLY_OF_OWNERS: readonly OrganizationAction[] = ['manage owners', 'manage organization'];

@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { isHeadgateError } from 'headgate';
 import { z } from 'zod';
 import type { EffectiveLimit } from '../../domain/effective-limits.ts';
 import { METHODS } from '../../domain/methods.ts';
 import { PROVIDER_NAMES } from '../../domain/providers.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Caller } from '../../keys/keys.ts';
+import { withCounters } from '../../limits/counters.ts';
 import type { LimitOwner } from '../../limits/overrides.ts';
 import { checkedWindows } from '../../limits/windows.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -201,16 +201,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
     async (request) => {
       const { route } = request.body;
       const { id } = await accessibleAccount(accounts, callerOf(request), request.body.account_id);
-      try {
-        await limiter.reset(route == null ? { account: id } : { account: id, route });
-      } catch (error) {
-        if (isHeadgateError(error, 'store_timeout') || isHeadgateError(error, 'store_unavailable'))
-          throw new ServiceError(503, 'errors/service_unavailable', 'The counters cannot be reached. Try again.', {
-            retryAfter: 1,
-            cause: error,
-          });
-        throw error;
-      }
+      await withCounters(() => limiter.reset(route == null ? { account: id } : { account: id, route }));
       return { object: 'LimitCountersReset' as const, account_id: id, route: route ?? null };
     },
   );

@@ -6,8 +6,8 @@ import type { LimitSource } from '../../domain/effective-limits.ts';
 import type { PreviewedWindow } from '../../domain/limit-preview.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
-import { accountPath, applicationPath } from '../paths.ts';
-import { Layout } from './layout.tsx';
+import { accountPath } from '../paths.ts';
+import { ApplicationLayout } from './application-layout.tsx';
 import { AskedButton, Done, FaultSummary, FormOf, TextField } from './parts.tsx';
 import { WindowBars } from './window-bars.tsx';
 
@@ -54,12 +54,15 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
   const canManage = props.canManage && !isLive;
   const path = accountPath(application.id, account.id);
   return (
-    <Layout here={here} title={account.name} part="applications" faulty={faulty !== undefined}>
+    <ApplicationLayout
+      here={here}
+      application={application}
+      title={account.name}
+      part="accounts"
+      faulty={faulty !== undefined}
+    >
       <FaultSummary faults={faulty?.inputs.faults ?? []} prefix={`${faulty?.value}-`} />
       <Done text={done && DONE[done]} />
-      <p class="crumb">
-        <a href={applicationPath(application.id, 'accounts')}>Accounts of {application.name}</a>
-      </p>
       <div class="what">
         <h1>{account.name}</h1>
         <span class="badge">{shownStatus(account)}</span>
@@ -88,7 +91,7 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
           <p class="soft">Your role may only look at the limits of a production application.</p>
         )}
       </section>
-    </Layout>
+    </ApplicationLayout>
   );
 }
 

@@ -4,8 +4,8 @@ import type { Application } from '../../applications/applications.ts';
 import { shownStatus } from '../../domain/account-status.ts';
 import type { Here } from '../here.ts';
 import type { Listed } from '../list-page.ts';
-import { accountPath, applicationPath } from '../paths.ts';
-import { Layout } from './layout.tsx';
+import { accountPath } from '../paths.ts';
+import { ApplicationLayout } from './application-layout.tsx';
 import { Day, Older } from './parts.tsx';
 
 interface AccountsPageProps {
@@ -15,10 +15,7 @@ interface AccountsPageProps {
 }
 
 export const AccountsPage = ({ here, application, accounts }: AccountsPageProps): JSX.Element => (
-  <Layout here={here} title="Accounts" part="applications">
-    <p class="crumb">
-      <a href={applicationPath(application.id)}>{application.name}</a>
-    </p>
+  <ApplicationLayout here={here} application={application} title="Accounts" part="accounts">
     <h1>Accounts</h1>
     {accounts.rows.length === 0 ? <p class="empty">No account is linked.</p> : null}
     <ul class="rows">
@@ -37,5 +34,5 @@ export const AccountsPage = ({ here, application, accounts }: AccountsPageProps)
       ))}
     </ul>
     <Older href={accounts.next} label="Older accounts" />
-  </Layout>
+  </ApplicationLayout>
 );

@@ -8,20 +8,9 @@ import type { Scope } from '../../scopes/scopes.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Listed } from '../list-page.ts';
-import { applicationPath, PATHS } from '../paths.ts';
-import { Layout } from './layout.tsx';
-import {
-  AskedButton,
-  Day,
-  Done,
-  EnvironmentBadge,
-  FaultSummary,
-  FormOf,
-  Older,
-  SelectField,
-  TextField,
-  Time,
-} from './parts.tsx';
+import { applicationPath } from '../paths.ts';
+import { ApplicationLayout } from './application-layout.tsx';
+import { AskedButton, Day, Done, FaultSummary, FormOf, Older, SelectField, TextField, Time } from './parts.tsx';
 
 type KeyKind = 'service' | 'account';
 
@@ -44,24 +33,19 @@ interface ApplicationPageProps {
 export function ApplicationPage(props: ApplicationPageProps): JSX.Element {
   const { here, application, may, serviceKeys, accountKeys, faulty, isRevoked } = props;
   return (
-    <Layout here={here} title={application.name} part="applications" faulty={faulty !== undefined}>
+    <ApplicationLayout
+      here={here}
+      application={application}
+      title={application.name}
+      part="keys"
+      faulty={faulty !== undefined}
+    >
       <FaultSummary faults={faulty?.inputs.faults ?? []} prefix={`${faulty?.kind}-`} />
       <Done text={isRevoked ? 'The key is revoked. Requests with it are refused.' : undefined} />
-      <p class="crumb">
-        <a href={PATHS.applications}>Applications</a>
-      </p>
-      <div class="what">
-        <h1>{application.name}</h1>
-        <EnvironmentBadge environment={application.environment} />
-      </div>
+      <h1>{application.name}</h1>
       <p class="soft">
         <code>{application.id}</code>, created on <Day at={application.created_at} />
       </p>
-      {may('read limits') ? (
-        <p>
-          <a href={applicationPath(application.id, 'accounts')}>Accounts and their limits</a>
-        </p>
-      ) : null}
       {serviceKeys === undefined ? null : (
         <section aria-labelledby="service-keys">
           <h2 id="service-keys">Service keys</h2>
@@ -82,7 +66,7 @@ export function ApplicationPage(props: ApplicationPageProps): JSX.Element {
           <p class="soft">Your role may only look at the keys of a production application.</p>
         )}
       </section>
-    </Layout>
+    </ApplicationLayout>
   );
 }
 

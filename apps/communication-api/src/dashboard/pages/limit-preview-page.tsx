@@ -5,7 +5,7 @@ import type { Application } from '../../applications/applications.ts';
 import type { PreviewedWindow } from '../../domain/limit-preview.ts';
 import type { Here } from '../here.ts';
 import { accountPath } from '../paths.ts';
-import { Layout } from './layout.tsx';
+import { ApplicationLayout } from './application-layout.tsx';
 import { FormOf } from './parts.tsx';
 import { durationText, WindowBars } from './window-bars.tsx';
 
@@ -29,7 +29,7 @@ export function LimitPreviewPage(props: LimitPreviewPageProps): JSX.Element {
   const rejecting = windows.filter(({ rejects }) => rejects);
   const waitMs = Math.max(0, ...rejecting.map(({ resetMs }) => resetMs));
   return (
-    <Layout here={here} title="Preview" part="applications">
+    <ApplicationLayout here={here} application={application} title="Preview" part="accounts">
       <h1>Preview</h1>
       <section class="panel">
         <p>
@@ -57,6 +57,6 @@ export function LimitPreviewPage(props: LimitPreviewPageProps): JSX.Element {
           <a href={accountPath(application.id, account.id)}>Back, without a change</a>
         </p>
       </section>
-    </Layout>
+    </ApplicationLayout>
   );
 }

@@ -1,0 +1,66 @@
+import type { ComponentChildren, JSX } from 'preact';
+import type { Application } from '../../applications/applications.ts';
+import { type ApplicationAction, mayInApplication } from '../../domain/member-roles.ts';
+import type { Here } from '../here.ts';
+import { applicationPath, PATHS } from '../paths.ts';
+import { Layout } from './layout.tsx';
+import { EnvironmentBadge } from './parts.tsx';
+
+interface Part {
+  readonly name: string;
+  readonly label: string;
+  /** The path below the one of the application. */
+  readonly below: string | undefined;
+  readonly action: ApplicationAction;
+}
+
+const PARTS = [
+  { name: 'keys', label: 'Keys', below: undefined, action: 'read application' },
+  { name: 'accounts', label: 'Accounts', below: 'accounts', action: 'read accounts' },
+] as const satisfies readonly Part[];
+
+interface ApplicationLayoutProps {
+  readonly here: Here;
+  readonly application: Application;
+  readonly title: string;
+  /** The part of the application that the page is in. */
+  readonly part: (typeof PARTS)[number]['name'];
+  /** Whether the page shows faults. */
+  readonly faulty?: boolean | undefined;
+  readonly children: ComponentChildren;
+}
+
+/** A page about one application. */
+export const ApplicationLayout = ({
+  here,
+  application,
+  title,
+  part,
+  faulty,
+  children,
+}: ApplicationLayoutProps): JSX.Element => (
+  <Layout here={here} title={title} part="applications" faulty={faulty}>
+    <div class="where">
+      <p class="crumb">
+        <a href={PATHS.applications}>Applications</a>
+        <span aria-hidden="true">/</span>
+        <a href={applicationPath(application.id)}>{application.name}</a>
+        <EnvironmentBadge environment={application.environment} />
+      </p>
+      <nav aria-label={`Application ${application.name}`} class="tabs">
+        <ul>
+          {PARTS.filter(({ action }) => mayInApplication(here.member.role, action, application.environment)).map(
+            ({ name, label, below }) => (
+              <li key={name}>
+                <a href={applicationPath(application.id, below)} aria-current={name === part ? 'page' : undefined}>
+                  {label}
+                </a>
+              </li>
+            ),
+          )}
+        </ul>
+      </nav>
+    </div>
+    {children}
+  </Layout>
+);
