@@ -171,14 +171,22 @@ export class Accounts {
 
   /** One account that is not removed. */
   async find(applicationId: string, id: string): Promise<Account | undefined> {
+    return isId(id, 'acc') ? this.#linked(applicationId).where('id', '=', id).executeTakeFirst() : undefined;
+  }
+
+  /** The same, locked until the end of the transaction. */
+  async lock(applicationId: string, id: string, transaction: Database): Promise<Account | undefined> {
     if (!isId(id, 'acc')) return undefined;
-    return this.db
+    return this.#linked(applicationId, transaction).where('id', '=', id).forUpdate().executeTakeFirst();
+  }
+
+  /** The accounts of an application that are not removed. */
+  #linked(applicationId: string, db: Database = this.db) {
+    return db
       .selectFrom('accounts')
       .selectAll()
       .where('application_id', '=', applicationId)
-      .where('id', '=', id)
-      .where('removed_at', 'is', null)
-      .executeTakeFirst();
+      .where('removed_at', 'is', null);
   }
 
   /** One account that is not removed, of any application: for the operator, at the command line. */
@@ -198,11 +206,7 @@ export class Accounts {
     { status, provider, scopeIds = [], search }: AccountFilter,
     page: Page,
   ): Promise<readonly Account[]> {
-    let query = this.db
-      .selectFrom('accounts')
-      .selectAll()
-      .where('application_id', '=', applicationId)
-      .where('removed_at', 'is', null);
+    let query = this.#linked(applicationId);
     if (status === 'paused') query = query.where('paused_at', 'is not', null);
     else if (status !== undefined) query = query.where('status', '=', status).where('paused_at', 'is', null);
     if (provider !== undefined) query = query.where('provider', '=', provider);
@@ -216,6 +220,27 @@ export class Accounts {
     return query.$call(onPage(page)).execute();
   }
 
+  /** The accounts of a provider that have sent last. Those that have sent nothing count from when they were linked. */
+  async lastUsed(applicationId: string, provider: string, limit: number): Promise<readonly Account[]> {
+    return this.#linked(applicationId)
+      .where('provider', '=', provider)
+      .orderBy(
+        ({ fn, selectFrom }) =>
+          fn.coalesce(
+            selectFrom('sends')
+              .select('sends.created_at')
+              .where('sends.application_id', '=', applicationId)
+              .whereRef('sends.account_id', '=', 'accounts.id')
+              .orderBy('sends.id', 'desc')
+              .limit(1),
+            'accounts.created_at',
+          ),
+        'desc',
+      )
+      .limit(limit)
+      .execute();
+  }
+
   /**
    * Changes what is given. Undefined if the account does not exist.
    * @throws ServiceError 409 if the account is in another scope, 404 if the scope does not exist, 422 if it is disabled
@@ -224,17 +249,10 @@ export class Accounts {
     applicationId: string,
     id: string,
     { metadata, scopeId, paused }: AccountChanges,
+    db: Database = this.db,
   ): Promise<Account | undefined> {
-    if (!isId(id, 'acc')) return undefined;
-    return this.db.transaction().execute(async (transaction) => {
-      const account = await transaction
-        .selectFrom('accounts')
-        .selectAll()
-        .where('application_id', '=', applicationId)
-        .where('id', '=', id)
-        .where('removed_at', 'is', null)
-        .forUpdate()
-        .executeTakeFirst();
+    return inTransaction(db, async (transaction) => {
+      const account = await this.lock(applicationId, id, transaction);
       if (account === undefined) return undefined;
       const movesTo = scopeId === account.scope_id ? undefined : scopeId;
       if (movesTo !== undefined) {
@@ -276,17 +294,9 @@ export class Accounts {
    * its id, provider and scope stay.
    * @returns the account as it was before; undefined if it does not exist
    */
-  async remove(applicationId: string, id: string): Promise<Account | undefined> {
-    if (!isId(id, 'acc')) return undefined;
-    return this.db.transaction().execute(async (transaction) => {
-      const account = await transaction
-        .selectFrom('accounts')
-        .selectAll()
-        .where('application_id', '=', applicationId)
-        .where('id', '=', id)
-        .where('removed_at', 'is', null)
-        .forUpdate()
-        .executeTakeFirst();
+  async remove(applicationId: string, id: string, db: Database = this.db): Promise<Account | undefined> {
+    return inTransaction(db, async (transaction) => {
+      const account = await this.lock(applicationId, id, transaction);
       if (account === undefined) return undefined;
       await transaction
         .updateTable('accounts')

@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, RawBuilder } from 'kysely';
+import type { JournalState } from '../domain/email-state.ts';
 import type { InitialSync } from '../domain/initial-sync.ts';
 import type { ProcessRole } from '../domain/process-role.ts';
 
@@ -77,7 +78,8 @@ export interface AuthLinkRow {
   id: string;
   application_id: string;
   token_hash: string;
-  api_key_id: string;
+  /** Null: a person has made it, in the dashboard. */
+  api_key_id: Optional<string>;
   scope_id: Optional<string>;
   /** The account to reconnect; null: a new one. */
   account_id: Optional<string>;
@@ -188,7 +190,7 @@ export interface SendRow {
   idempotency_key: Optional<string>;
   fingerprint: string;
   message_id: string;
-  state: 'prepared' | 'dispatched' | 'sent' | 'failed' | 'unknown';
+  state: JournalState;
   /** The attempt that may change the row; null: none. */
   owner: Optional<string>;
   /** The process of that attempt. */

@@ -10,7 +10,7 @@ export type Instance = Selectable<InstanceRow>;
 
 const BEAT_MS = 3_000;
 /** A process whose last sign is older is dead or frozen. */
-const DEAD_AFTER_MS = 10_000;
+export const DEAD_AFTER_MS = 10_000;
 const FORGET_AFTER_MS = 3_600_000;
 
 /** The running processes. Each one writes a sign of life, so that the others know which sends they may take over. */

@@ -1,12 +1,16 @@
-import type { Selectable, Updateable } from 'kysely';
-import type { Database } from '../db/database.ts';
+import { type ExpressionBuilder, type Selectable, sql, type Updateable } from 'kysely';
+import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
-import type { SendRow } from '../db/tables.ts';
+import { onPage } from '../db/page.ts';
+import type { SendRow, Tables } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
+import { type EmailState, journalStatesOf } from '../domain/email-state.ts';
 import { isId, newId } from '../domain/ids.ts';
+import type { Page } from '../domain/page.ts';
 import type { SentIds } from '../providers/provider.ts';
 import type { Envelope } from '../security/envelope.ts';
 import type { Events, EventType } from '../webhooks/events.ts';
+import { DEAD_AFTER_MS } from './instances.ts';
 
 export type Send = Selectable<SendRow>;
 
@@ -51,7 +55,19 @@ interface Expected {
   readonly states: readonly Send['state'][];
   /** The attempt that must have the row; null: no attempt may have it. Default: every attempt counts. */
   readonly owner?: string | null;
+  /** Whether no process that is alive may be working on the row. Default: one may. */
+  readonly isIdle?: boolean;
 }
+
+/** Which emails are listed. */
+export interface SendFilter {
+  readonly state?: EmailState | undefined;
+  /** Only emails of one of these accounts. */
+  readonly accountIds?: readonly string[] | undefined;
+}
+
+/** What a person has found in the mailbox. */
+export type FoundOutcome = 'sent' | 'not_sent';
 
 /** An idempotency key is known for 24 hours. */
 const KEY_RETENTION_MS = 86_400_000;
@@ -63,6 +79,13 @@ const SEND_RETENTION_MS = 30 * 86_400_000;
 /** The states of a row that no attempt works on any more. An outcome that is `unknown` is looked for during an hour. */
 const SETTLED = ['sent', 'failed', 'unknown'] as const;
 const UNSETTLED = ['prepared', 'dispatched', 'unknown'] as const;
+
+/** What a retry with the key of such an email gets. */
+const NOT_SENT: SendError = {
+  status: 409,
+  type: 'errors/operation_canceled',
+  detail: 'A person has looked into the mailbox: the email was not sent. Use a new Idempotency-Key to send it.',
+};
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -161,6 +184,36 @@ export class Sends {
         query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
       )
       .executeTakeFirst();
+  }
+
+  /** One page, and the first entry of the next page if there is one. */
+  async list(applicationId: string, { state, accountIds }: SendFilter, page: Page): Promise<readonly Send[]> {
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .$if(state !== undefined, (query) => query.where('state', 'in', journalStatesOf(state ?? 'sent')))
+      .$if(accountIds !== undefined, (query) =>
+        query.where('account_id', '=', sql<string>`any(${[...(accountIds ?? [])]})`),
+      )
+      .$call(onPage(page))
+      .execute();
+  }
+
+  /** How many emails of an application have an unknown outcome. It counts to `limit` at most. */
+  async countUnknown(applicationId: string, limit: number): Promise<number> {
+    const unknown = this.db
+      .selectFrom('sends')
+      .select('id')
+      .where('application_id', '=', applicationId)
+      .where('state', '=', 'unknown')
+      .limit(limit)
+      .as('unknown');
+    const { count } = await this.db
+      .selectFrom(unknown)
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .executeTakeFirstOrThrow();
+    return Number(count);
   }
 
   /** The sent email that the provider calls `providerId`. */
@@ -264,17 +317,32 @@ export class Sends {
   }
 
   /**
+   * A person says what became of an email whose outcome is unknown. False if its outcome is known by now, or if a process
+   * is asking the provider for it: then the person has to look again.
+   */
+  async resolve(applicationId: string, id: string, outcome: FoundOutcome, transaction: Database): Promise<boolean> {
+    const error = outcome === 'sent' ? {} : { error: json(NOT_SENT) };
+    return this.#settle(
+      { applicationId, id, states: ['unknown'], isIdle: true },
+      { state: outcome === 'sent' ? 'sent' : 'failed', owner: null, ...error, settled_at: new Date(this.clock()) },
+      undefined,
+      transaction,
+    );
+  }
+
+  /**
    * Ends an attempt, and tells the application what has changed.
    * @param expected which row; it stays as it is in another state, or with another owner
    * @param more what else is written if the row was changed
    * @returns whether the row was changed
    */
   async #settle(
-    { applicationId, id, states, owner }: Expected,
+    { applicationId, id, states, owner, isIdle = false }: Expected,
     changes: Updateable<SendRow>,
     more?: (transaction: Database) => Promise<unknown>,
+    db: Database = this.db,
   ): Promise<boolean> {
-    return this.db.transaction().execute(async (transaction) => {
+    return inTransaction(db, async (transaction) => {
       const row = await transaction
         .updateTable('sends')
         // Locked first, so that the state is the one that this statement changes.
@@ -286,6 +354,7 @@ export class Sends {
             .where('id', '=', id)
             .where('state', 'in', states)
             .$if(owner !== undefined, (query) => query.where('owner', 'is not distinct from', owner ?? null))
+            .$if(isIdle, (query) => query.where(this.#isIdle()))
             .forUpdate()
             .as('locked'),
         )
@@ -300,6 +369,23 @@ export class Sends {
       await more?.(transaction);
       return true;
     });
+  }
+
+  /** Whether no attempt has a row, or only one whose process is dead. */
+  #isIdle() {
+    const deadBefore = new Date(this.clock() - DEAD_AFTER_MS);
+    return ({ eb, or, not, exists, selectFrom }: ExpressionBuilder<Tables, 'sends'>) =>
+      or([
+        eb('owner', 'is', null),
+        not(
+          exists(
+            selectFrom('instances')
+              .select('instances.id')
+              .whereRef('instances.id', '=', 'sends.instance_id')
+              .where('seen_at', '>', deadBefore),
+          ),
+        ),
+      ]);
   }
 
   /** Writes the events of a change of state. They never have an address, a subject or a text of the provider. */

@@ -77,6 +77,11 @@ export class LimitBook {
     return this.#entry(applicationId, provider, accountId).limits;
   }
 
+  /** The recommended limits of a provider. */
+  recommended(provider: string): readonly EffectiveLimit[] {
+    return recommendedEntry(provider).limits;
+  }
+
   /** Reads the adjustments of an application again, after this process has changed them. */
   async reload(applicationId: string): Promise<void> {
     await this.#inTurn(() => this.#read([applicationId]));
@@ -85,12 +90,11 @@ export class LimitBook {
   #entry(applicationId: string, provider: string, accountId: string | undefined): Entry {
     if (this.#versions === undefined) throw new Error('The limits are not loaded yet.');
     const snapshot = this.#snapshots.get(applicationId);
-    const entry =
+    return (
       (accountId === undefined ? undefined : snapshot?.accounts.get(accountId)) ??
       snapshot?.providers.get(provider) ??
-      RECOMMENDED.get(provider);
-    if (entry === undefined) throw new Error(`There are no limits for the provider "${provider}".`);
-    return entry;
+      recommendedEntry(provider)
+    );
   }
 
   #schedule(): void {
@@ -208,6 +212,12 @@ const RECOMMENDED: ReadonlyMap<string, Entry> = new Map(
     return [provider, entryOf([{ source, limits: recommendedLayer(provider) }])];
   }),
 );
+
+function recommendedEntry(provider: string): Entry {
+  const entry = RECOMMENDED.get(provider);
+  if (entry === undefined) throw new Error(`There are no limits for the provider "${provider}".`);
+  return entry;
+}
 
 function groupBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Map<string, Value[]> {
   const groups = new Map<string, Value[]>();

@@ -16,7 +16,10 @@ export type Link = Selectable<AuthLinkRow>;
 
 /** What a new link needs. */
 export interface NewLink {
-  readonly keyId: string;
+  /** Default: a new one. */
+  readonly id?: string | undefined;
+  /** Null: a person makes it, in the dashboard. */
+  readonly keyId: string | null;
   /** The scope of the account that will be linked. */
   readonly scopeId: string | null;
   /** The account to reconnect; null: a new one. */
@@ -75,12 +78,19 @@ export class Links {
     private readonly sessions: WizardSessions,
   ) {}
 
-  /** Creates a link. Its token is returned here and never again. */
-  async create(applicationId: string, link: NewLink): Promise<{ readonly id: string; readonly token: string }> {
+  /**
+   * Creates a link. Its token is returned here and never again.
+   * @throws ServiceError 409 if the link of the id was created already
+   */
+  async create(
+    applicationId: string,
+    link: NewLink,
+    db: Database = this.db,
+  ): Promise<{ readonly id: string; readonly token: string }> {
     const now = this.clock();
-    const id = newId('lnk', now);
+    const { id = newId('lnk', now) } = link;
     const token = randomBytes(TOKEN_BYTES).toString('hex');
-    await this.db
+    const created = await db
       .insertInto('auth_links')
       .values({
         id,
@@ -99,7 +109,10 @@ export class Links {
         expires_on: link.expiresOn,
         created_at: new Date(now),
       })
-      .execute();
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .returning('id')
+      .executeTakeFirst();
+    if (created === undefined) throw new ServiceError(409, 'errors/already_exists', 'This link was created already.');
     return { id, token };
   }
 

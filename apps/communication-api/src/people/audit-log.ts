@@ -34,7 +34,12 @@ export type AuditAction =
   | 'created an owner link'
   | 'adjusted a limit'
   | 'reset a limit'
-  | 'reset counters';
+  | 'reset counters'
+  | 'made a link to reconnect'
+  | 'paused an account'
+  | 'resumed an account'
+  | 'removed an account'
+  | 'resolved an email';
 
 /** What was done to what. */
 export interface Deed {

@@ -5,6 +5,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { headgate, passageOf, servedFromCache } from 'headgate/fastify';
 import { readIdempotencyKey } from 'headgate/http';
 import { z } from 'zod';
+import { shownState } from '../../domain/email-state.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { SendResult } from '../../journal/sender.ts';
 import type { Send } from '../../journal/sends.ts';
@@ -255,7 +256,7 @@ function emailOf(send: Send, counts: HitCounts | undefined): z.output<typeof ema
     object: 'Email',
     id: send.id,
     account_id: send.account_id,
-    state: state === 'prepared' || state === 'dispatched' ? 'sending' : state,
+    state: shownState(state),
     provider_id: send.provider_id,
     provider_immutable_id: send.provider_immutable_id,
     message_id: send.message_id,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { readAddress } from '../../domain/addresses.ts';
 import { customHeaderFault } from '../../domain/custom-headers.ts';
+import { EMAIL_STATES } from '../../domain/email-state.ts';
 import { headerTextFault, isWellFormed } from '../../domain/header-text.ts';
 import { typedIssue } from '../validate.ts';
 
@@ -176,7 +177,7 @@ export const email = z
     object: z.literal('Email'),
     id: z.string().describe('The tracking_id.'),
     account_id: z.string(),
-    state: z.enum(['sending', 'sent', 'failed', 'unknown']),
+    state: z.enum(EMAIL_STATES),
     provider_id: z.string().nullable(),
     provider_immutable_id: z.string().nullable(),
     message_id: z.string(),

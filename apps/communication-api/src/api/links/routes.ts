@@ -1,21 +1,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import type { Application } from '../../applications/applications.ts';
-import type { LinkConfig } from '../../domain/link-config.ts';
-import { checkExpiry, checkRedirectUri, offeredBy, selectionOf, variantOf } from '../../domain/link-request.ts';
+import { offeredBy, variantOf } from '../../domain/link-request.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Caller } from '../../keys/keys.ts';
-import type { NewLink } from '../../links/links.ts';
 import type { Rooms } from '../../rooms.ts';
 import { accessibleAccount } from '../accounts/accessible-account.ts';
 import { callerOf } from '../authenticate.ts';
-import { customDomain } from '../domains/custom-domain.ts';
 import { problems } from '../problem.ts';
+import { checkedLink, checkLinkScope, type LinkTarget, reconnectionOf } from './new-link.ts';
 import { authLink, linkRequest } from './schema.ts';
 
 type LinkRequest = z.output<typeof linkRequest>;
-
-const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
 export const linkRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
   app.post(
@@ -36,32 +32,14 @@ export const linkRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, {
 };
 
 async function createLink(rooms: Rooms, caller: Caller, body: LinkRequest): Promise<z.input<typeof authLink>> {
-  const { applications, links, config, clock } = rooms;
+  const { applications, links } = rooms;
   const { applicationId, keyId } = caller;
   const application = await applications.find(applicationId);
   if (application === undefined) throw new Error('The application of a key does not exist.');
   const target = await targetOf(rooms, caller, application, body);
-  const expiresOn = new Date(body.expires_on);
-  checkExpiry(expiresOn, clock());
-  checkRedirectUri(body.redirect_uri, {
-    environment: application.environment,
-    allowed: application.redirect_uris,
-  });
-  const domain =
-    body.domain === undefined
-      ? undefined
-      : await customDomain(rooms, applicationId, 'auth', { field: 'domain', text: body.domain });
-  const { id, token } = await links.create(applicationId, {
-    ...target,
-    keyId,
-    config: (body.config ?? {}) as LinkConfig,
-    redirectUri: body.redirect_uri,
-    state: body.state ?? null,
-    domain: domain ?? null,
-    expiresOn,
-  });
-  const origin = domain === undefined ? config.AUTH_URL : `https://${domain}`;
-  return { object: 'AuthLink', id, link: `${origin}/auth/l/${token}`, expires_on: expiresOn.toISOString() };
+  const { link, addressOf } = await checkedLink(rooms, application, target, body);
+  const { id, token } = await links.create(applicationId, { ...link, keyId });
+  return { object: 'AuthLink', id, link: addressOf(token), expires_on: link.expiresOn.toISOString() };
 }
 
 /** The providers, the account and the scope of a link. */
@@ -70,20 +48,21 @@ async function targetOf(
   caller: Caller,
   application: Application,
   body: LinkRequest,
-): Promise<Pick<NewLink, 'providers' | 'accountId' | 'scopeId'>> {
-  const { accounts, providers } = rooms;
+): Promise<LinkTarget> {
   const variant = variantOf(body);
-  const installed = providers.linkable(application.environment);
   if (variant.kind === 'connect') {
     const scopeId = await scopeOf(rooms, caller, body.scope_id);
+    const installed = rooms.providers.linkable(application.environment);
     return { providers: offeredBy(variant.selection, installed), accountId: null, scopeId };
   }
   if (body.scope_id !== undefined)
-    throw invalid('scope_id: the scope of an account that is reconnected does not change.');
-  const account = await accessibleAccount(accounts, caller, variant.accountId);
-  if (account.scope_id !== null) await checkScope(rooms, caller, account.scope_id);
-  const selection = selectionOf([account.provider]);
-  return { providers: offeredBy(selection, installed), accountId: account.id, scopeId: account.scope_id };
+    throw new ServiceError(
+      422,
+      'errors/unprocessable_entity',
+      'scope_id: the scope of an account that is reconnected does not change.',
+    );
+  const account = await accessibleAccount(rooms.accounts, caller, variant.accountId);
+  return reconnectionOf(rooms, application, account);
 }
 
 /** The scope of a new account: the one of a scoped key, or the one that a service key asks for. */
@@ -95,13 +74,6 @@ async function scopeOf(rooms: Rooms, caller: Caller, asked: string | undefined):
       'errors/insufficient_permissions',
       'scope_id: only a service API key may choose a scope.',
     );
-  await checkScope(rooms, caller, asked);
+  await checkLinkScope(rooms, caller.applicationId, asked);
   return asked;
-}
-
-async function checkScope({ scopes }: Rooms, { applicationId }: Caller, scopeId: string): Promise<void> {
-  const status = (await scopes.find(applicationId, scopeId))?.status;
-  if (status === undefined)
-    throw new ServiceError(404, 'errors/invalid_resource_identifier', 'scope_id: your application has no such scope.');
-  if (status === 'disabled') throw invalid('scope_id: the scope is disabled. Enable it, or use another one.');
 }
