@@ -189,6 +189,13 @@ export class Accounts {
       .where('removed_at', 'is', null);
   }
 
+  /** Some accounts that are not removed. */
+  async findAll(applicationId: string, ids: readonly string[]): Promise<readonly Account[]> {
+    return this.#linked(applicationId)
+      .where('id', '=', sql<string>`any(${[...ids]})`)
+      .execute();
+  }
+
   /** One account that is not removed, of any application: for the operator, at the command line. */
   async findForOperator(id: string): Promise<Account | undefined> {
     if (!isId(id, 'acc')) return undefined;

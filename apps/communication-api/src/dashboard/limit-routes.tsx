@@ -1,206 +1,161 @@
 import type { FastifyReply } from 'fastify';
-import { isHeadgateError, parseLimit } from 'headgate';
-import type { Account } from '../accounts/accounts.ts';
-import type { EffectiveLimit } from '../domain/effective-limits.ts';
-import { previewOf, type UsedWindow } from '../domain/limit-preview.ts';
 import { mayInApplication } from '../domain/member-roles.ts';
-import { METHODS } from '../domain/methods.ts';
-import { limitProvider } from '../limits/book.ts';
+import { isProviderName, PROVIDER_NAMES } from '../domain/providers.ts';
 import { withCounters } from '../limits/counters.ts';
-import { canonicalWindows } from '../limits/windows.ts';
 import type { Rooms } from '../rooms.ts';
+import { AccountAnswer } from './account-answer.tsx';
 import { seeOther, sendPage } from './answers.tsx';
 import { type HereInApplication, unknown } from './here.ts';
 import { Inputs } from './inputs.ts';
-import { listed, pageAsked } from './list-page.ts';
-import { AccountPage, type LimitView } from './pages/account-page.tsx';
-import { AccountsPage } from './pages/accounts-page.tsx';
-import { LimitPreviewPage } from './pages/limit-preview-page.tsx';
-import { accountPath, applicationPath } from './paths.ts';
+import { formValueOf, type LimitForm, limitLabel, readLimitForm, seenOf } from './limit-form.ts';
+import { type LimitTarget, ofAccount, ofProvider } from './limit-target.ts';
+import { LimitViews } from './limit-views.ts';
+import { ImpactOnAccount, ImpactOnProvider, LimitPreviewPage } from './pages/limit-preview-page.tsx';
+import { LimitsPage } from './pages/limits-page.tsx';
+import { ProviderLimitsPage } from './pages/provider-limits-page.tsx';
+import { accountPath, applicationPath, providerPath } from './paths.ts';
 import type { Router } from './router.ts';
 
-/** The limit that every route has, in a form. Other values are routes. */
-const ALL_METHODS = 'all';
-const ROUTE_VALUES = [ALL_METHODS, ...METHODS] as const;
-const MAX_WINDOWS = 2;
-/** How often a page that is followed is made again. */
-const LIVE_SECONDS = 5;
-const DONE = ['adjusted', 'emptied'] as const;
-
-const routeOf = (value: string): string | null => (value === ALL_METHODS ? null : value);
-const formValueOf = (route: string | null): string => route ?? ALL_METHODS;
-
-/** A form that has faults. */
-interface FaultyLimit {
-  readonly route: string | null;
-  readonly inputs: Inputs;
+/** The limits of one kind of target. */
+interface LimitPages {
+  /** The path of the page, with its parameters. */
+  readonly path: string;
+  targetOf(at: HereInApplication): Promise<LimitTarget>;
+  /** @param inputs a form with faults, about the limit of `route` */
+  show(
+    at: HereInApplication,
+    target: LimitTarget,
+    faulty?: { readonly route: string | null; readonly inputs: Inputs },
+    status?: number,
+  ): Promise<FastifyReply>;
 }
 
-/** Accounts of an application, with their live windows and limits. */
-export function limitRoutes(router: Router, { accounts, book, overrides, limiter, people, clock }: Rooms): void {
-  async function accountOf({ here, application }: HereInApplication): Promise<Account> {
-    const { account: id } = here.request.params as { readonly account: string };
-    return (await accounts.find(application.id, id)) ?? unknown();
-  }
+/** Limits of accounts, and of all accounts of a provider. */
+export function limitRoutes(router: Router, rooms: Rooms): void {
+  const { book, overrides, limiter, people, providers } = rooms;
+  const views = new LimitViews(rooms);
+  const answer = new AccountAnswer(rooms);
 
-  /** What an account has used of a limit now. */
-  async function usedOf(
-    { id, application_id, provider: name }: Account,
-    route: string | null,
-  ): Promise<readonly UsedWindow[]> {
-    const provider = limitProvider(application_id, name);
-    // Each route counts for itself, also against the limit that every route has.
-    const windows = await withCounters(() => limiter.peek({ account: id, provider, route: route ?? METHODS[0] }));
-    return windows
-      .filter(({ limit }) => (limit === 'all-methods') === (route === null))
-      .map(({ max, remaining, durationMs, resetMs }) => ({ used: max - remaining, durationMs, resetMs }));
-  }
-
-  async function viewOf(account: Account, { route, windows, source }: EffectiveLimit): Promise<LimitView> {
-    const used = await usedOf(account, route);
-    return {
-      value: formValueOf(route),
-      label: route ?? 'All methods',
-      text: windows.join(', '),
-      source,
-      windows: previewOf(windows.length === 0 ? [] : parseLimit(windows), used),
-      seen: seenOf(await overrides.find(account.application_id, { accountId: account.id }, route)),
-    };
-  }
-
-  async function show(
-    at: HereInApplication,
-    account: Account,
-    faulty?: FaultyLimit,
-    status = 422,
-  ): Promise<FastifyReply> {
-    const { here, application } = at;
-    await book.reload(application.id);
-    const limits = book.list(application.id, account.provider, account.id);
-    const { done, live } = here.request.query as { readonly done?: unknown; readonly live?: unknown };
-    if (live !== undefined) here.reply.header('refresh', LIVE_SECONDS);
-    const page = (
-      <AccountPage
-        here={here}
-        application={application}
-        account={account}
-        canManage={mayInApplication(here.member.role, 'manage limits', application.environment)}
-        limits={await Promise.all(limits.map((limit) => viewOf(account, limit)))}
-        faulty={faulty && { value: formValueOf(faulty.route), inputs: faulty.inputs }}
-        isLive={live !== undefined}
-        done={DONE.find((each) => each === done)}
-        nowMs={clock()}
-      />
-    );
-    return sendPage(here.reply, page, faulty === undefined ? 200 : status);
-  }
-
-  /** The windows that were entered; null: the limit is reset. Undefined: they are faulty. */
-  function windowsIn(inputs: Inputs): readonly string[] | null | undefined {
-    if (inputs.raw('reset') !== '') return null;
-    const texts = inputs
-      .raw('windows')
-      .split(/[\s,]+/)
-      .filter((text) => text !== '');
-    if (texts.length === 0 || texts.length > MAX_WINDOWS)
-      inputs.fault('windows', 'Enter one or two windows, such as 120/1m, 20000/1d.');
-    else {
-      try {
-        return canonicalWindows(texts, 'windows');
-      } catch (error) {
-        if (!isHeadgateError(error, 'invalid_limit')) throw error;
-        inputs.fault('windows', error.message);
-      }
-    }
-    return undefined;
-  }
-
-  function readForm(inputs: Inputs) {
-    const value = inputs.choice('route', ROUTE_VALUES);
-    if (value === undefined) return unknown();
-    return { route: routeOf(value), windows: windowsIn(inputs) };
-  }
-
-  router.applicationPage(
-    applicationPath(':application', 'accounts'),
-    'read accounts',
-    async ({ here, application }) => {
-      const rows = await accounts.list(application.id, {}, pageAsked(here.request.query, 'before', 'acc'));
-      return sendPage(
-        here.reply,
-        <AccountsPage here={here} application={application} accounts={listed(rows, 'before')} />,
-      );
+  const ofAccounts: LimitPages = {
+    path: accountPath(':application', ':account'),
+    targetOf: async (at) => ofAccount(await answer.accountOf(at)),
+    show: async (at, { account }, faulty, status) => {
+      const form = faulty && { form: formValueOf(faulty.route), inputs: faulty.inputs };
+      return answer.send(at, account ?? unknown(), form, status);
     },
-  );
+  };
 
-  router.applicationPage(accountPath(':application', ':account'), 'read limits', async (at) =>
-    show(at, await accountOf(at)),
-  );
+  const ofProviders: LimitPages = {
+    path: providerPath(':application', ':provider'),
+    targetOf: async ({ here, application }) => {
+      const { provider } = here.request.params as { readonly provider: string };
+      return isProviderName(provider) ? ofProvider(application.id, provider) : unknown();
+    },
+    show: async ({ here, application }, target, faulty, status = 422) => {
+      const page = (
+        <ProviderLimitsPage
+          here={here}
+          application={application}
+          target={target}
+          canManage={mayInApplication(here.member.role, 'manage limits', application.environment)}
+          limits={await views.of(target)}
+          faulty={faulty && { form: formValueOf(faulty.route), inputs: faulty.inputs }}
+          isChanged={'done' in (here.request.query as object)}
+        />
+      );
+      return sendPage(here.reply, page, faulty === undefined ? 200 : status);
+    },
+  };
 
-  // It changes nothing, but shows what the change would do.
-  router.applicationForm(accountPath(':application', ':account', 'preview'), 'manage limits', async (at) => {
+  /** Changes a limit, if it is as the person has seen it. */
+  async function change(at: HereInApplication, target: LimitTarget, { route, windows, seen }: LimitForm) {
     const { here, application } = at;
-    const account = await accountOf(at);
-    const inputs = new Inputs(here.entered);
-    const { route, windows } = readForm(inputs);
-    if (windows === undefined) return show(at, account, { route, inputs });
-    const next =
-      windows ?? book.list(application.id, account.provider).find((each) => each.route === route)?.windows ?? [];
-    const page = (
-      <LimitPreviewPage
-        here={here}
-        application={application}
-        account={account}
-        label={route ?? 'All methods'}
-        value={formValueOf(route)}
-        isReset={windows === null}
-        text={next.join(', ')}
-        seen={inputs.raw('seen')}
-        windows={previewOf(next.length === 0 ? [] : parseLimit(next), await usedOf(account, route))}
-      />
-    );
-    return sendPage(here.reply, page);
-  });
-
-  router.applicationForm(accountPath(':application', ':account', 'limits'), 'manage limits', async (at) => {
-    const { here, application } = at;
-    const account = await accountOf(at);
-    const inputs = new Inputs(here.entered);
-    const { route, windows } = readForm(inputs);
-    if (windows === undefined) return show(at, account, { route, inputs });
-    const subject = `${account.name}, ${route ?? 'All methods'}${windows === null ? '' : `: ${windows.join(', ')}`}`;
+    const { owner, name, account } = target;
+    const subject = `${name}, ${limitLabel(route)}${windows ? `: ${windows.join(', ')}` : ''}`;
     const action = windows === null ? ('reset a limit' as const) : ('adjusted a limit' as const);
-    const isDone = await people.audited(here.actor, async (transaction) => {
+    return people.audited(here.actor, async (transaction) => {
       const done = await overrides.replace(
         application.id,
-        { accountId: account.id },
+        owner,
         route,
-        { windows, changedBy: here.member.id, isAsSeen: (own) => seenOf(own) === inputs.raw('seen') },
+        { windows: windows ?? null, changedBy: here.member.id, isAsSeen: (own) => seenOf(own) === seen },
         transaction,
       );
-      const deed = { action, subject, subjectId: account.id, applicationId: application.id };
+      const deed = { action, subject, subjectId: account?.id, applicationId: application.id };
       return [done, done ? deed : undefined];
     });
-    if (!isDone) {
-      inputs.fault(
-        undefined,
-        'Another person has changed this limit since you opened the page. It is shown as it is now. Nothing of yours was changed.',
+  }
+
+  for (const { path, targetOf, show } of [ofAccounts, ofProviders]) {
+    // It changes nothing, but shows what the change would do.
+    router.applicationForm(`${path}/preview`, 'manage limits', async (at) => {
+      const { here, application } = at;
+      const target = await targetOf(at);
+      const inputs = new Inputs(here.entered);
+      const { route, windows, seen } = readLimitForm(inputs);
+      if (windows === undefined) return show(at, target, { route, inputs });
+      await book.reload(application.id);
+      const next = views.next(target, route, windows);
+      const { account } = target;
+      const impact =
+        account === undefined ? (
+          <ImpactOnProvider impact={await views.impact(target, route, next)} />
+        ) : (
+          <ImpactOnAccount windows={await views.preview(account, route, next)} />
+        );
+      const page = (
+        <LimitPreviewPage
+          here={here}
+          application={application}
+          target={target}
+          limit={{ label: limitLabel(route), value: formValueOf(route), text: next.join(', '), seen }}
+          isReset={windows === null}
+        >
+          {impact}
+        </LimitPreviewPage>
       );
-      return show(at, account, { route, inputs }, 409);
-    }
-    await book.reload(application.id);
-    return seeOther(here.reply, `${accountPath(application.id, account.id)}?done=adjusted`);
-  });
+      return sendPage(here.reply, page);
+    });
+
+    router.applicationForm(`${path}/limits`, 'manage limits', async (at) => {
+      const { here, application } = at;
+      const target = await targetOf(at);
+      const inputs = new Inputs(here.entered);
+      const form = readLimitForm(inputs);
+      const { route } = form;
+      if (form.windows === undefined) return show(at, target, { route, inputs });
+      if (!(await change(at, target, form))) {
+        inputs.fault(
+          undefined,
+          'Another person has changed this limit since you opened the page. It is shown as it is now. Nothing of yours was changed.',
+        );
+        return show(at, target, { route, inputs }, 409);
+      }
+      await book.reload(application.id);
+      return seeOther(here.reply, `${target.path}?done=adjusted`);
+    });
+  }
 
   router.applicationForm(accountPath(':application', ':account', 'counters'), 'manage limits', async (at) => {
     const { here, application } = at;
-    const account = await accountOf(at);
+    const account = await answer.accountOf(at);
     await withCounters(() => limiter.reset({ account: account.id }));
     const deed = { action: 'reset counters' as const, subject: account.name, subjectId: account.id };
     await people.audited(here.actor, async () => [undefined, { ...deed, applicationId: application.id }]);
     return seeOther(here.reply, `${accountPath(application.id, account.id)}?done=emptied`);
   });
-}
 
-/** What a person has seen of the account's own limit. */
-const seenOf = (own: readonly string[] | undefined): string => (own === undefined ? 'none' : own.join(','));
+  router.applicationPage(applicationPath(':application', 'limits'), 'read limits', async ({ here, application }) => {
+    await book.reload(application.id);
+    const installed: readonly string[] = providers.linkable(application.environment).map(({ name }) => name);
+    const all = PROVIDER_NAMES.map((name) => ({ name, limits: book.list(application.id, name) }));
+    const shown = all.filter(
+      ({ name, limits }) => installed.includes(name) || limits.some(({ source }) => source !== 'recommended'),
+    );
+    return sendPage(here.reply, <LimitsPage here={here} application={application} providers={shown} />);
+  });
+
+  router.applicationPage(ofProviders.path, 'read limits', async (at) =>
+    ofProviders.show(at, await ofProviders.targetOf(at)),
+  );
+}

@@ -3,12 +3,36 @@ import type { Page } from '../domain/page.ts';
 
 /** Entries per page. */
 const LIMIT = 50;
+const MAX_TEXT = 200;
+
+const valueIn = (query: unknown, name: string): unknown => (query as Readonly<Record<string, unknown>>)[name];
 
 /** The page of a list that the query of a request asks for. */
 export function pageAsked(query: unknown, name: string, prefix: IdPrefix): Page {
-  const value = (query as Readonly<Record<string, unknown>>)[name];
+  const value = valueIn(query, name);
   const before = typeof value === 'string' && isId(value, prefix) ? value : undefined;
   return { limit: LIMIT, offset: 0, before };
+}
+
+/** A text that a list is searched for. It has nothing that a database would refuse. */
+export function textIn(query: unknown, name: string): string {
+  const value = valueIn(query, name);
+  return typeof value === 'string'
+    ? value
+        .replace(/[\p{Cc}\p{Cs}]/gu, '')
+        .trim()
+        .slice(0, MAX_TEXT)
+    : '';
+}
+
+/** One of some values that a list is filtered by. Undefined: another value, or none. */
+export function choiceIn<Value extends string>(
+  query: unknown,
+  name: string,
+  values: readonly Value[],
+): Value | undefined {
+  const value = valueIn(query, name);
+  return values.find((each) => each === value);
 }
 
 /** What is shown of a list, and the query of its next page if there is one. */
@@ -17,9 +41,23 @@ export interface Listed<Row> {
   readonly next: string | undefined;
 }
 
-/** @param rows the page, and the first row of the next one: see `onPage` */
-export function listed<Row extends { readonly id: string }>(rows: readonly Row[], name: string): Listed<Row> {
+/**
+ * @param rows the page, and the first row of the next one: see `onPage`
+ * @param filter what the list is filtered by, which the next page needs too
+ */
+export function listed<Row extends { readonly id: string }>(
+  rows: readonly Row[],
+  name: string,
+  filter: Readonly<Record<string, string | undefined>> = {},
+): Listed<Row> {
   const shown = rows.slice(0, LIMIT);
   const last = shown.at(-1);
-  return { rows: shown, next: rows.length > LIMIT && last !== undefined ? `?${name}=${last.id}` : undefined };
+  if (rows.length <= LIMIT || last === undefined) return { rows: shown, next: undefined };
+  return { rows: shown, next: `?${queryOf({ ...filter, [name]: last.id })}` };
 }
+
+/** A query without what is empty. */
+export const queryOf = (values: Readonly<Record<string, string | undefined>>): string =>
+  new URLSearchParams(
+    Object.entries(values).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
+  ).toString();

@@ -1,57 +1,47 @@
 import type { JSX } from 'preact';
 import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
-import { shownStatus } from '../../domain/account-status.ts';
-import type { LimitSource } from '../../domain/effective-limits.ts';
-import type { PreviewedWindow } from '../../domain/limit-preview.ts';
+import { syncAt } from '../../domain/initial-sync.ts';
+import type { Scope } from '../../scopes/scopes.ts';
+import type { FaultyForm } from '../account-answer.tsx';
 import type { Here } from '../here.ts';
-import type { Inputs } from '../inputs.ts';
-import { accountPath } from '../paths.ts';
+import { ofAccount } from '../limit-target.ts';
+import type { LimitView } from '../limit-views.ts';
+import { queryOf } from '../list-page.ts';
+import { accountPath, applicationPath, providerPath } from '../paths.ts';
+import { ReconnectForm } from './account-link-page.tsx';
+import { AccountBadge, AccountStatusNote } from './account-status.tsx';
 import { ApplicationLayout } from './application-layout.tsx';
-import { AskedButton, Done, FaultSummary, FormOf, TextField } from './parts.tsx';
-import { WindowBars } from './window-bars.tsx';
-
-/** A limit of an account, as the page shows it. */
-export interface LimitView {
-  /** What a form calls it. */
-  readonly value: string;
-  readonly label: string;
-  /** The windows, as a person enters them. */
-  readonly text: string;
-  readonly source: LimitSource;
-  readonly windows: readonly PreviewedWindow[];
-  /** What was seen, to find out whether another person has changed it meanwhile. */
-  readonly seen: string;
-}
+import { LIMIT_DONE, LimitPanel } from './limit-panel.tsx';
+import { AskedButton, Done, Fact, FaultSummary, FormOf, Time } from './parts.tsx';
 
 interface AccountPageProps {
   readonly here: Here;
   readonly application: Application;
   readonly account: Account;
-  readonly canManage: boolean;
+  /** The scope of the account, if it has one that exists. */
+  readonly scope: Scope | undefined;
+  readonly canManageAccount: boolean;
+  readonly canManageLimits: boolean;
   readonly limits: readonly LimitView[];
-  readonly faulty: { readonly value: string; readonly inputs: Inputs } | undefined;
+  readonly faulty: FaultyForm | undefined;
   /** Whether the browser loads the page again and again. Then it has no forms: what is entered would be lost. */
   readonly isLive: boolean;
-  readonly done: 'adjusted' | 'emptied' | undefined;
+  readonly done: string | undefined;
   readonly nowMs: number;
 }
 
-const SOURCES = {
-  recommended: 'Recommended for the provider',
-  application: 'Adjusted for the provider, in this application',
-  account: 'Adjusted for this account',
-};
-
-const DONE = {
-  adjusted: 'The limit is changed. Every process obeys it within a second.',
+/** What was done, by its name in the query. */
+export const ACCOUNT_DONE: Readonly<Record<string, string>> = {
+  adjusted: LIMIT_DONE,
   emptied: 'The counters are empty.',
+  pause: 'The account is paused. It sends nothing.',
+  resume: 'The account is resumed.',
 };
 
-/** An account with its live windows. */
+/** An account with its status and its live windows. */
 export function AccountPage(props: AccountPageProps): JSX.Element {
-  const { here, application, account, limits, faulty, done, isLive, nowMs } = props;
-  const canManage = props.canManage && !isLive;
+  const { here, application, account, canManageAccount, canManageLimits, limits, faulty, done, isLive, nowMs } = props;
   const path = accountPath(application.id, account.id);
   return (
     <ApplicationLayout
@@ -61,25 +51,38 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
       part="accounts"
       faulty={faulty !== undefined}
     >
-      <FaultSummary faults={faulty?.inputs.faults ?? []} prefix={`${faulty?.value}-`} />
-      <Done text={done && DONE[done]} />
+      <FaultSummary faults={faulty?.inputs.faults ?? []} prefix={`${faulty?.form}-`} />
+      <Done text={done} />
       <div class="what">
         <h1>{account.name}</h1>
-        <span class="badge">{shownStatus(account)}</span>
+        <AccountBadge account={account} />
       </div>
-      <p class="soft">
-        {account.provider}, <code>{account.id}</code>
+      <AccountStatusNote account={account} />
+      <Facts {...props} />
+      <p>
+        <a href={`${applicationPath(application.id, 'emails')}?${queryOf({ account: account.id })}`}>
+          Emails of this account
+        </a>
       </p>
+      {canManageAccount ? <Deeds {...props} /> : null}
       <section aria-labelledby="limits">
         <h2 id="limits">Limits</h2>
         <p class="soft">
           As counted at {new Date(nowMs).toISOString().slice(11, 19)} UTC.{' '}
-          {isLive ? <a href={path}>Stop following</a> : <a href={`${path}?live`}>Follow, every 5 seconds</a>}
+          {isLive ? <a href={path}>Stop following</a> : <a href={`${path}?live`}>Follow, every 5 seconds</a>}.{' '}
+          <a href={providerPath(application.id, account.provider)}>Limits of all {account.provider} accounts</a>
         </p>
         {limits.map((limit) => (
-          <LimitPanel key={limit.value} {...props} canManage={canManage} limit={limit} />
+          <LimitPanel
+            key={limit.value}
+            here={here}
+            target={ofAccount(account)}
+            limit={limit}
+            canManage={canManageLimits}
+            faulty={faulty}
+          />
         ))}
-        {canManage ? (
+        {canManageLimits ? (
           <AskedButton
             {...here.form(accountPath(application.id, account.id, 'counters'))}
             label="Empty the counters"
@@ -87,59 +90,76 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
             consequence="What the account has used is forgotten. Its provider does not forget."
           />
         ) : null}
-        {props.canManage ? null : (
-          <p class="soft">Your role may only look at the limits of a production application.</p>
-        )}
       </section>
+      {canManageAccount || isLive ? null : (
+        <p class="soft">Your role may only look at the accounts of a production application.</p>
+      )}
     </ApplicationLayout>
   );
 }
 
-function LimitPanel({
-  here,
-  application,
-  account,
-  canManage,
-  faulty,
-  limit,
-}: AccountPageProps & { limit: LimitView }): JSX.Element {
-  const { value, label, text, source, windows, seen } = limit;
-  const inputs = faulty?.value === value ? faulty.inputs : undefined;
-  const form = here.form(accountPath(application.id, account.id, 'preview'));
+function Facts({ account, scope, nowMs }: AccountPageProps): JSX.Element {
+  const { provider, id, provider_user_id: userId, created_at, connected_at, scope_id, proxy } = account;
+  const sync = syncAt(account.sync, nowMs);
   return (
-    <section class="panel" aria-label={label}>
-      <h3>{label}</h3>
-      <p class="soft">{SOURCES[source]}</p>
-      <WindowBars windows={windows} />
-      {canManage ? (
-        <details class="asked" open={inputs !== undefined}>
-          <summary>
-            Adjust <span class="hidden">{label}</span>
-          </summary>
-          <div class="inside">
-            <FormOf {...form}>
-              <input type="hidden" name="route" value={value} />
-              <input type="hidden" name="seen" value={seen} />
-              <TextField
-                name="windows"
-                prefix={`${value}-`}
-                label="Windows"
-                hint="One or two, such as 120/1m, 20000/1d. Units: ms, s, m, h, d."
-                value={inputs?.raw('windows') || text}
-                faults={inputs?.faults ?? []}
-              />
-              <div class="deeds">
-                <button type="submit">Preview</button>
-                {source === 'account' ? (
-                  <button type="submit" name="reset" value="yes" class="plain">
-                    Preview the reset
-                  </button>
-                ) : null}
-              </div>
-            </FormOf>
-          </div>
-        </details>
-      ) : null}
+    <dl class="facts panel">
+      <Fact name="Provider">{provider}</Fact>
+      <Fact name="Id">
+        <code>{id}</code>
+      </Fact>
+      <Fact name="Id at the provider">{userId}</Fact>
+      <Fact name="Linked">
+        <Time at={created_at} />
+      </Fact>
+      {connected_at.getTime() === created_at.getTime() ? null : (
+        <Fact name="Reconnected">
+          <Time at={connected_at} />
+        </Fact>
+      )}
+      <Fact name="Scope">{scope_id === null ? 'None' : (scope?.name ?? <code>{scope_id}</code>)}</Fact>
+      <Fact name="Initial sync">
+        {sync.status === 'completed' ? 'Completed' : `Running, ${Math.floor(sync.progress * 100)} %`}
+      </Fact>
+      <Fact name="Proxy">{proxyText(proxy)}</Fact>
+    </dl>
+  );
+}
+
+/** The stored form has no password. */
+function proxyText(proxy: Account['proxy']): string {
+  if (proxy === null) return 'None';
+  const { protocol, host, port, username } = proxy;
+  return `${protocol}://${username === undefined ? '' : `${username}@`}${host}:${port}`;
+}
+
+/** What can be done with the account itself. */
+function Deeds({ here, application, account, faulty, nowMs }: AccountPageProps): JSX.Element {
+  const pathOf = (deed: string): string => accountPath(application.id, account.id, deed);
+  return (
+    <section class="panel" aria-labelledby="manage">
+      <h2 id="manage">Manage this account</h2>
+      <div>
+        <ReconnectForm here={here} application={application} account={account} faulty={faulty} nowMs={nowMs} />
+        {account.paused_at === null ? (
+          <AskedButton
+            {...here.form(pathOf('pause'))}
+            label="Pause"
+            subject={account.name}
+            consequence="It sends nothing until it is resumed. Each request gets 403, and is not queued. What is being sent now still goes out."
+          />
+        ) : null}
+        <AskedButton
+          {...here.form(pathOf('remove'))}
+          label="Remove"
+          subject={account.name}
+          consequence="Its credentials are erased here, and withdrawn at the provider if it has a way to. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. It cannot be undone: its user would have to link it again, with a new id."
+        />
+      </div>
+      {account.paused_at === null ? null : (
+        <FormOf {...here.form(pathOf('resume'))}>
+          <button type="submit">Resume {account.name}</button>
+        </FormOf>
+      )}
     </section>
   );
 }

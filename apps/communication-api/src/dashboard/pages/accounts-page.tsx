@@ -1,38 +1,75 @@
 import type { JSX } from 'preact';
 import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
-import { shownStatus } from '../../domain/account-status.ts';
+import { ACCOUNT_STATUSES, type AccountStatus } from '../../domain/account-status.ts';
+import { PROVIDER_NAMES } from '../../domain/providers.ts';
 import type { Here } from '../here.ts';
 import type { Listed } from '../list-page.ts';
-import { accountPath } from '../paths.ts';
+import { accountPath, applicationPath } from '../paths.ts';
+import { AccountBadge, statusLabel } from './account-status.tsx';
 import { ApplicationLayout } from './application-layout.tsx';
-import { Day, Older } from './parts.tsx';
+import { ANY, Day, Done, FilterForm, Older, SearchField, SelectField } from './parts.tsx';
 
 interface AccountsPageProps {
   readonly here: Here;
   readonly application: Application;
   readonly accounts: Listed<Account>;
+  readonly filter: {
+    readonly status: AccountStatus | undefined;
+    readonly provider: string | undefined;
+    readonly search: string;
+  };
+  /** Whether an account was just removed. */
+  readonly isRemoved: boolean;
 }
 
-export const AccountsPage = ({ here, application, accounts }: AccountsPageProps): JSX.Element => (
-  <ApplicationLayout here={here} application={application} title="Accounts" part="accounts">
-    <h1>Accounts</h1>
-    {accounts.rows.length === 0 ? <p class="empty">No account is linked.</p> : null}
-    <ul class="rows">
-      {accounts.rows.map((account) => (
-        <li key={account.id}>
-          <div class="what">
-            <a class="title" href={accountPath(application.id, account.id)}>
-              {account.name}
-            </a>
-            <span class="badge">{shownStatus(account)}</span>
-          </div>
-          <p class="soft">
-            {account.provider}, <code>{account.id}</code>, linked on <Day at={account.created_at} />
-          </p>
-        </li>
-      ))}
-    </ul>
-    <Older href={accounts.next} label="Older accounts" />
-  </ApplicationLayout>
-);
+export function AccountsPage({ here, application, accounts, filter, isRemoved }: AccountsPageProps): JSX.Element {
+  const { status, provider, search } = filter;
+  const path = applicationPath(application.id, 'accounts');
+  const isFiltered = status !== undefined || provider !== undefined || search !== '';
+  return (
+    <ApplicationLayout here={here} application={application} title="Accounts" part="accounts">
+      <Done text={isRemoved ? 'The account is removed. Its credentials are erased.' : undefined} />
+      <h1>Accounts</h1>
+      <FilterForm action={path} isFiltered={isFiltered}>
+        <SearchField name="search" label="Name" value={search} />
+        <SelectField
+          name="status"
+          label="Status"
+          value={status ?? ''}
+          options={[ANY, ...ACCOUNT_STATUSES.map((value) => ({ value, label: statusLabel(value) }))]}
+        />
+        <SelectField
+          name="provider"
+          label="Provider"
+          value={provider ?? ''}
+          options={[ANY, ...PROVIDER_NAMES.map((value) => ({ value, label: value }))]}
+        />
+      </FilterForm>
+      {accounts.rows.length > 0 ? null : isFiltered ? (
+        <p class="empty">No account matches.</p>
+      ) : (
+        <p class="empty">
+          No account is linked. Make a link with <code>POST /v2/auth/link</code>, and send it to a user: see{' '}
+          <a href="/docs">the API</a>.
+        </p>
+      )}
+      <ul class="rows">
+        {accounts.rows.map((account) => (
+          <li key={account.id}>
+            <div class="what">
+              <a class="title" href={accountPath(application.id, account.id)}>
+                {account.name}
+              </a>
+              <AccountBadge account={account} />
+            </div>
+            <p class="soft">
+              {account.provider}, <code>{account.id}</code>, linked on <Day at={account.created_at} />
+            </p>
+          </li>
+        ))}
+      </ul>
+      <Older href={accounts.next} label="Older accounts" />
+    </ApplicationLayout>
+  );
+}

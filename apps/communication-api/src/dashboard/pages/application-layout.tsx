@@ -17,6 +17,8 @@ interface Part {
 const PARTS = [
   { name: 'keys', label: 'Keys', below: undefined, action: 'read application' },
   { name: 'accounts', label: 'Accounts', below: 'accounts', action: 'read accounts' },
+  { name: 'emails', label: 'Emails', below: 'emails', action: 'read emails' },
+  { name: 'limits', label: 'Limits', below: 'limits', action: 'read limits' },
 ] as const satisfies readonly Part[];
 
 interface ApplicationLayoutProps {

@@ -1,9 +1,10 @@
 import { formatDuration } from 'headgate';
-import type { JSX } from 'preact';
-import type { Account } from '../../accounts/accounts.ts';
+import type { ComponentChildren, JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
 import type { PreviewedWindow } from '../../domain/limit-preview.ts';
 import type { Here } from '../here.ts';
+import type { LimitTarget } from '../limit-target.ts';
+import type { Impact, LimitView, RejectedAccount } from '../limit-views.ts';
 import { accountPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { FormOf } from './parts.tsx';
@@ -12,41 +13,30 @@ import { durationText, WindowBars } from './window-bars.tsx';
 interface LimitPreviewPageProps {
   readonly here: Here;
   readonly application: Application;
-  readonly account: Account;
-  readonly label: string;
-  /** What a form calls the limit. */
-  readonly value: string;
+  readonly target: LimitTarget;
+  /** The limit after the change. */
+  readonly limit: Pick<LimitView, 'label' | 'value' | 'text' | 'seen'>;
   readonly isReset: boolean;
-  /** The windows of the limit after the change. */
-  readonly text: string;
-  readonly seen: string;
-  readonly windows: readonly PreviewedWindow[];
+  /** What the change would do now. */
+  readonly children: ComponentChildren;
 }
 
 /** What a change of a limit would do now, before it is done. */
 export function LimitPreviewPage(props: LimitPreviewPageProps): JSX.Element {
-  const { here, application, account, label, value, isReset, text, seen, windows } = props;
-  const rejecting = windows.filter(({ rejects }) => rejects);
-  const waitMs = Math.max(0, ...rejecting.map(({ resetMs }) => resetMs));
+  const { here, application, target, isReset, children } = props;
+  const { label, value, text, seen } = props.limit;
+  const isOfAccount = target.account !== undefined;
+  const like = isOfAccount ? ', as it is for the provider' : ', as it is recommended';
   return (
-    <ApplicationLayout here={here} application={application} title="Preview" part="accounts">
+    <ApplicationLayout here={here} application={application} title="Preview" part={isOfAccount ? 'accounts' : 'limits'}>
       <h1>Preview</h1>
       <section class="panel">
         <p>
-          <strong>{label}</strong> of {account.name} becomes <strong>{text}</strong>
-          {isReset ? ', as it is for the provider.' : '.'}
+          <strong>{label}</strong> of {target.name} becomes <strong>{text === '' ? 'unlimited' : text}</strong>
+          {isReset ? like : ''}.
         </p>
-        {rejecting.length === 0 ? (
-          <p>The next request of this account would be accepted by this limit.</p>
-        ) : (
-          <p class="fault">
-            {`Requests of this account would be rejected now, for the next ${durationText(waitMs)}: ${rejecting
-              .map(({ used, max, durationMs }) => `${used} of ${max} per ${formatDuration(durationMs)}`)
-              .join(', ')}.`}
-          </p>
-        )}
-        <WindowBars windows={windows} />
-        <FormOf {...here.form(accountPath(application.id, account.id, 'limits'))}>
+        {children}
+        <FormOf {...here.form(`${target.path}/limits`)}>
           <input type="hidden" name="route" value={value} />
           <input type="hidden" name="seen" value={seen} />
           {isReset ? <input type="hidden" name="reset" value="yes" /> : null}
@@ -54,9 +44,80 @@ export function LimitPreviewPage(props: LimitPreviewPageProps): JSX.Element {
           <button type="submit">{isReset ? 'Reset the limit' : 'Change the limit'}</button>
         </FormOf>
         <p>
-          <a href={accountPath(application.id, account.id)}>Back, without a change</a>
+          <a href={target.path}>Back, without a change</a>
         </p>
       </section>
     </ApplicationLayout>
   );
 }
+
+const usedText = (windows: readonly PreviewedWindow[]): string =>
+  windows.map(({ used, max, durationMs }) => `${used} of ${max} per ${formatDuration(durationMs)}`).join(', ');
+
+const waitText = (windows: readonly PreviewedWindow[]): string =>
+  durationText(Math.max(0, ...windows.map(({ resetMs }) => resetMs)));
+
+/** What a change does to the only account that it is for. */
+export function ImpactOnAccount({ windows }: { readonly windows: readonly PreviewedWindow[] }): JSX.Element {
+  const rejecting = windows.filter(({ rejects }) => rejects);
+  return (
+    <>
+      {rejecting.length === 0 ? (
+        <p>The next request of this account would be accepted by this limit.</p>
+      ) : (
+        <p class="fault">
+          {`Requests of this account would be rejected now, for the next ${waitText(rejecting)}: ${usedText(rejecting)}.`}
+        </p>
+      )}
+      <WindowBars windows={windows} />
+    </>
+  );
+}
+
+/** What a change does to the accounts of a provider. */
+export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.Element {
+  const { lookedAt, hasMore, withOwnLimit, rejected, stillRejected, accepted } = impact;
+  const own = `${withOwnLimit === 1 ? '1 of them has a limit' : `${withOwnLimit} of them have limits`} of its own, which stays.`;
+  return (
+    <>
+      {rejected.length === 0 ? (
+        <p>No account that is accepted now would be rejected.</p>
+      ) : (
+        <p class="fault">{`${counted(rejected.length)} would be rejected now, and ${rejected.length === 1 ? 'is' : 'are'} accepted at present:`}</p>
+      )}
+      <Accounts list={rejected} />
+      {stillRejected.length === 0 ? null : (
+        <p>{`${counted(stillRejected.length)} would still be rejected, as at present:`}</p>
+      )}
+      <Accounts list={stillRejected} />
+      {accepted.length === 0 ? null : (
+        <p>{`${counted(accepted.length)} would be accepted, and ${accepted.length === 1 ? 'is' : 'are'} rejected at present:`}</p>
+      )}
+      <Accounts list={accepted} />
+      <p class="soft">
+        {hasMore
+          ? `Looked at: the ${lookedAt} accounts that were used or linked last. The application has more of them.`
+          : `Looked at: ${lookedAt === 1 ? 'the only account' : `all ${lookedAt} accounts`} of the provider in this application.`}
+        {withOwnLimit === 0 ? '' : ` ${own}`}
+      </p>
+    </>
+  );
+}
+
+const counted = (count: number): string => (count === 1 ? '1 account' : `${count} accounts`);
+
+const Accounts = ({ list }: { readonly list: readonly RejectedAccount[] }): JSX.Element | null =>
+  list.length === 0 ? null : (
+    <ul class="rows">
+      {list.map(({ account, windows }) => (
+        <li key={account.id}>
+          <a class="title" href={accountPath(account.application_id, account.id)}>
+            {account.name}
+          </a>
+          <p class="soft">
+            {usedText(windows)}, for {waitText(windows)}
+          </p>
+        </li>
+      ))}
+    </ul>
+  );

@@ -41,22 +41,23 @@ export const FaultSummary = ({
 interface FieldProps {
   readonly name: string;
   readonly label: string;
-  readonly faults: readonly Fault[];
+  /** Default: none. */
+  readonly faults?: readonly Fault[] | undefined;
   readonly hint?: string | undefined;
   /** Distinguishes the inputs of two forms on one page. */
   readonly prefix?: string | undefined;
 }
 
 /** The attributes by which an input names its fault and its hint, and whether it has a fault. */
-function describe({ name, hint, faults, prefix = '' }: FieldProps) {
+function describe({ name, hint, faults = [], prefix = '' }: FieldProps) {
   const id = inputId(prefix + name);
   const fault = faults.find(({ field }) => field === name)?.message;
   const ids = [...(fault === undefined ? [] : [`${id}-fault`]), ...(hint === undefined ? [] : [`${id}-hint`])];
-  const described = ids.length === 0 ? {} : { 'aria-describedby': ids.join(' ') };
+  const describedBy = ids.length === 0 ? undefined : ids.join(' ');
   return {
     id,
     fault,
-    attributes: { id, name, ...described, ...(fault === undefined ? {} : { 'aria-invalid': true }) },
+    attributes: { id, name, 'aria-describedby': describedBy, ...(fault === undefined ? {} : { 'aria-invalid': true }) },
   };
 }
 
@@ -134,11 +135,104 @@ export function SelectField(props: SelectFieldProps): JSX.Element {
   );
 }
 
+/** An option of a filter: everything. */
+export const ANY = { value: '', label: 'Any' };
+
+/** An input of a filter. It may stay empty. */
+export function SearchField(props: FieldProps & { readonly value: string }): JSX.Element {
+  const { label, hint, value } = props;
+  const { id, attributes } = describe(props);
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input type="search" {...attributes} value={value} autoComplete="off" spellcheck={false} />
+      <Notes id={id} fault={undefined} hint={hint} />
+    </div>
+  );
+}
+
+interface FilterFormProps {
+  readonly action: string;
+  /** Whether less than everything is shown. */
+  readonly isFiltered: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A form that filters a list: it changes nothing. */
+export const FilterForm = ({ action, isFiltered, children }: FilterFormProps): JSX.Element => (
+  <form method="get" action={action} class="filter">
+    {children}
+    <div class="deeds">
+      <button type="submit">Filter</button>
+      {isFiltered ? (
+        <a class="button plain" href={action}>
+          Show all
+        </a>
+      ) : null}
+    </div>
+  </form>
+);
+
+type ChoiceFieldProps = FieldProps & {
+  readonly options: readonly { readonly value: string; readonly label: string; readonly hint: string }[];
+  readonly value: string;
+};
+
+/** A choice between a few options that need an explanation. None is chosen at first. */
+export function ChoiceField(props: ChoiceFieldProps): JSX.Element {
+  const { name, label, hint, options, value: chosen } = props;
+  const { id, fault, attributes } = describe(props);
+  return (
+    <fieldset class="field" id={id} tabIndex={-1} aria-describedby={attributes['aria-describedby']}>
+      <legend>{label}</legend>
+      {options.map(({ value, label: text, hint: more }) => (
+        <label class="option" key={value}>
+          <input type="radio" name={name} value={value} checked={value === chosen} />
+          <span>
+            <strong>{text}</strong> {more}
+          </span>
+        </label>
+      ))}
+      <Notes id={id} fault={fault} hint={hint} />
+    </fieldset>
+  );
+}
+
 /** A time, to the minute. */
 export const Time = ({ at }: { readonly at: Date }): JSX.Element => {
   const iso = at.toISOString();
   return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`}</time>;
 };
+
+/** What a colour means. The text says it, too. */
+export type Tone = 'good' | 'warn' | 'bad' | 'quiet';
+
+export const Badge = ({ label, tone }: { readonly label: string; readonly tone: Tone }): JSX.Element => (
+  <span class={`badge ${tone}`}>{label}</span>
+);
+
+/** What the state of something means, and what to do. */
+export const Note = ({
+  tone,
+  children,
+}: {
+  readonly tone: Tone;
+  readonly children: ComponentChildren;
+}): JSX.Element => <div class={`note ${tone}`}>{children}</div>;
+
+/** One entry of a `dl` of the class `facts`. */
+export const Fact = ({
+  name,
+  children,
+}: {
+  readonly name: string;
+  readonly children: ComponentChildren;
+}): JSX.Element => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);
 
 export const Day = ({ at }: { readonly at: Date }): JSX.Element => (
   <time dateTime={at.toISOString()}>{at.toISOString().slice(0, 10)}</time>

@@ -1,0 +1,34 @@
+import type { Account } from '../accounts/accounts.ts';
+import type { LimitOwner } from '../limits/overrides.ts';
+import { accountPath, providerPath } from './paths.ts';
+
+/** Whose limits a page shows, and its forms change: those of one account, or of all accounts of a provider. */
+export interface LimitTarget {
+  readonly applicationId: string;
+  readonly provider: string;
+  /** Undefined: all accounts of the provider. */
+  readonly account: Account | undefined;
+  readonly owner: LimitOwner;
+  /** For people. */
+  readonly name: string;
+  /** The page with the limits. The addresses of its forms are below it. */
+  readonly path: string;
+}
+
+export const ofAccount = (account: Account): LimitTarget => ({
+  applicationId: account.application_id,
+  provider: account.provider,
+  account,
+  owner: { accountId: account.id },
+  name: account.name,
+  path: accountPath(account.application_id, account.id),
+});
+
+export const ofProvider = (applicationId: string, provider: string): LimitTarget => ({
+  applicationId,
+  provider,
+  account: undefined,
+  owner: { provider },
+  name: `all ${provider} accounts`,
+  path: providerPath(applicationId, provider),
+});

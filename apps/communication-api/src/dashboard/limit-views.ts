@@ -1,0 +1,140 @@
+import { parseLimit } from 'headgate';
+import type { Account } from '../accounts/accounts.ts';
+import type { EffectiveLimit, LimitSource } from '../domain/effective-limits.ts';
+import { type PreviewedWindow, previewOf, type UsedWindow } from '../domain/limit-preview.ts';
+import { METHODS } from '../domain/methods.ts';
+import { limitProvider } from '../limits/book.ts';
+import { withCounters } from '../limits/counters.ts';
+import type { Rooms } from '../rooms.ts';
+import { formValueOf, limitLabel, seenOf } from './limit-form.ts';
+import type { LimitTarget } from './limit-target.ts';
+
+/** Accounts of a provider that a preview looks at: each is a question to the counters. */
+export const MAX_LOOKED_AT = 200;
+
+/** A limit as a page shows it. */
+export interface LimitView {
+  /** What a form calls it. */
+  readonly value: string;
+  readonly label: string;
+  /** The windows, as a person enters them. */
+  readonly text: string;
+  readonly source: LimitSource;
+  /** Whether the page is about the one that the limit was adjusted for, so that it can be reset there. */
+  readonly isOwn: boolean;
+  /** What is counted in each window now. Undefined: the limit is that of many accounts. */
+  readonly windows: readonly PreviewedWindow[] | undefined;
+  /** What was seen, to find out whether another person has changed it meanwhile. */
+  readonly seen: string;
+}
+
+/** An account that a limit rejects. */
+export interface RejectedAccount {
+  readonly account: Account;
+  /** The windows that reject it. */
+  readonly windows: readonly PreviewedWindow[];
+}
+
+/** What a change of a limit of a provider would do to its accounts now. */
+export interface Impact {
+  /** Accounts that were looked at: those that were used last. */
+  readonly lookedAt: number;
+  /** Whether the application has more of them. */
+  readonly hasMore: boolean;
+  /** Accounts with a limit of their own, which the change does not reach. */
+  readonly withOwnLimit: number;
+  /** Accounts that are accepted now, and would be rejected. */
+  readonly rejected: readonly RejectedAccount[];
+  /** Accounts that are rejected now, and would be rejected still. */
+  readonly stillRejected: readonly RejectedAccount[];
+  /** Accounts that are rejected now, and would be accepted. */
+  readonly accepted: readonly RejectedAccount[];
+}
+
+/** The limits of an account or a provider, with what is counted. */
+export class LimitViews {
+  constructor(private readonly rooms: Pick<Rooms, 'accounts' | 'book' | 'limiter' | 'overrides'>) {}
+
+  /** The limits, as they are in the database now. */
+  async of(target: LimitTarget): Promise<readonly LimitView[]> {
+    const { book } = this.rooms;
+    const { applicationId, provider, account } = target;
+    await book.reload(applicationId);
+    return Promise.all(book.list(applicationId, provider, account?.id).map((limit) => this.#viewOf(target, limit)));
+  }
+
+  /** What a limit would be after a change. */
+  next({ applicationId, provider, account }: LimitTarget, route: string | null, windows: readonly string[] | null) {
+    if (windows !== null) return windows;
+    const { book } = this.rooms;
+    const below = account === undefined ? book.recommended(provider) : book.list(applicationId, provider);
+    return windowsOf(below, route);
+  }
+
+  /** What windows would decide about an account now. */
+  async preview(account: Account, route: string | null, windows: readonly string[]) {
+    return wouldBe(windows, await this.#usedOf(account, route));
+  }
+
+  /** What windows would decide now about every account of the provider that has used something. */
+  async impact(
+    { applicationId, provider }: LimitTarget,
+    route: string | null,
+    windows: readonly string[],
+  ): Promise<Impact> {
+    const { accounts, book } = this.rooms;
+    const found = await accounts.lastUsed(applicationId, provider, MAX_LOOKED_AT + 1);
+    const all = found.slice(0, MAX_LOOKED_AT);
+    const limitOf = ({ id }: Account) =>
+      book.list(applicationId, provider, id).find((limit) => limit.route === route)?.source;
+    const reached = all.filter((account) => limitOf(account) !== 'account');
+    const current = windowsOf(book.list(applicationId, provider), route);
+    const changes = await Promise.all(
+      reached.map(async (account) => {
+        const used = await this.#usedOf(account, route);
+        const [before, after] = [current, windows].map((each) => wouldBe(each, used).filter(({ rejects }) => rejects));
+        return { account, before: before ?? [], after: after ?? [] };
+      }),
+    );
+    const was = changes.filter(({ before }) => before.length > 0);
+    return {
+      lookedAt: all.length,
+      hasMore: found.length > all.length,
+      withOwnLimit: all.length - reached.length,
+      rejected: changes
+        .filter(({ before, after }) => before.length === 0 && after.length > 0)
+        .map(({ account, after }) => ({ account, windows: after })),
+      stillRejected: was.flatMap(({ account, after }) => (after.length > 0 ? [{ account, windows: after }] : [])),
+      accepted: was.flatMap(({ account, before, after }) => (after.length > 0 ? [] : [{ account, windows: before }])),
+    };
+  }
+
+  async #viewOf(target: LimitTarget, { route, windows, source }: EffectiveLimit): Promise<LimitView> {
+    const { applicationId, account, owner } = target;
+    return {
+      value: formValueOf(route),
+      label: limitLabel(route),
+      text: windows.join(', '),
+      source,
+      isOwn: source === (account === undefined ? 'application' : 'account'),
+      windows: account && (await this.preview(account, route, windows)),
+      seen: seenOf(await this.rooms.overrides.find(applicationId, owner, route)),
+    };
+  }
+
+  /** What an account has used of a limit now. */
+  async #usedOf({ id, application_id, provider: name }: Account, route: string | null): Promise<readonly UsedWindow[]> {
+    const provider = limitProvider(application_id, name);
+    // Each route counts for itself, also against the limit that every route has.
+    const peek = () => this.rooms.limiter.peek({ account: id, provider, route: route ?? METHODS[0] });
+    return (await withCounters(peek))
+      .filter(({ limit }) => (limit === 'all-methods') === (route === null))
+      .map(({ max, remaining, durationMs, resetMs }) => ({ used: max - remaining, durationMs, resetMs }));
+  }
+}
+
+const windowsOf = (limits: readonly EffectiveLimit[], route: string | null): readonly string[] =>
+  limits.find((limit) => limit.route === route)?.windows ?? [];
+
+const wouldBe = (windows: readonly string[], used: readonly UsedWindow[]): readonly PreviewedWindow[] =>
+  previewOf(windows.length === 0 ? [] : parseLimit(windows), used);

@@ -1,0 +1,51 @@
+import type { JSX } from 'preact';
+import type { Application } from '../../applications/applications.ts';
+import type { FoundOutcome, Send } from '../../journal/sends.ts';
+import type { Here } from '../here.ts';
+import type { Inputs } from '../inputs.ts';
+import { emailPath } from '../paths.ts';
+import { ChoiceField, FormOf } from './parts.tsx';
+
+export const FOUND_OUTCOMES = ['sent', 'not_sent'] as const satisfies readonly FoundOutcome[];
+
+/** For the audit log. */
+export const FOUND_WORDS: Readonly<Record<FoundOutcome, string>> = { sent: 'as sent', not_sent: 'as not sent' };
+
+interface ResolveFormProps {
+  readonly here: Here;
+  readonly application: Application;
+  readonly email: Send;
+  readonly inputs: Inputs;
+}
+
+/** The form by which a person says what became of an email whose outcome is unknown. */
+export const ResolveForm = ({ here, application, email, inputs }: ResolveFormProps): JSX.Element => (
+  <section class="panel" aria-labelledby="resolve">
+    <h2 id="resolve">Resolve this email</h2>
+    <p>
+      Look into the mailbox: is the email with this Message-ID in its folder of sent mail, or has a recipient got it?
+      What you say here cannot be taken back. The application is told by the event <code>email.outcome_resolved</code>.
+    </p>
+    <FormOf {...here.form(emailPath(application.id, email.id, 'resolve'))}>
+      <ChoiceField
+        name="outcome"
+        label="What became of it?"
+        value={inputs.raw('outcome')}
+        faults={inputs.faults}
+        options={[
+          {
+            value: 'sent',
+            label: 'It was sent.',
+            hint: 'A retry with the same Idempotency-Key gets 201, and nothing is sent.',
+          },
+          {
+            value: 'not_sent',
+            label: 'It was not sent.',
+            hint: 'It counts as failed, for good. A retry with the same Idempotency-Key gets 409 errors/operation_canceled, and nothing is sent. To send it, the application uses a new key. If you are wrong, its recipients then get it twice.',
+          },
+        ]}
+      />
+      <button type="submit">Resolve the email</button>
+    </FormOf>
+  </section>
+);
