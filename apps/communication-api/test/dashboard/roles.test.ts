@@ -6,6 +6,7 @@ import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
 import { Csrf } from '../../src/wizard/csrf.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { peopleOf, type TestMember } from '../support/dashboard.ts';
+import { unknownEmail } from '../support/emails.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
@@ -24,17 +25,20 @@ interface Place {
   readonly serviceKey: string;
   readonly accountKey: string;
   readonly account: string;
+  readonly pausedAccount: string;
+  /** Its outcome is unknown. */
+  readonly email: string;
 }
 
 interface Row {
   readonly what: string;
   /** The route, with its parameters. */
   readonly route: `${'GET' | 'POST'} ${string}`;
-  /** What the parameter `id` or `key` of the route is. */
+  /** What the parameter `id` or `key` of the route is, or `account` if it is not the usual one. */
   readonly subject?: keyof Place;
   readonly fields?: Readonly<Record<string, string>>;
   /** The prefix of the id of what the form creates. */
-  readonly creates?: 'key' | 'inv';
+  readonly creates?: 'key' | 'inv' | 'lnk';
   /** Default: 200 for a page and for a form that creates something to be shown once, else 303. */
   readonly answers?: 200;
   /**
@@ -78,7 +82,45 @@ const ROWS: readonly Row[] = [
     may: 'no no yes yes',
   },
   { what: 'list accounts', route: `GET ${APPLICATION}/accounts`, may: 'yes yes yes yes' },
-  { what: 'look at limits', route: `GET ${APPLICATION}/accounts/:account`, may: 'yes yes yes yes' },
+  { what: 'look at an account', route: `GET ${APPLICATION}/accounts/:account`, may: 'yes yes yes yes' },
+  {
+    what: 'make a link to reconnect',
+    route: `POST ${APPLICATION}/accounts/:account/link`,
+    fields: { redirect_uri: 'https://app.example/cb', lifetime: '1' },
+    creates: 'lnk',
+    may: 'yes no yes yes',
+  },
+  { what: 'pause an account', route: `POST ${APPLICATION}/accounts/:account/pause`, may: 'yes no yes yes' },
+  {
+    what: 'resume an account',
+    route: `POST ${APPLICATION}/accounts/:account/resume`,
+    subject: 'pausedAccount',
+    may: 'yes no yes yes',
+  },
+  { what: 'remove an account', route: `POST ${APPLICATION}/accounts/:account/remove`, may: 'yes no yes yes' },
+  { what: 'list emails', route: `GET ${APPLICATION}/emails`, may: 'yes yes yes yes' },
+  { what: 'look at an email', route: `GET ${APPLICATION}/emails/:email`, may: 'yes yes yes yes' },
+  {
+    what: 'resolve an email',
+    route: `POST ${APPLICATION}/emails/:email/resolve`,
+    fields: { outcome: 'not_sent' },
+    may: 'yes no yes yes',
+  },
+  { what: 'look at the limits of providers', route: `GET ${APPLICATION}/limits`, may: 'yes yes yes yes' },
+  { what: 'look at the limits of a provider', route: `GET ${APPLICATION}/limits/:provider`, may: 'yes yes yes yes' },
+  {
+    what: 'preview a limit of a provider',
+    route: `POST ${APPLICATION}/limits/:provider/preview`,
+    fields: LIMIT,
+    answers: 200,
+    may: 'yes no yes yes',
+  },
+  {
+    what: 'adjust a limit of a provider',
+    route: `POST ${APPLICATION}/limits/:provider/limits`,
+    fields: LIMIT,
+    may: 'yes no yes yes',
+  },
   {
     what: 'preview a limit',
     route: `POST ${APPLICATION}/accounts/:account/preview`,
@@ -195,9 +237,15 @@ async function newPlace(environment: Environment): Promise<Place> {
     await rooms.people.invitations.create(actor, { id: invitation, role, label: 'x' });
     return invitation;
   };
+  // The mock cannot be linked in production.
+  const link = async () => (await linkAccount(rooms, id, { provider: 'imap' })).id;
+  const [account, pausedAccount] = [await link(), await link()];
+  await rooms.accounts.update(id, pausedAccount, { paused: true });
   return {
     application: id,
-    account: (await linkAccount(rooms, id)).id,
+    account,
+    pausedAccount,
+    email: await unknownEmail(service, id, account),
     member: (await newMember('member')).id,
     owner: inviter.id,
     invitation: await invite('member'),
@@ -207,18 +255,28 @@ async function newPlace(environment: Environment): Promise<Place> {
   };
 }
 
-const WATCHED = ['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log'] as const;
+/** The tables that people change, with a column to sort by. */
+const WATCHED = [
+  ...(['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log'] as const),
+  ...(['accounts', 'auth_links', 'sends', 'events'] as const),
+] as const;
 const everything = async (): Promise<string> =>
-  JSON.stringify(await Promise.all(WATCHED.map((table) => db.selectFrom(table).selectAll().orderBy('id').execute())));
+  JSON.stringify([
+    ...(await Promise.all(WATCHED.map((table) => db.selectFrom(table).selectAll().orderBy('id').execute()))),
+    await db.selectFrom('limit_overrides').selectAll().orderBy('application_id').orderBy('changed_at').execute(),
+    await db.selectFrom('limits_version').selectAll().orderBy('application_id').execute(),
+  ]);
 
 /** Makes a request as a person whose browser sends what the form of another person would send. */
 async function attempt(row: Row, { browser, sessionId }: TestMember, place: Place) {
   const [method, pattern = ''] = row.route.split(' ');
-  const subject = row.subject === undefined ? '' : place[row.subject];
+  const subject = row.subject === undefined ? undefined : place[row.subject];
   const path = pattern
     .replace(':application', place.application)
-    .replace(':account', place.account)
-    .replace(/:(id|key)/, subject);
+    .replace(':account', subject ?? place.account)
+    .replace(':email', place.email)
+    .replace(':provider', 'mock')
+    .replace(/:(id|key)/, subject ?? '');
   if (method === 'GET') return browser.request(path);
   const id = row.creates === undefined ? undefined : newId(row.creates, Date.now());
   const token = csrf.tokenOf(sessionId, id === undefined ? path : `${path} ${id}`);

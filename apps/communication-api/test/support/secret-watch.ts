@@ -18,7 +18,7 @@ export type SecretKind =
 const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
   'API key': /^\/v2\/api-keys$|^\/dashboard\/applications\/\w+\/(?:service|account)-keys$/,
   'invitation token': /^\/dashboard\/invitations$/,
-  'link token': /^\/v2\/auth\/link$/,
+  'link token': /^\/v2\/auth\/link$|^\/dashboard\/applications\/\w+\/accounts\/\w+\/link$/,
   'webhook secret': /^\/v2\/webhooks\/endpoints(?:\/[^/]+\/secret)?$/,
 };
 
