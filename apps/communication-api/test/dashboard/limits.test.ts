@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
 import { peopleOf } from '../support/dashboard.ts';
+import { limitForm } from '../support/limit-form.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
@@ -21,18 +22,6 @@ async function place() {
     (await clientOf(url, token)('POST', '/api/v1/emails', { account_id: account.id, ...EMAIL })).status;
   return { id, account, path, browser, member, send };
 }
-
-/** What the form of a limit sends: the forms of all limits have one address. */
-const formOf = (html: string, route: string): Record<string, string> => {
-  const forms = [...html.matchAll(/<form method="post" action="[^"]*\/preview"[^>]*>(.*?)<\/form>/gs)];
-  const form = forms.map(([, content = '']) => content).find((content) => content.includes(`value="${route}"`)) ?? '';
-  return Object.fromEntries(
-    [...form.matchAll(/<input [^>]*name="([^"]*)"[^>]*>/g)].map(([input, name = '']) => [
-      name,
-      / value="([^"]*)"/.exec(input)?.[1] ?? '',
-    ]),
-  );
-};
 
 test('the windows of an account are shown as they are counted, and emptied', async () => {
   const { account, path, browser, send } = await place();
@@ -67,7 +56,7 @@ test('a change is previewed, made, obeyed at once, and reset', async () => {
   await browser.open(path);
   const before = /per 1m/.test(browser.text);
   expect(before).toBe(true);
-  await browser.submit('/preview', { ...formOf(browser.page.html, 'POST /api/v1/emails'), windows: '2/1m' });
+  await browser.submit('/preview', { ...limitForm(browser.page.html, 'POST /api/v1/emails'), windows: '2/1m' });
   expect(browser.text).toContain('POST /api/v1/emails of');
   expect(browser.text).toMatch(/would be rejected now, for the next \d+ s: 2 of 2 per 1m/);
   // A preview changes nothing.
@@ -77,7 +66,7 @@ test('a change is previewed, made, obeyed at once, and reset', async () => {
   expect(browser.text).toContain('Adjusted for this account');
   expect(browser.text).toContain('Rejects now');
   expect(await send()).toBe(429);
-  await browser.submit('/preview', { ...formOf(browser.page.html, 'POST /api/v1/emails'), reset: 'yes' });
+  await browser.submit('/preview', { ...limitForm(browser.page.html, 'POST /api/v1/emails'), reset: 'yes' });
   expect(browser.text).toContain('as it is for the provider.');
   await browser.submit('/limits');
   expect(browser.text).not.toContain('Adjusted for this account');
@@ -95,7 +84,7 @@ test('of two people who edit one limit, one wins, and the other is told', async 
     [ann, '5/1m'],
     [bob, '7/1m'],
   ] as const)
-    await client.submit('/preview', { ...formOf(client.page.html, 'all'), windows });
+    await client.submit('/preview', { ...limitForm(client.page.html, 'all'), windows });
   await Promise.all([ann.submit('/limits'), bob.submit('/limits')]);
   const [winner, loser] = ann.page.status === 200 ? [ann, bob] : [bob, ann];
   const [mine, theirs] = winner === ann ? ['5/1m', '7/1m'] : ['7/1m', '5/1m'];
@@ -106,8 +95,8 @@ test('of two people who edit one limit, one wins, and the other is told', async 
   ]);
   expect(await rooms.overrides.find(id, { accountId: account.id }, null)).toEqual([mine]);
   // What the other has entered is still there, and can be sent again.
-  expect(formOf(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });
-  await loser.submit('/preview', formOf(loser.page.html, 'all'));
+  expect(limitForm(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });
+  await loser.submit('/preview', limitForm(loser.page.html, 'all'));
   await loser.submit('/limits');
   expect(await rooms.overrides.find(id, { accountId: account.id }, null)).toEqual([theirs]);
 });
@@ -119,7 +108,7 @@ test.each([
   ['5/1m, 6/1m', 'windows'],
 ])('the windows %j are a fault', async (windows, message) => {
   const { browser } = await place();
-  await browser.submit('/preview', { ...formOf(browser.page.html, 'all'), windows });
+  await browser.submit('/preview', { ...limitForm(browser.page.html, 'all'), windows });
   expect([browser.page.status, browser.text]).toEqual([422, expect.stringContaining(message)]);
 });
 

@@ -79,19 +79,19 @@ function Facts({ application, email, account, hits }: EmailPageProps): JSX.Eleme
           {shownState(state) === state ? '' : ` (${state})`}
         </Fact>
         <Fact name="Attempts">{attempt}</Fact>
-        <Moment name="Asked for" at={email.created_at} />
+        <Moment name="Requested" at={email.created_at} />
         <Moment name="Given to the provider" at={email.dispatched_at} />
         <Moment name="Outcome known" at={email.settled_at} />
         <Fact name="Idempotency-Key">{email.idempotency_key === null ? 'None, or older than 24 hours' : 'Known'}</Fact>
         <Fact name="Sent as a draft">{draft_ref === null ? 'No' : 'Yes'}</Fact>
-        <Fact name="Message-ID">
+        <Fact name="Message-ID" isLong>
           <code>{message_id}</code>
         </Fact>
-        <Fact name="Id at the provider">
+        <Fact name="Id at the provider" isLong>
           <Code text={provider_id} />
         </Fact>
         {provider_immutable_id === null ? null : (
-          <Fact name="Immutable id">
+          <Fact name="Immutable id" isLong>
             <Code text={provider_immutable_id} />
           </Fact>
         )}

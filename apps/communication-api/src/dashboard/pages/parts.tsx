@@ -223,12 +223,15 @@ export const Note = ({
 /** One entry of a `dl` of the class `facts`. */
 export const Fact = ({
   name,
+  isLong = false,
   children,
 }: {
   readonly name: string;
+  /** Whether it needs a line of its own. */
+  readonly isLong?: boolean;
   readonly children: ComponentChildren;
 }): JSX.Element => (
-  <div>
+  <div class={isLong ? 'long' : undefined}>
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>

@@ -31,13 +31,23 @@ export function ProviderLimitsPage(props: ProviderLimitsPageProps): JSX.Element 
       <FaultSummary faults={faulty?.inputs.faults ?? []} prefix={`${faulty?.form}-`} />
       <Done text={isChanged && faulty === undefined ? LIMIT_DONE : undefined} />
       <h1>{title}</h1>
-      <p class="soft">
-        Each account of the provider may use this much, unless it has a limit of its own.{' '}
+      <p>
         <a href={`${applicationPath(application.id, 'accounts')}?${ofProvider}`}>Accounts of {target.provider}</a>
       </p>
-      {limits.map((limit) => (
-        <LimitPanel key={limit.value} here={here} target={target} limit={limit} canManage={canManage} faulty={faulty} />
-      ))}
+      <section aria-labelledby="limits">
+        <h2 id="limits">What each account may use</h2>
+        <p class="soft">An account with a limit of its own keeps it.</p>
+        {limits.map((limit) => (
+          <LimitPanel
+            key={limit.value}
+            here={here}
+            target={target}
+            limit={limit}
+            canManage={canManage}
+            faulty={faulty}
+          />
+        ))}
+      </section>
       {canManage ? null : <p class="soft">Your role may only look at the limits of a production application.</p>}
     </ApplicationLayout>
   );

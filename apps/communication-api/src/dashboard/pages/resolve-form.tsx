@@ -23,7 +23,10 @@ export const ResolveForm = ({ here, application, email, inputs }: ResolveFormPro
   <section class="panel" aria-labelledby="resolve">
     <h2 id="resolve">Resolve this email</h2>
     <p>
-      Look into the mailbox: is the email with this Message-ID in its folder of sent mail, or has a recipient got it?
+      Look into the mailbox: is the email with the Message-ID <code>{email.message_id}</code> in its folder of sent
+      mail, or has a recipient got it?
+    </p>
+    <p>
       What you say here cannot be taken back. The application is told by the event <code>email.outcome_resolved</code>.
     </p>
     <FormOf {...here.form(emailPath(application.id, email.id, 'resolve'))}>
