@@ -57,12 +57,13 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
     const lifetime = inputs.choice('lifetime', LIFETIMES);
     const redirectUri = inputs.raw('redirect_uri').trim();
     const { success } = linkRequest.shape.redirect_uri.safeParse(redirectUri);
-    if (!success) inputs.fault('redirect_uri', 'Enter an https address of at most 2,000 characters.');
+    if (!success || redirectUri === '')
+      inputs.fault('redirect_uri', 'Enter an https address of at most 2,000 characters.');
     if (inputs.isFaulty || lifetime === undefined) return answer.send(at, account, { form: LINK_FORM, inputs });
     const checked = await checkLink().catch((error: unknown) => {
       if (!(error instanceof ServiceError) || error.status >= 500) throw error;
       const [, field, message = error.message] = /^(redirect_uri): (.*)$/s.exec(error.message) ?? [];
-      inputs.fault(field, message);
+      inputs.fault(field, message.charAt(0).toUpperCase() + message.slice(1));
     });
     if (checked === undefined) return answer.send(at, account, { form: LINK_FORM, inputs });
     const { link, addressOf } = checked;

@@ -1,7 +1,9 @@
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Provider } from '../../src/providers/provider.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
+import { copyRow } from '../support/copies.ts';
 import { peopleOf } from '../support/dashboard.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
@@ -43,7 +45,7 @@ const eventsOf = async (accountId: string): Promise<readonly string[]> =>
   );
 
 test('the list is filtered as by the API, and its next page keeps the filter', async () => {
-  const { id, list, browser } = await place({ name: 'ann@mock.test' });
+  const { id, account, list, browser } = await place({ name: 'ann@mock.test' });
   const away = await linkAccount(rooms, id, { name: 'bob@mock.test', provider: 'imap' });
   await setStatus(away.id, 'error', 'errors/network_down');
   const shown = async (query: string): Promise<readonly (string | undefined)[]> => {
@@ -59,10 +61,11 @@ test('the list is filtered as by the API, and its next page keeps the filter', a
   expect(browser.text).toContain('No account matches.');
   // What no filter can be shows everything, and nothing that the database would refuse reaches it.
   expect(await shown('status=gone&provider=x&search=%00%ED%A0%80&search=b&before=acc_1')).toHaveLength(2);
-  for (let i = 0; i < 50; i++) await linkAccount(rooms, id, { name: `ann${i}@mock.test` });
+  const names = sql`jsonb_build_object('name', 'ann' || n, 'provider_user_id', 'ann' || n)`;
+  await copyRow(db, 'accounts', account.id, 50, names);
   expect(await shown('search=ann&status=running')).toHaveLength(50);
   const [, next = ''] = /href="(\?[^"]*)">Older accounts/.exec(browser.page.html) ?? [];
-  expect(await shown(next.slice(1).replaceAll('&amp;', '&'))).toEqual(['ann@mock.test']);
+  expect(await shown(next.slice(1).replaceAll('&amp;', '&'))).toEqual(['ann1']);
 });
 
 describe('the page of an account', () => {
@@ -129,8 +132,8 @@ describe('a link to reconnect', () => {
     ['', '1', 'Enter an https address'],
     [`https://app.example/${'x'.repeat(2_000)}`, '1', 'Enter an https address'],
     ['https://app.example/\0', '1', 'Enter an https address'],
-    ['http://app.example', '1', 'must be https, or http to a loopback address'],
-    ['https://other.example/cb', '1', 'not in the list of redirect addresses'],
+    ['http://app.example', '1', 'Must be https, or http to a loopback address'],
+    ['https://other.example/cb', '1', 'Not in the list of redirect addresses'],
     ['https://app.example/cb', '9999', 'Choose one of these.'],
   ])('to %j, for %s hours, is a fault: nothing that was entered is lost', async (redirect_uri, lifetime, message) => {
     const { id, browser, path } = await place();

@@ -1,6 +1,8 @@
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
+import { copyRow } from '../support/copies.ts';
 import { peopleOf } from '../support/dashboard.ts';
 import { limitForm } from '../support/limit-form.ts';
 import { startService } from '../support/service.ts';
@@ -69,24 +71,16 @@ describe('the preview of a limit', () => {
   });
 
   test('looks at the 200 accounts that were used or linked last, and says so', async () => {
-    const { id, browser, path } = await place({ first: 0, used: 3 });
-    const [template] = await db.selectFrom('accounts').selectAll().where('application_id', '=', id).limit(1).execute();
-    if (template === undefined) throw new Error('There is no account.');
-    const { id: _, proxy: __, ...row } = template;
-    const later = new Date(Date.now() - 1_000);
-    const old = new Date(Date.now() - 3_600_000);
+    const { id, accounts, browser, path } = await place({ first: 0, used: 3 });
     // The account that has sent was linked before all of the others.
-    await db.updateTable('accounts').set({ created_at: old }).where('application_id', '=', id).execute();
+    const linkedAgo = (ms: number): string => new Date(Date.now() - ms).toISOString();
     await db
-      .insertInto('accounts')
-      .values(
-        Array.from({ length: 200 }, (_unused, index) => ({
-          ...{ ...row, id: `acc_0000000000000000000000${String(index).padStart(4, '0')}`, created_at: later },
-          ...{ name: `n${index}`, provider_user_id: `n${index}`, secret: null },
-          ...{ sync: JSON.stringify(row.sync), metadata: '{}' },
-        })) as never,
-      )
+      .updateTable('accounts')
+      .set({ created_at: new Date(linkedAgo(7_200_000)) })
+      .where('application_id', '=', id)
       .execute();
+    const changes = sql`jsonb_build_object('name', 'n' || n, 'provider_user_id', 'n' || n, 'created_at', ${linkedAgo(3_600_000)}::text)`;
+    await copyRow(db, 'accounts', accounts.first ?? '', 200, changes);
     await browser.open(path);
     await browser.submit('/preview', { ...limitForm(browser.page.html, 'all'), windows: '2/1m' });
     expect(browser.text).toContain('used@mock.test 3 of 2 per 1m');
