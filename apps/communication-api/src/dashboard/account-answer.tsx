@@ -14,7 +14,7 @@ const LIVE_SECONDS = 5;
 
 /** A form of a page that has faults. */
 export interface FaultyForm {
-  /** The beginning of the ids of its inputs, which tells it from the other forms. */
+  /** The beginning of the ids of its inputs, which distinguishes it from the other forms. */
   readonly form: string;
   readonly inputs: Inputs;
 }

@@ -16,8 +16,11 @@ const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = 
   'see applications and account keys': ['read application', 'read account keys'],
   'create and revoke account keys, global and scoped': ['manage account keys'],
   'see, create and revoke service keys': ['read service keys', 'manage service keys'],
-  'see accounts, their live windows and limits': ['read limits'],
-  'adjust and reset limits of an account, empty its counters': ['manage limits'],
+  'see accounts, their live windows and limits': ['read accounts', 'read limits'],
+  'make links to reconnect accounts, pause, resume and remove accounts': ['manage accounts'],
+  'see emails and what became of them': ['read emails'],
+  'resolve emails whose outcome is unknown': ['resolve emails'],
+  'adjust and reset limits of an account or a provider, empty counters': ['manage limits'],
 };
 const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> = {
   'create applications': ['create applications'],
