@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Account } from '../accounts/accounts.ts';
 import { mayInApplication } from '../domain/member-roles.ts';
+import type { Page } from '../domain/page.ts';
 import type { Rooms } from '../rooms.ts';
 import { sendPage } from './answers.tsx';
 import { type HereInApplication, unknown } from './here.ts';
@@ -11,6 +12,8 @@ import { ACCOUNT_DONE, AccountPage } from './pages/account-page.tsx';
 
 /** How often a page that is followed is made again. */
 const LIVE_SECONDS = 5;
+/** More than an application can have. */
+const ALL_DOMAINS: Page = { limit: 200, offset: 0, before: undefined };
 
 /** A form of a page that has faults. */
 export interface FaultyForm {
@@ -42,12 +45,15 @@ export class AccountAnswer {
     faulty?: FaultyForm,
     status = 422,
   ): Promise<FastifyReply> {
-    const { scopes, clock } = this.rooms;
+    const { scopes, domains, clock } = this.rooms;
     const { done, live } = here.request.query as { readonly done?: unknown; readonly live?: unknown };
     const isLive = live !== undefined && faulty === undefined;
     if (isLive) here.reply.header('refresh', LIVE_SECONDS);
     const may = (action: 'manage accounts' | 'manage limits'): boolean =>
       !isLive && mayInApplication(here.member.role, action, application.environment);
+    const hosts = (await domains.list(application.id, ALL_DOMAINS))
+      .filter(({ purpose, status }) => purpose === 'auth' && status === 'verified')
+      .map(({ host }) => host);
     const page = (
       <AccountPage
         here={here}
@@ -56,6 +62,7 @@ export class AccountAnswer {
         scope={account.scope_id === null ? undefined : await scopes.find(application.id, account.scope_id)}
         canManageAccount={may('manage accounts')}
         canManageLimits={may('manage limits')}
+        hosts={hosts}
         limits={await this.#views.of(ofAccount(account))}
         faulty={faulty}
         isLive={isLive}

@@ -62,7 +62,7 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
     if (inputs.isFaulty || lifetime === undefined) return answer.send(at, account, { form: LINK_FORM, inputs });
     const checked = await checkLink().catch((error: unknown) => {
       if (!(error instanceof ServiceError) || error.status >= 500) throw error;
-      const [, field, message = error.message] = /^(redirect_uri): (.*)$/s.exec(error.message) ?? [];
+      const [, field, message = error.message] = /^(redirect_uri|domain): (.*)$/s.exec(error.message) ?? [];
       inputs.fault(field, message.charAt(0).toUpperCase() + message.slice(1));
     });
     if (checked === undefined) return answer.send(at, account, { form: LINK_FORM, inputs });
@@ -79,6 +79,7 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
     async function checkLink() {
       return checkedLink(rooms, application, await reconnectionOf(rooms, application, account), {
         redirect_uri: redirectUri,
+        domain: inputs.raw('domain') || undefined,
         expires_on: new Date(clock() + Number(lifetime) * 3_600_000).toISOString(),
       });
     }

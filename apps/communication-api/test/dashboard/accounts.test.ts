@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { newId } from '../../src/domain/ids.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
@@ -148,6 +149,32 @@ describe('a link to reconnect', () => {
     expect([browser.page.status, browser.text]).toEqual([422, expect.stringContaining(message)]);
     if (!redirect_uri.includes('\0')) expect(browser.form('/link').body.get('redirect_uri')).toBe(redirect_uri);
     expect(await db.selectFrom('auth_links').select('id').where('application_id', '=', id).execute()).toEqual([]);
+  });
+
+  test('may have a host of the application that is verified', async () => {
+    const { id, browser, path } = await place();
+    const host = async (name: string, status: 'verified' | 'pending', purpose: 'auth' | 'tracking') => {
+      const row = { id: newId('dom', Date.now()), application_id: id, host: name, purpose, status };
+      await db
+        .insertInto('domains')
+        .values({ ...row, created_at: new Date() })
+        .execute();
+    };
+    await host('connect.app.example', 'verified', 'auth');
+    await host('new.app.example', 'pending', 'auth');
+    await host('track.app.example', 'verified', 'tracking');
+    await browser.open(path);
+    expect(browser.text).toContain('connect.app.example');
+    for (const other of ['new.app.example', 'track.app.example']) {
+      expect(browser.text).not.toContain(other);
+      await browser.submit('/link', { redirect_uri: CALLBACK, domain: other });
+      expect([browser.page.status, browser.text]).toEqual([
+        422,
+        expect.stringContaining('Not a verified wizard domain'),
+      ]);
+    }
+    await browser.submit('/link', { redirect_uri: CALLBACK, domain: 'connect.app.example' });
+    expect(browser.page.html).toMatch(/<code>https:\/\/connect\.app\.example\/auth\/l\/[0-9a-f]{64}<\/code>/);
   });
 
   test('is refused if the scope of the account is disabled', async () => {

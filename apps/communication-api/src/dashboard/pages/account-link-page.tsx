@@ -19,12 +19,14 @@ interface ReconnectFormProps {
   readonly here: Here;
   readonly application: Application;
   readonly account: Account;
+  /** Hosts of the application that a link may have. */
+  readonly hosts: readonly string[];
   readonly faulty: FaultyForm | undefined;
   readonly nowMs: number;
 }
 
 /** The form for a link by which the user of an account reconnects it. */
-export function ReconnectForm({ here, application, account, faulty, nowMs }: ReconnectFormProps): JSX.Element {
+export function ReconnectForm({ here, application, account, hosts, faulty, nowMs }: ReconnectFormProps): JSX.Element {
   const inputs = faulty?.form === LINK_FORM ? faulty.inputs : undefined;
   const common = { prefix: `${LINK_FORM}-`, faults: inputs?.faults ?? [] };
   const { redirect_uris: allowed } = application;
@@ -56,6 +58,18 @@ export function ReconnectForm({ here, application, account, faulty, nowMs }: Rec
             value={inputs?.raw('lifetime') ?? '24'}
             options={LIFETIMES.map((value) => ({ value, label: LIFETIME_LABELS[value] }))}
           />
+          {hosts.length === 0 ? null : (
+            <SelectField
+              {...common}
+              name="domain"
+              label="The host of the link"
+              value={inputs?.raw('domain') ?? ''}
+              options={[
+                { value: '', label: 'The one of the service' },
+                ...hosts.map((host) => ({ value: host, label: host })),
+              ]}
+            />
+          )}
           <button type="submit">Make the link</button>
         </FormOf>
       </div>

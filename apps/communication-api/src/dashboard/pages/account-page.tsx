@@ -23,6 +23,8 @@ interface AccountPageProps {
   readonly scope: Scope | undefined;
   readonly canManageAccount: boolean;
   readonly canManageLimits: boolean;
+  /** Hosts of the application that a link may have. */
+  readonly hosts: readonly string[];
   readonly limits: readonly LimitView[];
   readonly faulty: FaultyForm | undefined;
   /** Whether the browser loads the page again and again. Then it has no forms: what is entered would be lost. */
@@ -133,13 +135,14 @@ function proxyText(proxy: Account['proxy']): string {
 }
 
 /** What can be done with the account itself. */
-function Deeds({ here, application, account, faulty, nowMs }: AccountPageProps): JSX.Element {
+function Deeds(props: AccountPageProps): JSX.Element {
+  const { here, application, account } = props;
   const pathOf = (deed: string): string => accountPath(application.id, account.id, deed);
   return (
     <section class="panel" aria-labelledby="manage">
       <h2 id="manage">Manage this account</h2>
       <div>
-        <ReconnectForm here={here} application={application} account={account} faulty={faulty} nowMs={nowMs} />
+        <ReconnectForm {...props} />
         {account.paused_at === null ? (
           <AskedButton
             {...here.form(pathOf('pause'))}
