@@ -155,7 +155,7 @@ function Deeds(props: AccountPageProps): JSX.Element {
           {...here.form(pathOf('remove'))}
           label="Remove"
           subject={account.name}
-          consequence="Its credentials are erased here, and withdrawn at the provider if it has a way to. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. It cannot be undone: its user would have to link it again, with a new id."
+          consequence="Its credentials are erased here, and withdrawn at the provider if it has a way to. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. The audit log keeps its name. It cannot be undone: its user would have to link it again, with a new id."
         />
       </div>
       {account.paused_at === null ? null : (

@@ -22,7 +22,7 @@ export const LimitsPage = ({ here, application, providers }: LimitsPageProps): J
       What each account of a provider may use, unless it has a limit of its own. The limits of one account are on its
       page.
     </p>
-    {providers.length === 0 ? <p class="empty">No provider is installed that users of it could link.</p> : null}
+    {providers.length === 0 ? <p class="empty">No provider is installed whose accounts users could link.</p> : null}
     <ul class="rows">
       {providers.map(({ name, limits }) => (
         <li key={name}>
