@@ -9,6 +9,7 @@ import * as accounts from './migrations/0005-accounts.ts';
 import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
 import * as people from './migrations/0008-people.ts';
 import * as instanceRoles from './migrations/0009-instance-roles.ts';
+import * as failedConversations from './migrations/0010-failed-conversations.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -20,6 +21,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0007-sends-without-ids': sendsWithoutIds,
   '0008-people': people,
   '0009-instance-roles': instanceRoles,
+  '0010-failed-conversations': failedConversations,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';

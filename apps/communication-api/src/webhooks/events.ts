@@ -31,26 +31,45 @@ export class Events {
   /** @param fanOut has them delivered. Default: they are only stored */
   constructor(
     private readonly clock: Clock,
-    private readonly fanOut?: Pick<FanOut, 'add'>,
+    private readonly fanOut?: Pick<FanOut, 'add' | 'redeliver'>,
   ) {}
 
-  async add(applicationId: string, { type, accountId, data }: NewEvent, db: Database): Promise<void> {
+  async add(applicationId: string, event: NewEvent, db: Database): Promise<void> {
+    const row = this.#rowOf(applicationId, event);
+    if (this.fanOut === undefined) {
+      await db.insertInto('events').values(row).execute();
+      return;
+    }
+    const stored = db.with('event', (query) => query.insertInto('events').values(row));
+    await this.fanOut.add(applicationId, { ...event, id: row.id }, stored, db);
+  }
+
+  /**
+   * Adds an event that only one endpoint receives, whatever it asks for: it shows whether the endpoint works.
+   * @returns the id of the event
+   * @throws ServiceError 404 if the endpoint is unknown, 409 if it is disabled
+   */
+  async addTest(applicationId: string, endpointId: string, db: Database): Promise<string> {
+    const row = this.#rowOf(applicationId, {
+      type: 'webhook.test',
+      accountId: null,
+      data: { endpoint_id: endpointId },
+    });
+    await db.insertInto('events').values(row).execute();
+    await this.fanOut?.redeliver(applicationId, row.id, endpointId, db);
+    return row.id;
+  }
+
+  #rowOf(applicationId: string, { type, accountId, data }: NewEvent) {
     const now = this.clock();
-    const id = newId('evt', now);
-    const row = {
-      id,
+    return {
+      id: newId('evt', now),
       application_id: applicationId,
       account_id: accountId,
       type,
       data: json(data),
       created_at: new Date(now),
     };
-    if (this.fanOut === undefined) {
-      await db.insertInto('events').values(row).execute();
-      return;
-    }
-    const stored = db.with('event', (event) => event.insertInto('events').values(row));
-    await this.fanOut.add(applicationId, { id, type, accountId }, stored, db);
   }
 
   /**
