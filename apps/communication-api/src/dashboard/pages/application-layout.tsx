@@ -17,6 +17,8 @@ interface Part {
 const PARTS = [
   { name: 'keys', label: 'Keys', below: undefined, action: 'read application' },
   { name: 'accounts', label: 'Accounts', below: 'accounts', action: 'read accounts' },
+  { name: 'webhooks', label: 'Webhooks', below: 'webhooks', action: 'read webhooks' },
+  { name: 'scopes', label: 'Scopes', below: 'scopes', action: 'read scopes' },
 ] as const satisfies readonly Part[];
 
 interface ApplicationLayoutProps {
