@@ -61,9 +61,9 @@ export class Scopes {
       .execute();
   }
 
-  async find(applicationId: string, id: string): Promise<Scope | undefined> {
+  async find(applicationId: string, id: string, db: Database = this.db): Promise<Scope | undefined> {
     if (!isId(id, 'scp')) return undefined;
-    return this.db
+    return db
       .selectFrom('scopes')
       .selectAll()
       .where('application_id', '=', applicationId)
@@ -108,7 +108,7 @@ export class Scopes {
     db: Database = this.db,
   ): Promise<Scope | undefined> {
     const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-    if (given.length === 0) return this.find(applicationId, id);
+    if (given.length === 0) return this.find(applicationId, id, db);
     return this.#set(applicationId, id, Object.fromEntries(given), db);
   }
 

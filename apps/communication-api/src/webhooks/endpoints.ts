@@ -105,9 +105,9 @@ export class Endpoints {
       .execute();
   }
 
-  async find(applicationId: string, id: string): Promise<Endpoint | undefined> {
+  async find(applicationId: string, id: string, db: Database = this.db): Promise<Endpoint | undefined> {
     if (!isId(id, 'whe')) return undefined;
-    return this.db
+    return db
       .selectFrom('webhook_endpoints')
       .selectAll()
       .where('application_id', '=', applicationId)
@@ -145,7 +145,7 @@ export class Endpoints {
     db: Database = this.db,
   ): Promise<Endpoint | undefined> {
     const columns = columnsOf(changes);
-    if (Object.keys(columns).length === 0) return this.find(applicationId, id);
+    if (Object.keys(columns).length === 0) return this.find(applicationId, id, db);
     if (!isId(id, 'whe')) return undefined;
     return inTransaction(db, async (trx) => {
       await this.#checkAccounts(applicationId, changes.accountIds ?? null, trx);

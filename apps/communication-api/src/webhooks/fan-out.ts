@@ -52,7 +52,7 @@ export class FanOut {
     const endpointIds =
       endpointId === undefined
         ? await this.endpoints.subscribers(applicationId, event.type, event.account_id, db)
-        : [await this.#enabled(applicationId, endpointId)];
+        : [await this.#enabled(applicationId, endpointId, db)];
     if (endpointIds.length === 0)
       throw new ServiceError(409, 'errors/conflict', 'No enabled endpoint of your application takes this event.');
     await this.#deliver(applicationId, eventId, endpointIds, db);
@@ -74,8 +74,8 @@ export class FanOut {
     return this.queue.count(applicationId, WEBHOOK_JOB, endpointId);
   }
 
-  async #enabled(applicationId: string, id: string): Promise<string> {
-    const endpoint = await this.endpoints.find(applicationId, id);
+  async #enabled(applicationId: string, id: string, db: Database): Promise<string> {
+    const endpoint = await this.endpoints.find(applicationId, id, db);
     if (endpoint === undefined) throw unknown('endpoint');
     if (!endpoint.enabled) throw new ServiceError(409, 'errors/conflict', 'The endpoint is disabled. Enable it first.');
     return id;
