@@ -79,8 +79,11 @@ function Kinds({ faults, isTicked }: KindsProps): JSX.Element {
       )}
       <Kind trigger="*" isTicked={isTicked} says="every event, also of kinds that come later" />
       {GROUPS.map(({ title, triggers }) => (
-        <div key={title} class="group">
-          <h3>{title}</h3>
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset in a fieldset is read out with both of their names.
+        <div key={title} class="group" role="group" aria-labelledby={`${id}-${title}`}>
+          <p class="title" id={`${id}-${title}`}>
+            {title}
+          </p>
           {triggers.map((trigger) => (
             <Kind
               key={trigger}
