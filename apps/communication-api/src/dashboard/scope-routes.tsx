@@ -97,16 +97,16 @@ export function scopeRoutes(router: Router, { scopes, keys, people }: Rooms): vo
 
   router.applicationForm(ONE, 'manage scopes', async (at) => {
     const { here, application } = at;
-    const { id, ...scope } = await scopeOf(at);
+    const scope = await scopeOf(at);
     const inputs = new Inputs(here.entered);
     const text = textIn(inputs);
-    if (inputs.isFaulty) return showOne(at, { id, ...scope }, inputs);
+    if (inputs.isFaulty) return showOne(at, scope, inputs);
     const changed = await people.audited(here.actor, async (transaction) => {
-      const row = await scopes.update(application.id, id, text, transaction);
+      const row = await scopes.update(application.id, scope.id, text, transaction);
       return [row, row && { action: 'changed a scope', ...deedOn(row) }];
     });
     if (changed === undefined) return unknown();
-    return seeOther(here.reply, `${scopePath(application.id, id)}?done=changed`);
+    return seeOther(here.reply, `${scopePath(application.id, scope.id)}?done=changed`);
   });
 
   for (const [verb, status] of [

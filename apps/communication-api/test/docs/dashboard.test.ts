@@ -18,9 +18,14 @@ const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = 
   'see, create and revoke service keys': ['read service keys', 'manage service keys'],
   'see accounts, their live windows and limits': ['read limits'],
   'adjust and reset limits of an account, empty its counters': ['manage limits'],
+  'see webhooks, their deliveries and payloads': ['read webhooks'],
+  'create, change, disable and delete webhooks, rotate secrets, redeliver events': ['manage webhooks'],
+  'see scopes': ['read scopes'],
+  'create, change, disable and delete scopes': ['manage scopes'],
 };
 const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> = {
   'create applications': ['create applications'],
+  'see, add, check and remove custom domains': ['manage domains'],
   'see the audit log': ['read audit log'],
   'invite, change and remove Members and Admins': ['read members', 'manage members'],
   'invite, change and remove Owners': ['manage owners'],

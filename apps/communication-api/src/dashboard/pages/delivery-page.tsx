@@ -64,9 +64,11 @@ export function DeliveryPage(props: DeliveryPageProps): JSX.Element {
       </div>
       <State {...props} />
       {canManage && endpoint.enabled && !isWaiting ? (
-        <FormOf {...here.form(deliveryPath(application.id, endpoint.id, event.id, 'redeliver'))}>
-          <button type="submit">Redeliver</button>
-        </FormOf>
+        <div class="buttons">
+          <FormOf {...here.form(deliveryPath(application.id, endpoint.id, event.id, 'redeliver'))}>
+            <button type="submit">Redeliver</button>
+          </FormOf>
+        </div>
       ) : null}
       {canManage && !endpoint.enabled ? (
         <p class="soft">The endpoint is disabled. Enable it to have the event delivered again.</p>

@@ -174,8 +174,8 @@ function Actions({ here, endpoint, previousUntil, secretsVersion, path }: Endpoi
       <div class="deeds">
         <AskedButton
           {...here.form(`${path}/secret`)}
-          label="Make a new secret for"
-          subject={subject}
+          label="Rotate the secret"
+          subject={`of ${subject}`}
           consequence={
             previousUntil === undefined
               ? 'The new secret is shown once. For 24 hours, the present one signs as well.'

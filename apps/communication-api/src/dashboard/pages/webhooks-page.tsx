@@ -40,7 +40,7 @@ export function WebhooksPage(props: WebhooksPageProps): JSX.Element {
       </p>
       {isEmpty ? (
         <p class="empty">
-          There is no endpoint, so nobody is told what happens.
+          There is no endpoint yet, so your application receives no events.
           {canManage ? ' Create one, then send it a test event.' : ''}
         </p>
       ) : (
