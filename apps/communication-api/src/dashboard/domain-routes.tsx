@@ -63,7 +63,8 @@ export function domainRoutes(router: Router, rooms: Rooms): void {
     const text = inputs.raw('host').trim();
     const added = await inputs.attempt('host', () =>
       people.audited(here.actor, async (transaction) => {
-        const domain = await addDomain(rooms, application.id, { text, purpose }, transaction);
+        const create = (host: string) => domains.create(application.id, host, purpose, transaction);
+        const domain = await addDomain(rooms, text, create);
         return [domain, { action: 'added a domain', ...deedOn(domain, domain.host) }];
       }),
     );

@@ -35,7 +35,7 @@ export class Events {
   ) {}
 
   async add(applicationId: string, event: NewEvent, db: Database): Promise<void> {
-    const row = this.#rowOf(applicationId, event);
+    const row = { application_id: applicationId, ...this.#rowOf(event) };
     if (this.fanOut === undefined) {
       await db.insertInto('events').values(row).execute();
       return;
@@ -50,21 +50,18 @@ export class Events {
    * @throws ServiceError 404 if the endpoint is unknown, 409 if it is disabled
    */
   async addTest(applicationId: string, endpointId: string, db: Database): Promise<string> {
-    const row = this.#rowOf(applicationId, {
-      type: 'webhook.test',
-      accountId: null,
-      data: { endpoint_id: endpointId },
-    });
+    const data = { endpoint_id: endpointId };
+    const test = this.#rowOf({ type: 'webhook.test', accountId: null, data });
+    const row = { application_id: applicationId, ...test };
     await db.insertInto('events').values(row).execute();
     await this.fanOut?.redeliver(applicationId, row.id, endpointId, db);
     return row.id;
   }
 
-  #rowOf(applicationId: string, { type, accountId, data }: NewEvent) {
+  #rowOf({ type, accountId, data }: NewEvent) {
     const now = this.clock();
     return {
       id: newId('evt', now),
-      application_id: applicationId,
       account_id: accountId,
       type,
       data: json(data),

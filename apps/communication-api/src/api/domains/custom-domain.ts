@@ -1,7 +1,6 @@
-import type { Database } from '../../db/database.ts';
 import { customHost, type DomainPurpose } from '../../domain/custom-domain.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import { type Domain, MAX_DOMAINS } from '../../domains/domains.ts';
+import { type Creation, type Domain, MAX_DOMAINS } from '../../domains/domains.ts';
 import type { Rooms } from '../../rooms.ts';
 
 /** The hosts of the service itself, which no application can have. */
@@ -10,18 +9,19 @@ export const ownHosts = ({ BASE_URL, AUTH_URL, TRACKING_URL }: Rooms['config']):
 
 /**
  * Adds a custom domain to an application.
+ * @param text the host, as it was entered
+ * @param create stores the domain of a host
  * @throws ServiceError 422 if it cannot be one, 409 if the application has it or has too many
  */
 export async function addDomain(
-  { domains, config }: Rooms,
-  applicationId: string,
-  { text, purpose }: { readonly text: string; readonly purpose: DomainPurpose },
-  db?: Database,
+  { config }: Rooms,
+  text: string,
+  create: (host: string) => Promise<Creation>,
 ): Promise<Domain> {
   const host = customHost(text);
   if (host === undefined) throw invalid('host: give a host name such as connect.app.example.');
   if (ownHosts(config).includes(host)) throw invalid('host: this is a host of the service itself.');
-  const creation = await domains.create(applicationId, host, purpose, db);
+  const creation = await create(host);
   if (creation.kind === 'exists')
     throw new ServiceError(409, 'errors/already_exists', 'Your application has a domain with this host.');
   if (creation.kind === 'too many')

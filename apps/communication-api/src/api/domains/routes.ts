@@ -100,7 +100,8 @@ export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app,
     },
     async (request) => {
       const { host, purpose } = request.body;
-      return shown(await addDomain(rooms, callerOf(request).applicationId, { text: host, purpose }));
+      const { applicationId } = callerOf(request);
+      return shown(await addDomain(rooms, host, (name) => domains.create(applicationId, name, purpose)));
     },
   );
 
