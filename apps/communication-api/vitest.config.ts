@@ -7,7 +7,7 @@ const PROCESS = ['test/process/**/*.test.ts'];
 const STORES = [
   'test/api/{account-health,accounts,domains,keys,limits,links,scopes}.test.ts',
   'test/api/emails/send.test.ts',
-  'test/dashboard/{emails,keys,limits,members,sign-in}.test.ts',
+  'test/dashboard/{emails,keys,limits,members,sign-in,webhooks}.test.ts',
 ];
 
 /** Functions without a database, a server or anything else that outlives a file. */

@@ -42,7 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Its pages are made in the way of the wizard's.
   dashboard: [
     ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'providers', 'journal'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'providers', 'journal', 'webhooks', 'domains', 'jobs'],
   ],
   api: [
     'dashboard',

@@ -7,6 +7,8 @@ import { accountRoutes } from './account-routes.tsx';
 import { answerError, seeOther } from './answers.tsx';
 import { applicationRoutes } from './application-routes.tsx';
 import { auditRoutes } from './audit-routes.tsx';
+import { deliveryRoutes } from './delivery-routes.tsx';
+import { domainRoutes } from './domain-routes.tsx';
 import { emailRoutes } from './email-routes.tsx';
 import { UnknownPageError } from './here.ts';
 import { keyRoutes } from './key-routes.tsx';
@@ -15,8 +17,10 @@ import { loginRoutes } from './login-routes.tsx';
 import { memberRoutes } from './member-routes.tsx';
 import { PATHS } from './paths.ts';
 import { HIDDEN, originOf, Router } from './router.ts';
+import { scopeRoutes } from './scope-routes.tsx';
 import { createSignInLimit } from './sign-in-limit.ts';
 import { signInRoutes } from './sign-in-routes.tsx';
+import { webhookRoutes } from './webhook-routes.tsx';
 
 const YEAR_SECONDS = 31_536_000;
 
@@ -49,6 +53,10 @@ function addDashboard(app: FastifyInstance, rooms: Rooms): void {
   accountRoutes(router, rooms);
   emailRoutes(router, rooms);
   limitRoutes(router, rooms);
+  webhookRoutes(router, rooms);
+  deliveryRoutes(router, rooms);
+  scopeRoutes(router, rooms);
+  domainRoutes(router, rooms);
   memberRoutes(router, rooms);
   auditRoutes(router, rooms);
   loginRoutes(router, rooms, limit);

@@ -42,6 +42,12 @@ export class Here {
     return mayInOrganization(this.member.role, action);
   }
 
+  /** The message about what was just done: the field `done` of the query names it. */
+  messageIn(messages: Readonly<Record<string, string>>): string | undefined {
+    const { done } = this.request.query as { readonly done?: unknown };
+    return typeof done === 'string' && Object.hasOwn(messages, done) ? messages[done] : undefined;
+  }
+
   /**
    * A form of this session.
    * @param newId the id of what it creates

@@ -1,4 +1,5 @@
 import { isKeyExpiry, MAX_KEY_YEARS } from '../domain/key-expiry.ts';
+import { ServiceError } from '../domain/service-error.ts';
 import type { Entered } from './here.ts';
 
 /** What is wrong with an entered value. */
@@ -13,9 +14,12 @@ const MAX_EMAIL = 254;
 const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 200;
 
+export const boxName = (field: string, value: string): string => `${field}-${value}`;
+
 /** Reads the inputs of a form, and collects what is wrong with them. */
 export class Inputs {
   readonly faults: Fault[] = [];
+  #status: 409 | 422 = 422;
 
   constructor(private readonly entered: Entered) {}
 
@@ -31,6 +35,16 @@ export class Inputs {
     else if (text.length > MAX_NAME) this.fault(field, `Enter at most ${MAX_NAME} characters.`);
     else if (/[\p{Cc}\p{Cs}]/u.test(text)) this.fault(field, 'Enter text without control characters.');
     return text;
+  }
+
+  /** Like {@link name}, if it was entered; else null. */
+  optionalName(field: string): string | null {
+    return this.raw(field).trim() === '' ? null : this.name(field, '');
+  }
+
+  /** Those of some values whose boxes were ticked. Each box has a name of its own. */
+  ticked<Value extends string>(field: string, values: readonly Value[]): readonly Value[] {
+    return values.filter((value) => this.raw(boxName(field, value)) !== '');
   }
 
   /** An email address, in lower case. */
@@ -68,8 +82,32 @@ export class Inputs {
     return end;
   }
 
-  fault(field: string | undefined, message: string): void {
+  /**
+   * Does what the rules of the API may refuse. A refusal is a fault: of a field, or of the whole form.
+   * @returns undefined if it was refused
+   */
+  async attempt<Result>(field: string | undefined, work: () => Promise<Result> | Result): Promise<Result | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof ServiceError) || (error.status !== 409 && error.status !== 422)) throw error;
+      // A form that was sent twice has a page of its own, since nothing that was entered is wrong.
+      if (error.type === 'errors/already_exists' && field === undefined) throw error;
+      // The text begins with the name of a field of the API.
+      const message = error.message.replace(/^\w+: /, '');
+      this.fault(field, `${message.charAt(0).toUpperCase()}${message.slice(1)}`, error.status);
+      return undefined;
+    }
+  }
+
+  fault(field: string | undefined, message: string, status: 409 | 422 = 422): void {
+    this.#status = status;
     this.faults.push({ field, message });
+  }
+
+  /** The status of the answer that shows the faults. */
+  get status(): 409 | 422 {
+    return this.#status;
   }
 
   get isFaulty(): boolean {

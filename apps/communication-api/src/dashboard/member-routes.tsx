@@ -29,7 +29,6 @@ export function memberRoutes(router: Router, rooms: Rooms): void {
       here.may(actionOnRole(role));
 
   async function show(here: Here, inputs: Inputs): Promise<FastifyReply> {
-    const { done } = here.request.query as { readonly done?: unknown };
     const page = (
       <MembersPage
         here={here}
@@ -37,7 +36,7 @@ export function memberRoutes(router: Router, rooms: Rooms): void {
         invitations={await people.invitations.list(here.organization.id)}
         roles={MEMBER_ROLES.filter(mayTouch(here))}
         inputs={inputs}
-        done={typeof done === 'string' && Object.hasOwn(MESSAGES, done) ? MESSAGES[done] : undefined}
+        done={here.messageIn(MESSAGES)}
         nowMs={clock()}
       />
     );

@@ -7,6 +7,7 @@ export const PATHS = {
   members: '/dashboard/members',
   invitations: '/dashboard/invitations',
   organization: '/dashboard/organization',
+  domains: '/dashboard/domains',
   audit: '/dashboard/audit',
   login: '/dashboard/login',
 } as const;
@@ -23,6 +24,16 @@ export const emailPath = (application: string, email: string, below?: string): s
 /** The limits of a provider, in an application. */
 export const providerPath = (application: string, provider: string): string =>
   applicationPath(application, `limits/${provider}`);
+
+export const endpointPath = (application: string, endpoint: string, below?: string): string =>
+  applicationPath(application, ['webhooks', endpoint, ...(below === undefined ? [] : [below])].join('/'));
+
+/** What an endpoint was sent of one event. */
+export const deliveryPath = (application: string, endpoint: string, event: string, below?: string): string =>
+  endpointPath(application, endpoint, ['events', event, ...(below === undefined ? [] : [below])].join('/'));
+
+export const scopePath = (application: string, scope: string, below?: string): string =>
+  applicationPath(application, ['scopes', scope, ...(below === undefined ? [] : [below])].join('/'));
 
 /** The link by which a person becomes a member. */
 export const joinPath = (token: string): string => `/dashboard/join/${token}`;

@@ -10,6 +10,7 @@ import * as sendsWithoutIds from './migrations/0007-sends-without-ids.ts';
 import * as people from './migrations/0008-people.ts';
 import * as instanceRoles from './migrations/0009-instance-roles.ts';
 import * as dashboard from './migrations/0010-dashboard.ts';
+import * as failedConversations from './migrations/0011-failed-conversations.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -22,6 +23,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0008-people': people,
   '0009-instance-roles': instanceRoles,
   '0010-dashboard': dashboard,
+  '0011-failed-conversations': failedConversations,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';

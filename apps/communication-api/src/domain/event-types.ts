@@ -20,6 +20,7 @@ export const EVENT_TYPES = [
   'tracking.open',
   'tracking.link',
   'webhook.endpoint_disabled',
+  'webhook.test',
 ] as const;
 
 export type EventType = (typeof EVENT_TYPES)[number];

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type DomainPurpose, type DomainRecord, recordsOf } from '../domain/custom-domain.ts';
 import { Periodic } from '../jobs/periodic.ts';
@@ -12,6 +13,11 @@ const EVERY_MS = 3_600_000;
 const FIRST_MS = 60_000;
 /** Domains that are looked up at the same time. */
 const AT_ONCE = 10;
+
+/** A record, and whether the last check has found it. */
+export interface CheckedRecord extends DomainRecord {
+  readonly status: 'unchecked' | 'found' | 'missing';
+}
 
 export interface DomainChecksParts {
   readonly domains: Domains;
@@ -33,12 +39,38 @@ export class DomainChecks {
     return recordsOf(host, this.parts.targets[purpose], token);
   }
 
+  /** The records of a domain, as the last check has found them. */
+  checkedRecordsOf(domain: Domain): readonly CheckedRecord[] {
+    const statusOf = ({ type }: DomainRecord): CheckedRecord['status'] => {
+      if (domain.checked_at === null) return 'unchecked';
+      return domain.missing.includes(type) ? 'missing' : 'found';
+    };
+    return this.recordsOf(domain).map((record) => ({ ...record, status: statusOf(record) }));
+  }
+
   /**
    * Checks a domain because its application asks for it. A check that fails changes no status.
    * @returns `taken`: another application has verified the host
    */
   async verify(domain: Domain): Promise<Domain | 'taken' | undefined> {
     return this.#check(domain, false);
+  }
+
+  /**
+   * Stores what a check that was asked for has found. It is apart from the look-up, so that no transaction waits for a
+   * name server.
+   * @param missing the answer of `missingOf`
+   * @returns like `verify`
+   */
+  async store(
+    { application_id: applicationId, id }: Domain,
+    missing: readonly DomainRecord['type'][],
+    db?: Database,
+    isDaily = false,
+  ): Promise<Domain | 'taken' | undefined> {
+    const { domains } = this.parts;
+    if (missing.length > 0) return domains.setMissing(applicationId, id, missing, isDaily, db);
+    return domains.setVerified(applicationId, id, db);
   }
 
   /** Which records of a domain are missing now. Nothing is stored. */
@@ -81,10 +113,7 @@ export class DomainChecks {
   }
 
   async #check(domain: Domain, isDaily: boolean): Promise<Domain | 'taken' | undefined> {
-    const { application_id: applicationId, id } = domain;
-    const missing = await this.missingOf(domain);
-    if (missing.length > 0) return this.parts.domains.setMissing(applicationId, id, missing, isDaily);
-    return this.parts.domains.setVerified(applicationId, id);
+    return this.store(domain, await this.missingOf(domain), undefined, isDaily);
   }
 
   /** A name server that does not answer counts like a record that is missing. */

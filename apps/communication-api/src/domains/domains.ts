@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import { countInTurn } from '../db/count.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, inTransaction } from '../db/database.ts';
 import { onPage } from '../db/page.ts';
 import type { DomainRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -29,9 +29,9 @@ export class Domains {
   ) {}
 
   /** Adds a host that is not verified yet. */
-  async create(applicationId: string, host: string, purpose: DomainPurpose): Promise<Creation> {
+  async create(applicationId: string, host: string, purpose: DomainPurpose, db: Database = this.db): Promise<Creation> {
     const now = this.clock();
-    return this.db.transaction().execute(async (trx): Promise<Creation> => {
+    return inTransaction(db, async (trx): Promise<Creation> => {
       if ((await countInTurn(applicationId, 'domains', trx)) >= MAX_DOMAINS) return { kind: 'too many' };
       const domain = await trx
         .insertInto('domains')
@@ -60,6 +60,17 @@ export class Domains {
       .execute();
   }
 
+  /** One page of the domains of all applications of an organization, and the first entry of the next page. */
+  async listIn(organizationId: string, page: Page): Promise<readonly Domain[]> {
+    return this.#in(organizationId).$call(onPage(page)).execute();
+  }
+
+  /** A domain of any application of an organization. */
+  async findIn(organizationId: string, id: string): Promise<Domain | undefined> {
+    if (!isId(id, 'dom')) return undefined;
+    return this.#in(organizationId).where('id', '=', id).executeTakeFirst();
+  }
+
   async find(applicationId: string, id: string): Promise<Domain | undefined> {
     if (!isId(id, 'dom')) return undefined;
     return this.db
@@ -82,9 +93,9 @@ export class Domains {
   }
 
   /** False if the domain does not exist. */
-  async remove(applicationId: string, id: string): Promise<boolean> {
+  async remove(applicationId: string, id: string, db: Database = this.db): Promise<boolean> {
     if (!isId(id, 'dom')) return false;
-    const { numDeletedRows } = await this.db
+    const { numDeletedRows } = await db
       .deleteFrom('domains')
       .where('application_id', '=', applicationId)
       .where('id', '=', id)
@@ -108,8 +119,8 @@ export class Domains {
    * now, that application loses the host.
    * @returns `taken`: another application has the host, and its records are there
    */
-  async setVerified(applicationId: string, id: string): Promise<Domain | 'taken' | undefined> {
-    return this.db.transaction().execute(async (trx) => {
+  async setVerified(applicationId: string, id: string, db: Database = this.db): Promise<Domain | 'taken' | undefined> {
+    return inTransaction(db, async (trx) => {
       // Applications that verify one host at the same time wait for each other here.
       const sameHost = await trx
         .selectFrom('domains')
@@ -143,8 +154,9 @@ export class Domains {
     id: string,
     missing: readonly DomainRecord['type'][],
     isDaily: boolean,
+    db: Database = this.db,
   ): Promise<Domain | undefined> {
-    return this.db
+    return db
       .updateTable('domains')
       .set(({ eb, ref, case: when }) => ({
         missing: [...missing],
@@ -198,5 +210,14 @@ export class Domains {
       )
       .returningAll()
       .execute();
+  }
+
+  #in(organizationId: string) {
+    return this.db
+      .selectFrom('domains')
+      .selectAll()
+      .where('application_id', 'in', (db) =>
+        db.selectFrom('applications').select('id').where('organization_id', '=', organizationId),
+      );
   }
 }

@@ -22,6 +22,16 @@ export interface Job extends NewJob {
   readonly attempt: number;
 }
 
+/** A job that is not done. */
+export interface PendingJob {
+  /** Attempts that have begun. */
+  readonly attempt: number;
+  /** Whether an attempt is running. */
+  readonly isTaken: boolean;
+  /** When the next attempt may begin. */
+  readonly nextAt: Date;
+}
+
 /** What the queue does with a job after an attempt. */
 export type JobOutcome =
   | 'done'
@@ -138,6 +148,30 @@ export class Queue {
       .where('lane', '=', lane)
       .where('is_taken', '=', false)
       .execute();
+  }
+
+  /** A job, unless it is done. */
+  async find(applicationId: string, { kind, lane, subject }: NewJob): Promise<PendingJob | undefined> {
+    return this.db
+      .selectFrom('jobs')
+      .select(['attempt', 'is_taken as isTaken', 'next_at as nextAt'])
+      .where('application_id', '=', applicationId)
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .where('subject', '=', subject)
+      .executeTakeFirst();
+  }
+
+  /** How many jobs of a lane are not done. */
+  async count(applicationId: string, kind: string, lane: string): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('jobs')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('application_id', '=', applicationId)
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .executeTakeFirstOrThrow();
+    return Number(count);
   }
 
   /** How many jobs of all applications are not done, and for how long the one that waits longest has been due. */

@@ -39,7 +39,23 @@ export type AuditAction =
   | 'paused an account'
   | 'resumed an account'
   | 'removed an account'
-  | 'resolved an email';
+  | 'resolved an email'
+  | 'created a webhook endpoint'
+  | 'changed a webhook endpoint'
+  | 'enabled a webhook endpoint'
+  | 'disabled a webhook endpoint'
+  | 'deleted a webhook endpoint'
+  | 'made a new secret for a webhook endpoint'
+  | 'sent a test event'
+  | 'redelivered an event'
+  | 'created a scope'
+  | 'changed a scope'
+  | 'enabled a scope'
+  | 'disabled a scope'
+  | 'deleted a scope'
+  | 'added a domain'
+  | 'checked a domain'
+  | 'removed a domain';
 
 /** What was done to what. */
 export interface Deed {

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import type { Database } from '../db/database.ts';
+import { type Database, inTransaction } from '../db/database.ts';
 import { onPage } from '../db/page.ts';
 import type { ScopeRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -15,18 +15,28 @@ export interface ScopeText {
   readonly reference: string | null;
 }
 
+/** What belongs to a scope. */
+export interface ScopeUse {
+  readonly accounts: number;
+  /** Keys that are not revoked. */
+  readonly keys: number;
+}
+
 /** Groups of accounts. A scoped key reaches the accounts of one scope. */
 export class Scopes {
-  /** @param onChange called after each change of what the keys of a scope may do */
+  /**
+   * @param onChange called after each change of what the keys of a scope may do. A caller with a transaction of its own
+   * calls it once more after the end of that transaction
+   */
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
     private readonly onChange: () => void,
   ) {}
 
-  async create(applicationId: string, { name, reference }: ScopeText): Promise<Scope> {
+  async create(applicationId: string, { name, reference }: ScopeText, db: Database = this.db): Promise<Scope> {
     const now = this.clock();
-    return this.db
+    return db
       .insertInto('scopes')
       .values({
         id: newId('scp', now),
@@ -51,9 +61,9 @@ export class Scopes {
       .execute();
   }
 
-  async find(applicationId: string, id: string): Promise<Scope | undefined> {
+  async find(applicationId: string, id: string, db: Database = this.db): Promise<Scope | undefined> {
     if (!isId(id, 'scp')) return undefined;
-    return this.db
+    return db
       .selectFrom('scopes')
       .selectAll()
       .where('application_id', '=', applicationId)
@@ -62,29 +72,67 @@ export class Scopes {
       .executeTakeFirst();
   }
 
+  /** What belongs to each of some scopes. */
+  async usesOf(applicationId: string, ids: readonly string[]): Promise<ReadonlyMap<string, ScopeUse>> {
+    if (ids.length === 0) return new Map();
+    const rows = await this.db
+      .selectFrom('scopes')
+      .select((scope) => [
+        'scopes.id',
+        scope
+          .selectFrom('accounts')
+          .select(({ fn }) => fn.countAll<string>().as('count'))
+          .where('accounts.application_id', '=', applicationId)
+          .whereRef('accounts.scope_id', '=', 'scopes.id')
+          .where('accounts.removed_at', 'is', null)
+          .as('accounts'),
+        scope
+          .selectFrom('api_keys')
+          .select(({ fn }) => fn.countAll<string>().as('count'))
+          .where('api_keys.application_id', '=', applicationId)
+          .whereRef('api_keys.scope_id', '=', 'scopes.id')
+          .where('api_keys.revoked_at', 'is', null)
+          .as('keys'),
+      ])
+      .where('scopes.application_id', '=', applicationId)
+      .where('scopes.id', 'in', ids)
+      .execute();
+    return new Map(rows.map(({ id, accounts, keys }) => [id, { accounts: Number(accounts), keys: Number(keys) }]));
+  }
+
   /** Changes what is given. Undefined if there is no such scope. */
   async update(
     applicationId: string,
     id: string,
     changes: { readonly [Field in keyof ScopeText]?: ScopeText[Field] | undefined },
+    db: Database = this.db,
   ): Promise<Scope | undefined> {
     const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-    if (given.length === 0) return this.find(applicationId, id);
-    return this.#set(applicationId, id, Object.fromEntries(given));
+    if (given.length === 0) return this.find(applicationId, id, db);
+    return this.#set(applicationId, id, Object.fromEntries(given), db);
   }
 
   /** Enables or disables a scope; keys of a disabled scope are refused. Undefined if there is no such scope. */
-  async setStatus(applicationId: string, id: string, status: Scope['status']): Promise<Scope | undefined> {
-    const scope = await this.#set(applicationId, id, { status });
+  async setStatus(
+    applicationId: string,
+    id: string,
+    status: Scope['status'],
+    db: Database = this.db,
+  ): Promise<Scope | undefined> {
+    const scope = await this.#set(applicationId, id, { status }, db);
     this.onChange();
     return scope;
   }
 
   /** Deletes a scope that has no accounts, and revokes its keys. */
-  async remove(applicationId: string, id: string): Promise<'removed' | 'has accounts' | 'unknown'> {
+  async remove(
+    applicationId: string,
+    id: string,
+    db: Database = this.db,
+  ): Promise<'removed' | 'has accounts' | 'unknown'> {
     if (!isId(id, 'scp')) return 'unknown';
     const now = new Date(this.clock());
-    const result = await this.db.transaction().execute(async (transaction) => {
+    const result = await inTransaction(db, async (transaction) => {
       // The lock waits for requests that are about to use the scope, and makes later ones wait: see lockActiveScope.
       const scope = await transaction
         .selectFrom('scopes')
@@ -127,9 +175,10 @@ export class Scopes {
     applicationId: string,
     id: string,
     changes: Partial<Pick<Scope, 'name' | 'reference' | 'status'>>,
+    db: Database,
   ): Promise<Scope | undefined> {
     if (!isId(id, 'scp')) return undefined;
-    return this.db
+    return db
       .updateTable('scopes')
       .set(changes)
       .where('application_id', '=', applicationId)

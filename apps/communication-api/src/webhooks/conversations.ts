@@ -12,6 +12,7 @@ export type Conversation = Selectable<WebhookConversationRow>;
 export interface ConversationFilter {
   readonly endpointId?: string | undefined;
   readonly eventId?: string | undefined;
+  readonly outcome?: Conversation['outcome'] | undefined;
 }
 
 /** How long conversations are kept. */
@@ -34,7 +35,7 @@ export class Conversations {
   /** One page, and the first entry of the next page if there is one. */
   async list(
     applicationId: string,
-    { endpointId, eventId }: ConversationFilter,
+    { endpointId, eventId, outcome }: ConversationFilter,
     page: Page,
   ): Promise<readonly Conversation[]> {
     // Another text cannot name anything.
@@ -46,7 +47,29 @@ export class Conversations {
       .where('application_id', '=', applicationId)
       .$if(endpointId !== undefined, (query) => query.where('endpoint_id', '=', endpointId ?? ''))
       .$if(eventId !== undefined, (query) => query.where('event_id', '=', eventId ?? ''))
+      .$if(outcome !== undefined, (query) => query.where('outcome', '=', outcome ?? 'failed'))
       .$call(onPage(page))
+      .execute();
+  }
+
+  /** The last attempt of each endpoint that was sent something. */
+  async lastOfEach(applicationId: string): Promise<readonly Conversation[]> {
+    return this.db
+      .selectFrom('webhook_endpoints as endpoint')
+      .innerJoinLateral(
+        (from) =>
+          from
+            .selectFrom('webhook_conversations')
+            .selectAll()
+            .where('application_id', '=', applicationId)
+            .whereRef('endpoint_id', '=', 'endpoint.id')
+            .orderBy('id', 'desc')
+            .limit(1)
+            .as('last'),
+        (join) => join.onTrue(),
+      )
+      .selectAll('last')
+      .where('endpoint.application_id', '=', applicationId)
       .execute();
   }
 

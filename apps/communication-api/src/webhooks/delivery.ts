@@ -119,7 +119,7 @@ export class Delivery implements JobHandler {
     const { clock, egress, endpoints } = this.parts;
     const body = bodyOf(event);
     const at = new Date(clock());
-    const signatures = endpoints.secretsOf(endpoint).map((secret) => new Webhook(secret).sign(event.id, at, body));
+    const signatures = endpoints.secrets.of(endpoint).map((secret) => new Webhook(secret).sign(event.id, at, body));
     const timeout = AbortSignal.timeout(this.#timeoutMs);
     let response: Response;
     try {

@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
 import { countInTurn } from '../db/count.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, inTransaction } from '../db/database.ts';
 import { onPage } from '../db/page.ts';
 import type { WebhookEndpointRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -11,8 +10,9 @@ import type { Page } from '../domain/page.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Queue } from '../jobs/queue.ts';
 import type { Envelope } from '../security/envelope.ts';
+import { EndpointSecrets, secretsVersionOf } from './endpoint-secrets.ts';
 
-/** An endpoint. Its secrets are sealed, and nothing but `secretsOf` opens them. */
+/** An endpoint. Its secrets are sealed. */
 export type Endpoint = Selectable<WebhookEndpointRow>;
 
 /** Why the service disables an endpoint: it answers 410, or it has failed for five days. */
@@ -29,45 +29,47 @@ export interface EndpointFields {
   readonly enabled: boolean;
 }
 
-/** Sealed beside the endpoint. */
-interface Secrets {
-  readonly current: string;
-  /** The secret before the last rotation, and until when (in ms since 1970) it signs, too. */
-  readonly previous?: { readonly secret: string; readonly until: number };
+/** A new endpoint. */
+export interface NewEndpoint extends EndpointFields {
+  /** Default: a new one. An endpoint that is made twice with one id is made once. */
+  readonly id?: string | undefined;
+}
+
+export interface RotatedSecret {
+  readonly secret: string;
+  /** Until then, the secret of before signs as well. */
+  readonly previousUntil: Date;
 }
 
 /** The kind of the jobs that deliver an event to an endpoint: the lane is the endpoint, the subject the event. */
 export const WEBHOOK_JOB = 'webhook';
 /** Each event costs a look at every endpoint of its application. */
 export const MAX_ENDPOINTS = 50;
-/** How long the secret of before a rotation signs, too. */
-const ROTATION_MS = 86_400_000;
-const SECRET_BYTES = 32;
-
-const newSecret = (): string => `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
-const place = (id: string): string => `webhook_endpoints/${id}/secrets`;
-
 /** Where applications receive their events. */
 export class Endpoints {
+  readonly secrets: EndpointSecrets;
+
   constructor(
     private readonly db: Database,
-    private readonly envelope: Envelope,
+    envelope: Envelope,
     private readonly clock: Clock,
     private readonly queue: Pick<Queue, 'clear'>,
-  ) {}
+  ) {
+    this.secrets = new EndpointSecrets(envelope, clock);
+  }
 
   /**
    * Creates an endpoint. Its secret is returned here and never again.
-   * @throws ServiceError 404 if an account is unknown, 409 if the application has too many endpoints
+   * @throws ServiceError 404 if an account is unknown, 409 if the application has too many endpoints, or if the endpoint
+   * of the id was created already
    */
   async create(
     applicationId: string,
-    fields: EndpointFields,
+    { id = newId('whe', this.clock()), ...fields }: NewEndpoint,
+    db: Database = this.db,
   ): Promise<{ readonly endpoint: Endpoint; readonly secret: string }> {
-    const now = this.clock();
-    const id = newId('whe', now);
-    const secret = newSecret();
-    const endpoint = await this.db.transaction().execute(async (trx) => {
+    const { secret, sealed } = this.secrets.create(id);
+    const endpoint = await inTransaction(db, async (trx) => {
       if ((await countInTurn(applicationId, 'webhook_endpoints', trx)) >= MAX_ENDPOINTS)
         throw new ServiceError(
           409,
@@ -75,17 +77,20 @@ export class Endpoints {
           `Your application has ${MAX_ENDPOINTS} endpoints, which is the limit. Delete one first.`,
         );
       await this.#checkAccounts(applicationId, fields.accountIds, trx);
-      return trx
+      const row = await trx
         .insertInto('webhook_endpoints')
         .values({
           id,
           application_id: applicationId,
           ...columnsOf(fields),
-          secrets: this.#seal(id, { current: secret }),
-          created_at: new Date(now),
+          secrets: sealed,
+          created_at: new Date(this.clock()),
         })
+        .onConflict((conflict) => conflict.column('id').doNothing())
         .returningAll()
-        .executeTakeFirstOrThrow();
+        .executeTakeFirst();
+      if (row === undefined) throw new ServiceError(409, 'errors/already_exists', 'This endpoint was created already.');
+      return row;
     });
     return { endpoint, secret };
   }
@@ -100,9 +105,9 @@ export class Endpoints {
       .execute();
   }
 
-  async find(applicationId: string, id: string): Promise<Endpoint | undefined> {
+  async find(applicationId: string, id: string, db: Database = this.db): Promise<Endpoint | undefined> {
     if (!isId(id, 'whe')) return undefined;
-    return this.db
+    return db
       .selectFrom('webhook_endpoints')
       .selectAll()
       .where('application_id', '=', applicationId)
@@ -137,11 +142,12 @@ export class Endpoints {
     applicationId: string,
     id: string,
     changes: { readonly [Field in keyof EndpointFields]?: EndpointFields[Field] | undefined },
+    db: Database = this.db,
   ): Promise<Endpoint | undefined> {
     const columns = columnsOf(changes);
-    if (Object.keys(columns).length === 0) return this.find(applicationId, id);
+    if (Object.keys(columns).length === 0) return this.find(applicationId, id, db);
     if (!isId(id, 'whe')) return undefined;
-    return this.db.transaction().execute(async (trx) => {
+    return inTransaction(db, async (trx) => {
       await this.#checkAccounts(applicationId, changes.accountIds ?? null, trx);
       if (changes.enabled === false) await this.queue.clear(applicationId, WEBHOOK_JOB, id, trx);
       return trx
@@ -156,9 +162,9 @@ export class Endpoints {
   }
 
   /** Deletes an endpoint, with the events that wait for it. False if it does not exist. */
-  async remove(applicationId: string, id: string): Promise<boolean> {
+  async remove(applicationId: string, id: string, db: Database = this.db): Promise<boolean> {
     if (!isId(id, 'whe')) return false;
-    return this.db.transaction().execute(async (trx) => {
+    return inTransaction(db, async (trx) => {
       const row = await trx
         .deleteFrom('webhook_endpoints')
         .where('application_id', '=', applicationId)
@@ -173,38 +179,36 @@ export class Endpoints {
   /**
    * Makes a new secret, which is returned here and never again. For 24 hours, the secret of before signs as well.
    * Undefined if the endpoint does not exist.
+   * @param seen the version of the secrets that the caller replaces: see `secretsVersionOf`. Default: whatever they are
+   * @throws ServiceError 409 if they have changed since: a second rotation would end the secret that receivers verify with
    */
   async rotateSecret(
     applicationId: string,
     id: string,
-  ): Promise<{ readonly secret: string; readonly previousUntil: Date } | undefined> {
+    seen?: string,
+    db: Database = this.db,
+  ): Promise<RotatedSecret | undefined> {
     if (!isId(id, 'whe')) return undefined;
-    const secret = newSecret();
-    const until = this.clock() + ROTATION_MS;
-    return this.db.transaction().execute(async (trx) => {
+    return inTransaction(db, async (trx) => {
       const row = await trx
         .selectFrom('webhook_endpoints')
-        .select('secrets')
+        .select(['id', 'secrets'])
         .where('application_id', '=', applicationId)
         .where('id', '=', id)
         .forUpdate()
         .executeTakeFirst();
       if (row === undefined) return undefined;
-      const { current } = this.#open(id, row.secrets);
+      if (seen !== undefined && seen !== secretsVersionOf(row))
+        throw new ServiceError(409, 'errors/conflict', 'The endpoint got a new secret since you opened the page.');
+      const { secret, sealed, previousUntil } = this.secrets.rotate(row);
       await trx
         .updateTable('webhook_endpoints')
-        .set({ secrets: this.#seal(id, { current: secret, previous: { secret: current, until } }) })
+        .set({ secrets: sealed })
         .where('application_id', '=', applicationId)
         .where('id', '=', id)
         .execute();
-      return { secret, previousUntil: new Date(until) };
+      return { secret, previousUntil };
     });
-  }
-
-  /** The secrets that sign now: the current one first. */
-  secretsOf({ id, secrets }: Endpoint): readonly string[] {
-    const { current, previous } = this.#open(id, secrets);
-    return previous !== undefined && previous.until > this.clock() ? [current, previous.secret] : [current];
   }
 
   /** Notes that an endpoint has failed. @returns the time of its first failure since its last success */
@@ -241,14 +245,6 @@ export class Endpoints {
       .executeTakeFirst();
     if (row !== undefined) await this.queue.clear(applicationId, WEBHOOK_JOB, id, db);
     return row !== undefined;
-  }
-
-  #seal(id: string, secrets: Secrets): Uint8Array {
-    return this.envelope.sealJson(place(id), secrets);
-  }
-
-  #open(id: string, secrets: Uint8Array): Secrets {
-    return this.envelope.openJson<Secrets>(place(id), secrets);
   }
 
   async #checkAccounts(applicationId: string, accountIds: readonly string[] | null, trx: Database): Promise<void> {

@@ -31,26 +31,42 @@ export class Events {
   /** @param fanOut has them delivered. Default: they are only stored */
   constructor(
     private readonly clock: Clock,
-    private readonly fanOut?: Pick<FanOut, 'add'>,
+    private readonly fanOut?: Pick<FanOut, 'add' | 'redeliver'>,
   ) {}
 
-  async add(applicationId: string, { type, accountId, data }: NewEvent, db: Database): Promise<void> {
+  async add(applicationId: string, event: NewEvent, db: Database): Promise<void> {
+    const row = { application_id: applicationId, ...this.#rowOf(event) };
+    if (this.fanOut === undefined) {
+      await db.insertInto('events').values(row).execute();
+      return;
+    }
+    const stored = db.with('event', (query) => query.insertInto('events').values(row));
+    await this.fanOut.add(applicationId, { ...event, id: row.id }, stored, db);
+  }
+
+  /**
+   * Adds an event that only one endpoint receives, whatever it asks for: it shows whether the endpoint works.
+   * @returns the id of the event
+   * @throws ServiceError 404 if the endpoint is unknown, 409 if it is disabled
+   */
+  async addTest(applicationId: string, endpointId: string, db: Database): Promise<string> {
+    const data = { endpoint_id: endpointId };
+    const test = this.#rowOf({ type: 'webhook.test', accountId: null, data });
+    const row = { application_id: applicationId, ...test };
+    await db.insertInto('events').values(row).execute();
+    await this.fanOut?.redeliver(applicationId, row.id, endpointId, db);
+    return row.id;
+  }
+
+  #rowOf({ type, accountId, data }: NewEvent) {
     const now = this.clock();
-    const id = newId('evt', now);
-    const row = {
-      id,
-      application_id: applicationId,
+    return {
+      id: newId('evt', now),
       account_id: accountId,
       type,
       data: json(data),
       created_at: new Date(now),
     };
-    if (this.fanOut === undefined) {
-      await db.insertInto('events').values(row).execute();
-      return;
-    }
-    const stored = db.with('event', (event) => event.insertInto('events').values(row));
-    await this.fanOut.add(applicationId, { id, type, accountId }, stored, db);
   }
 
   /**

@@ -1,9 +1,9 @@
 import type { Database } from '../db/database.ts';
 import type { EventType } from '../domain/event-types.ts';
 import { ServiceError } from '../domain/service-error.ts';
-import type { Queue } from '../jobs/queue.ts';
+import type { PendingJob, Queue } from '../jobs/queue.ts';
 import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
-import { findEvent } from './events.ts';
+import { type Event, findEvent } from './events.ts';
 
 /** An event, as its endpoints are chosen by it. */
 interface AddedEvent {
@@ -37,24 +37,45 @@ export class FanOut {
   /**
    * Has an event delivered again, from the first attempt on.
    * @param endpointId the only one to deliver to, whatever it asks for. Default: the endpoints that take the event
+   * @param db the transaction of the caller, if it has one
    * @returns the endpoints that receive it
    * @throws ServiceError 404 if the event or the endpoint is unknown, 409 if no enabled endpoint would receive it
    */
-  async redeliver(applicationId: string, eventId: string, endpointId?: string): Promise<readonly string[]> {
-    const event = await findEvent(applicationId, eventId, this.db);
+  async redeliver(
+    applicationId: string,
+    eventId: string,
+    endpointId?: string,
+    db: Database = this.db,
+  ): Promise<readonly string[]> {
+    const event = await findEvent(applicationId, eventId, db);
     if (event === undefined) throw unknown('event');
     const endpointIds =
       endpointId === undefined
-        ? await this.endpoints.subscribers(applicationId, event.type, event.account_id, this.db)
-        : [await this.#enabled(applicationId, endpointId)];
+        ? await this.endpoints.subscribers(applicationId, event.type, event.account_id, db)
+        : [await this.#enabled(applicationId, endpointId, db)];
     if (endpointIds.length === 0)
       throw new ServiceError(409, 'errors/conflict', 'No enabled endpoint of your application takes this event.');
-    await this.#deliver(applicationId, eventId, endpointIds, this.db);
+    await this.#deliver(applicationId, eventId, endpointIds, db);
     return endpointIds;
   }
 
-  async #enabled(applicationId: string, id: string): Promise<string> {
-    const endpoint = await this.endpoints.find(applicationId, id);
+  /** An event of an application, if it still exists. */
+  async findEvent(applicationId: string, id: string): Promise<Event | undefined> {
+    return findEvent(applicationId, id, this.db);
+  }
+
+  /** The delivery of an event to an endpoint, if it is neither done nor given up. */
+  async findPending(applicationId: string, endpointId: string, eventId: string): Promise<PendingJob | undefined> {
+    return this.queue.find(applicationId, { kind: WEBHOOK_JOB, lane: endpointId, subject: eventId });
+  }
+
+  /** How many events an endpoint will receive, or receive again. */
+  async countPending(applicationId: string, endpointId: string): Promise<number> {
+    return this.queue.count(applicationId, WEBHOOK_JOB, endpointId);
+  }
+
+  async #enabled(applicationId: string, id: string, db: Database): Promise<string> {
+    const endpoint = await this.endpoints.find(applicationId, id, db);
     if (endpoint === undefined) throw unknown('endpoint');
     if (!endpoint.enabled) throw new ServiceError(409, 'errors/conflict', 'The endpoint is disabled. Enable it first.');
     return id;

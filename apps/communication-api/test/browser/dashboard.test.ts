@@ -8,6 +8,7 @@ import { unknownEmail } from '../support/emails.ts';
 import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
+import { startReceiver } from '../support/webhook-receiver.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
 const { url, application, rooms } = service;
@@ -216,6 +217,99 @@ describe.each(VIEWS)('in %s colours, %i pixels wide, axe finds nothing on the pa
     await page.fill('[name=windows] >> nth=1', '2/1m');
     await page.click('button >> text=Preview >> nth=1');
     await page.waitForSelector('h1 >> text=Preview');
+    await check();
+  });
+});
+
+describe.each([
+  ['light', 1280],
+  ['dark', 320],
+] as const)('in %s colours, %i pixels wide, axe finds nothing', (colorScheme, width) => {
+  /** An owner, who is signed in, and a new application. */
+  async function place() {
+    const page = await newPage({ bypassCSP: true, colorScheme, viewport: { width, height: 700 } });
+    const member = await newMember('owner');
+    const cookie = { name: 'dashboard', value: await rooms.people.sessions.create(member), url };
+    await page.context().addCookies([cookie]);
+    const { id } = await application('development');
+    return { page, path: `${url}/dashboard/applications/${id}`, check: () => checkPage(page, 'en') };
+  }
+  const openAll = async (page: Page): Promise<void> => {
+    for (const summary of await page.locator('summary').all()) await summary.click();
+  };
+
+  test('on the pages of webhooks', async () => {
+    const { page, path, check } = await place();
+    const receiver = await startReceiver();
+    await page.goto(`${path}/webhooks`);
+    await check();
+    await page.fill('[name=url]', 'http://example.com/');
+    await submit(page, 'Create the endpoint');
+    await page.waitForSelector('.summary');
+    await page.click('.summary a >> nth=1');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('field-kinds');
+    await check();
+    const long = `${receiver.url}/${'long'.repeat(40)}?${'query'.repeat(20)}`;
+    await page.fill('[name=url]', long);
+    await page.check('[name="kinds-account.*"]');
+    await page.check('[name="kinds-email.sent"]');
+    await submit(page, 'Create the endpoint');
+    await page.waitForSelector('.secret');
+    await check();
+    await page.click('text=I have copied it');
+    await page.waitForSelector('text=Nothing was sent to this endpoint');
+    await check();
+    // The page of the delivery is made again until the endpoint has answered.
+    await submit(page, 'Send a test event');
+    await page.waitForSelector('.done >> text=the endpoint answered 204');
+    receiver.answer((answer) => answer.writeHead(500).end(`<b>${'no-space'.repeat(60)}</b>`));
+    await submit(page, 'Redeliver');
+    await page.waitForSelector('.summary >> text=the endpoint answered 500');
+    await openAll(page);
+    await check();
+    await page.goto(`${path}/webhooks`);
+    await page.click('main .title');
+    await page.waitForSelector('.filter');
+    await openAll(page);
+    await check();
+    await page.click('text=Failed only');
+    await page.waitForSelector('.filter [aria-current] >> text=Failed only');
+    await page.goto(`${path}/webhooks`);
+    await check();
+  });
+
+  test('on the pages of scopes', async () => {
+    const { page, path, check } = await place();
+    await page.goto(`${path}/scopes`);
+    await check();
+    await submit(page, 'Create the scope');
+    await page.waitForSelector('.summary');
+    await check();
+    await page.fill('[name=name]', 'A customer with quite a long name, of some branch in some city');
+    await page.fill('[name=reference]', 'r'.repeat(200));
+    await submit(page, 'Create the scope');
+    await page.waitForSelector('.done');
+    await openAll(page);
+    await check();
+    await page.goto(`${path}/scopes`);
+    await check();
+  });
+
+  test('on the page of domains', async () => {
+    const { page, check } = await place();
+    await page.goto(`${url}/dashboard/domains`);
+    if ((await page.locator('.empty').count()) > 0) await check();
+    else await page.click('summary >> text=Add a domain');
+    await page.fill('[name=host]', 'no host');
+    await submit(page, 'Add the domain');
+    await page.waitForSelector('.summary');
+    await check();
+    await page.fill('[name=host]', `${'connect'.repeat(8)}${width}.${'long'.repeat(12)}.example`);
+    await submit(page, 'Add the domain');
+    await page.waitForSelector('.done');
+    await page.click('button >> text=Check now >> nth=0');
+    await page.waitForSelector('.summary >> text=were not found');
+    for (const summary of await page.locator('.asked summary').all()) await summary.click();
     await check();
   });
 });

@@ -4,6 +4,7 @@ import { newId } from '../../src/domain/ids.ts';
 import type { Environment } from '../../src/domain/key-token.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
+import { secretsVersionOf } from '../../src/webhooks/endpoint-secrets.ts';
 import { Csrf } from '../../src/wizard/csrf.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { peopleOf, type TestMember } from '../support/dashboard.ts';
@@ -11,6 +12,8 @@ import { unknownEmail } from '../support/emails.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
+// Nothing is delivered in the background, so that the tables change by requests only.
+await service.background.close();
 const { rooms, db, app, application } = service;
 const { newMember, signedIn } = peopleOf(service);
 const csrf = new Csrf(rooms.envelope);
@@ -29,6 +32,11 @@ interface Place {
   readonly pausedAccount: string;
   /** Its outcome is unknown. */
   readonly email: string;
+  readonly endpoint: string;
+  readonly secretsVersion: string;
+  readonly event: string;
+  readonly scope: string;
+  readonly domain: string;
 }
 
 interface Row {
@@ -37,11 +45,13 @@ interface Row {
   readonly route: `${'GET' | 'POST'} ${string}`;
   /** What the parameter `id` or `key` of the route is, or `account` if it is not the usual one. */
   readonly subject?: keyof Place;
-  readonly fields?: Readonly<Record<string, string>>;
+  readonly fields?: Readonly<Record<string, string>> | ((place: Place) => Readonly<Record<string, string>>);
   /** The prefix of the id of what the form creates. */
-  readonly creates?: 'key' | 'inv' | 'lnk';
+  readonly creates?: 'key' | 'inv' | 'lnk' | 'whe';
   /** Default: 200 for a page and for a form that creates something to be shown once, else 303. */
   readonly answers?: 200;
+  /** Whether the form changes nothing. */
+  readonly isHarmless?: true;
   /**
    * Who may do it: a Member in development, a Member in production, an Admin, an Owner. The environment is the one of the
    * application of the request.
@@ -53,6 +63,7 @@ const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0,
 const KEY = { name: 'k', expires_on: IN_A_MONTH, access: 'global' };
 const LIMIT = { route: 'all', windows: '9/1m', seen: 'none' };
 const APPLICATION = '/dashboard/applications/:application';
+const ENDPOINT = { url: 'https://app.example/', 'kinds-*': 'on' };
 
 const ROWS: readonly Row[] = [
   { what: 'look at an application', route: `GET ${APPLICATION}`, may: 'yes yes yes yes' },
@@ -127,6 +138,7 @@ const ROWS: readonly Row[] = [
     route: `POST ${APPLICATION}/accounts/:account/preview`,
     fields: LIMIT,
     answers: 200,
+    isHarmless: true,
     may: 'yes no yes yes',
   },
   {
@@ -136,6 +148,54 @@ const ROWS: readonly Row[] = [
     may: 'yes no yes yes',
   },
   { what: 'empty counters', route: `POST ${APPLICATION}/accounts/:account/counters`, may: 'yes no yes yes' },
+  { what: 'list endpoints', route: `GET ${APPLICATION}/webhooks`, may: 'yes yes yes yes' },
+  {
+    what: 'create an endpoint',
+    route: `POST ${APPLICATION}/webhooks`,
+    fields: ENDPOINT,
+    creates: 'whe',
+    may: 'yes no yes yes',
+  },
+  { what: 'look at an endpoint', route: `GET ${APPLICATION}/webhooks/:endpoint`, may: 'yes yes yes yes' },
+  {
+    what: 'change an endpoint',
+    route: `POST ${APPLICATION}/webhooks/:endpoint`,
+    fields: ENDPOINT,
+    may: 'yes no yes yes',
+  },
+  { what: 'enable an endpoint', route: `POST ${APPLICATION}/webhooks/:endpoint/enable`, may: 'yes no yes yes' },
+  { what: 'disable an endpoint', route: `POST ${APPLICATION}/webhooks/:endpoint/disable`, may: 'yes no yes yes' },
+  { what: 'delete an endpoint', route: `POST ${APPLICATION}/webhooks/:endpoint/delete`, may: 'yes no yes yes' },
+  {
+    what: 'make a new secret',
+    route: `POST ${APPLICATION}/webhooks/:endpoint/secret`,
+    fields: ({ secretsVersion }) => ({ seen: secretsVersion }),
+    answers: 200,
+    may: 'yes no yes yes',
+  },
+  { what: 'send a test event', route: `POST ${APPLICATION}/webhooks/:endpoint/test`, may: 'yes no yes yes' },
+  { what: 'look at a delivery', route: `GET ${APPLICATION}/webhooks/:endpoint/events/:event`, may: 'yes yes yes yes' },
+  {
+    what: 'redeliver an event',
+    route: `POST ${APPLICATION}/webhooks/:endpoint/events/:event/redeliver`,
+    may: 'yes no yes yes',
+  },
+  { what: 'list scopes', route: `GET ${APPLICATION}/scopes`, may: 'yes yes yes yes' },
+  { what: 'create a scope', route: `POST ${APPLICATION}/scopes`, fields: { name: 's' }, may: 'yes no yes yes' },
+  { what: 'look at a scope', route: `GET ${APPLICATION}/scopes/:scope`, may: 'yes yes yes yes' },
+  { what: 'change a scope', route: `POST ${APPLICATION}/scopes/:scope`, fields: { name: 's' }, may: 'yes no yes yes' },
+  { what: 'enable a scope', route: `POST ${APPLICATION}/scopes/:scope/enable`, may: 'yes no yes yes' },
+  { what: 'disable a scope', route: `POST ${APPLICATION}/scopes/:scope/disable`, may: 'yes no yes yes' },
+  { what: 'delete a scope', route: `POST ${APPLICATION}/scopes/:scope/delete`, may: 'yes no yes yes' },
+  { what: 'look at domains', route: 'GET /dashboard/domains', may: 'no no yes yes' },
+  {
+    what: 'add a domain',
+    route: 'POST /dashboard/domains',
+    fields: ({ application: id }) => ({ application: id, host: 'links.app.example', purpose: 'tracking' }),
+    may: 'no no yes yes',
+  },
+  { what: 'check a domain', route: 'POST /dashboard/domains/:id/check', subject: 'domain', may: 'no no yes yes' },
+  { what: 'remove a domain', route: 'POST /dashboard/domains/:id/remove', subject: 'domain', may: 'no no yes yes' },
   { what: 'list applications', route: 'GET /dashboard/applications', may: 'yes yes yes yes' },
   {
     what: 'create an application',
@@ -242,7 +302,16 @@ async function newPlace(environment: Environment): Promise<Place> {
   const link = async () => (await linkAccount(rooms, id, { provider: 'imap' })).id;
   const [account, pausedAccount] = [await link(), await link()];
   await rooms.accounts.update(id, pausedAccount, { paused: true });
+  const fields = { url: 'https://app.example/', triggerEvents: ['*'], accountIds: null, description: null };
+  const { endpoint } = await rooms.endpoints.create(id, { ...fields, enabled: true });
+  const domain = await rooms.domains.create(id, 'connect.app.example', 'auth');
+  if (domain.kind !== 'created') throw new Error('The domain is not new.');
   return {
+    endpoint: endpoint.id,
+    secretsVersion: secretsVersionOf(endpoint),
+    event: await rooms.events.addTest(id, endpoint.id, db),
+    scope: (await rooms.scopes.create(id, { name: 's', reference: null })).id,
+    domain: domain.domain.id,
     application: id,
     account,
     pausedAccount,
@@ -256,10 +325,20 @@ async function newPlace(environment: Environment): Promise<Place> {
   };
 }
 
-/** The tables that people change. */
+const places = new Map<Environment, Promise<Place>>();
+
+/** The place of an environment for requests that change nothing. */
+function unchanged(environment: Environment): Promise<Place> {
+  const place = places.get(environment) ?? newPlace(environment);
+  places.set(environment, place);
+  return place;
+}
+
+/** The tables that people change. A delivery is a job. */
 const WATCHED = [
   ...['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log'],
   ...['accounts', 'auth_links', 'events', 'limit_overrides', 'limits_version', 'sends'],
+  ...['webhook_endpoints', 'scopes', 'domains', 'jobs'],
 ];
 /**
  * A digest of each table, which the database makes: the tables grow with each test. Of emails it is the state, since the
@@ -281,13 +360,14 @@ async function attempt(row: Row, { browser, sessionId }: TestMember, place: Plac
   const path = pattern
     .replace(':application', place.application)
     .replace(':account', subject ?? place.account)
-    .replace(':email', place.email)
+    .replace(/:(email|endpoint|event|scope)\b/g, (_, name: 'email' | 'endpoint' | 'event' | 'scope') => place[name])
     .replace(':provider', 'mock')
     .replace(/:(id|key)/, subject ?? '');
   if (method === 'GET') return browser.request(path);
+  const fields = typeof row.fields === 'function' ? row.fields(place) : row.fields;
   const id = row.creates === undefined ? undefined : newId(row.creates, Date.now());
   const token = csrf.tokenOf(sessionId, id === undefined ? path : `${path} ${id}`);
-  const body = new URLSearchParams({ _csrf: token, ...(id === undefined ? {} : { _id: id }), ...row.fields });
+  const body = new URLSearchParams({ _csrf: token, ...(id === undefined ? {} : { _id: id }), ...fields });
   return browser.request(path, { method: 'POST', body });
 }
 
@@ -302,7 +382,9 @@ describe.each(ROWS)('$what', (row) => {
   test.each(CELLS.map((cell, index) => [...cell, row.may.split(' ')[index] === 'yes'] as const))(
     '%s, with an application of %s: %s',
     async (role, environment, isAllowed) => {
-      const place = await newPlace(environment);
+      const changes = isAllowed && row.route.startsWith('POST');
+      // What changes nothing can be done to the same place again and again.
+      const place = await (changes ? newPlace(environment) : unchanged(environment));
       const before = await everything();
       const { status, html } = await attempt(row, people[role], place);
       if (!isAllowed) {
@@ -312,7 +394,7 @@ describe.each(ROWS)('$what', (row) => {
       }
       const isShown = row.creates !== undefined || row.route.startsWith('GET');
       expect(status).toBe(row.answers ?? (isShown ? 200 : 303));
-      if (row.route.startsWith('POST') && row.answers === undefined) expect(await everything()).not.toBe(before);
+      if (changes && row.isHarmless === undefined) expect(await everything()).not.toBe(before);
     },
   );
 });

@@ -21,9 +21,14 @@ const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = 
   'see emails and what became of them': ['read emails'],
   'resolve emails whose outcome is unknown': ['resolve emails'],
   'adjust and reset limits of an account or a provider, empty counters': ['manage limits'],
+  'see webhooks, their deliveries and payloads': ['read webhooks'],
+  'create, change, disable and delete webhooks, rotate secrets, redeliver events': ['manage webhooks'],
+  'see scopes': ['read scopes'],
+  'create, change, disable and delete scopes': ['manage scopes'],
 };
 const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> = {
   'create applications': ['create applications'],
+  'see, add, check and remove custom domains': ['manage domains'],
   'see the audit log': ['read audit log'],
   'invite, change and remove Members and Admins': ['read members', 'manage members'],
   'invite, change and remove Owners': ['manage owners'],

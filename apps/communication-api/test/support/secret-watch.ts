@@ -19,7 +19,8 @@ const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
   'API key': /^\/v2\/api-keys$|^\/dashboard\/applications\/\w+\/(?:service|account)-keys$/,
   'invitation token': /^\/dashboard\/invitations$/,
   'link token': /^\/v2\/auth\/link$|^\/dashboard\/applications\/\w+\/accounts\/\w+\/link$/,
-  'webhook secret': /^\/v2\/webhooks\/endpoints(?:\/[^/]+\/secret)?$/,
+  'webhook secret':
+    /^\/v2\/webhooks\/endpoints(?:\/[^/]+\/secret)?$|^\/dashboard\/applications\/\w+\/webhooks(?:\/\w+\/secret)?$/,
 };
 
 /** Pages with forms. */

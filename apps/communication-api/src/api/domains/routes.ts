@@ -1,13 +1,12 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { customHost } from '../../domain/custom-domain.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import { type Domain, MAX_DOMAINS } from '../../domains/domains.ts';
+import type { Domain } from '../../domains/domains.ts';
 import type { Rooms } from '../../rooms.ts';
 import { callerOf, requireServiceKey } from '../authenticate.ts';
 import { listAnswer, listOf, pageOf, pageQuery } from '../page.ts';
 import { problems } from '../problem.ts';
-import { ownHosts } from './custom-domain.ts';
+import { addDomain, checkTaken } from './custom-domain.ts';
 
 const purpose = z
   .enum(['auth', 'tracking'])
@@ -72,17 +71,13 @@ const params = z.strictObject({ domain_id: z.string() });
 
 /** Custom domains. Only service keys reach them. */
 export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
-  const { domains, domainChecks, config } = rooms;
+  const { domains, domainChecks } = rooms;
   const tags = ['Domains'];
-  const hosts = ownHosts(config);
   app.addHook('onRequest', requireServiceKey);
 
   const shown = (domain: Domain): z.output<typeof domainAnswer> => {
-    const { id, application_id, host, purpose, status, missing, checked_at, created_at } = domain;
-    const records = domainChecks.recordsOf(domain).map((record) => {
-      const atCheck = missing.includes(record.type) ? 'missing' : 'found';
-      return { ...record, status: checked_at === null ? ('unchecked' as const) : (atCheck as 'missing' | 'found') };
-    });
+    const { id, application_id, host, purpose, status, checked_at, created_at } = domain;
+    const records = [...domainChecks.checkedRecordsOf(domain)];
     return {
       object: 'Domain',
       ...{ id, application_id, host, purpose, status, records },
@@ -104,19 +99,9 @@ export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app,
       },
     },
     async (request) => {
-      const host = customHost(request.body.host);
-      if (host === undefined) throw invalid('host: give a host name such as connect.app.example.');
-      if (hosts.includes(host)) throw invalid('host: this is a host of the service itself.');
-      const creation = await domains.create(callerOf(request).applicationId, host, request.body.purpose);
-      if (creation.kind === 'exists')
-        throw new ServiceError(409, 'errors/already_exists', 'Your application has a domain with this host.');
-      if (creation.kind === 'too many')
-        throw new ServiceError(
-          409,
-          'errors/conflict',
-          `Your application has ${MAX_DOMAINS} domains, which is the limit. Delete one first.`,
-        );
-      return shown(creation.domain);
+      const { host, purpose } = request.body;
+      const { applicationId } = callerOf(request);
+      return shown(await addDomain(rooms, host, (name) => domains.create(applicationId, name, purpose)));
     },
   );
 
@@ -167,10 +152,7 @@ export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app,
     },
     async (request) => {
       const domain = known(await domains.find(callerOf(request).applicationId, request.params.domain_id));
-      const checked = await domainChecks.verify(domain);
-      if (checked === 'taken')
-        throw new ServiceError(409, 'errors/conflict', 'Another application has verified this host.');
-      return shown(known(checked));
+      return shown(known(checkTaken(await domainChecks.verify(domain))));
     },
   );
 
@@ -194,8 +176,6 @@ export const domainRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app,
     },
   );
 };
-
-const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
 const unknownDomain = (): ServiceError =>
   new ServiceError(404, 'errors/invalid_resource_identifier', 'No domain of your application has this id.');

@@ -3,13 +3,14 @@ import { EVENT_TYPES, TRIGGERS } from '../../domain/event-types.ts';
 import { CONVERSATION_ERRORS } from '../../webhooks/delivery.ts';
 import { line } from '../text.ts';
 
-const MAX_URL = 2_000;
+export const MAX_URL = 2_000;
 const MAX_ACCOUNTS = 100;
 
 const ids = { id: 'whe_01kaj6q2m0e7r8s9t0v1w2x3y4', application_id: 'app_01kaj6q2m0e7r8s9t0v1w2x3y4' };
 const at = '2026-11-21T12:00:00.000Z';
 
-const url = line(MAX_URL).describe(
+/** The text of an address. `checkApplicationUrl` says whether it is one. */
+export const endpointUrl = line(MAX_URL).describe(
   'Receives the events. https, or http to a loopback address in a development application.',
 );
 const triggerEvents = z
@@ -28,7 +29,7 @@ const enabled = z.boolean().describe('A disabled endpoint receives nothing, and 
 
 export const newEndpoint = z
   .strictObject({
-    url,
+    url: endpointUrl,
     trigger_events: triggerEvents,
     account_ids: accountIds.default(null),
     description: description.default(null),
@@ -41,7 +42,7 @@ export const newEndpoint = z
 
 export const endpointChanges = z
   .strictObject({
-    url: url.optional(),
+    url: endpointUrl.optional(),
     trigger_events: triggerEvents.optional(),
     account_ids: accountIds.optional(),
     description: description.optional(),

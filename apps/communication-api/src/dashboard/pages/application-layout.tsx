@@ -19,6 +19,8 @@ const PARTS = [
   { name: 'accounts', label: 'Accounts', below: 'accounts', action: 'read accounts' },
   { name: 'emails', label: 'Emails', below: 'emails', action: 'read emails' },
   { name: 'limits', label: 'Limits', below: 'limits', action: 'read limits' },
+  { name: 'webhooks', label: 'Webhooks', below: 'webhooks', action: 'read webhooks' },
+  { name: 'scopes', label: 'Scopes', below: 'scopes', action: 'read scopes' },
 ] as const satisfies readonly Part[];
 
 interface ApplicationLayoutProps {

@@ -55,7 +55,7 @@ export const roleName = (role: keyof typeof ROLE_NAMES): string => ROLE_NAMES[ro
 interface LayoutProps extends DocumentProps {
   readonly here: Here;
   /** The part of the dashboard that the page is in. */
-  readonly part?: 'applications' | 'members' | 'audit' | 'login' | undefined;
+  readonly part?: 'applications' | 'domains' | 'members' | 'audit' | 'login' | undefined;
 }
 
 /** A page of a person who has signed in. */
@@ -63,6 +63,7 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
   const { organization, member } = here;
   const parts = [
     { name: 'applications', label: 'Applications', href: PATHS.applications, isShown: here.may('list applications') },
+    { name: 'domains', label: 'Domains', href: PATHS.domains, isShown: here.may('manage domains') },
     { name: 'members', label: 'Members', href: PATHS.members, isShown: here.may('read members') },
     { name: 'audit', label: 'Audit log', href: PATHS.audit, isShown: here.may('read audit log') },
   ];

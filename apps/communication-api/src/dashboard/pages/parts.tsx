@@ -87,22 +87,26 @@ const Notes = ({
 type TextFieldProps = FieldProps & {
   readonly value?: string | undefined;
   /** Default: `text`. */
-  readonly type?: 'text' | 'email' | 'password' | 'date';
+  readonly type?: 'text' | 'email' | 'password' | 'date' | 'url';
+  readonly optional?: boolean;
   readonly autocomplete?: 'name' | 'email' | 'username' | 'current-password' | 'new-password' | 'off';
 };
 
 /** An input with its label, its fault and its hint. A password is never shown again. */
 export function TextField(props: TextFieldProps): JSX.Element {
-  const { label, hint, value, type = 'text', autocomplete = 'off' } = props;
+  const { label, hint, value, type = 'text', optional = false, autocomplete = 'off' } = props;
   const { id, fault, attributes } = describe(props);
   return (
     <div class="field">
-      <label for={id}>{label}</label>
+      <label for={id}>
+        {label}
+        {optional ? <span class="optional"> (optional)</span> : null}
+      </label>
       <input
         type={type}
         {...attributes}
         value={type === 'password' ? undefined : value}
-        required
+        required={!optional}
         autoComplete={autocomplete}
         autoCapitalize={type === 'text' ? undefined : 'none'}
         spellcheck={type === 'text'}
@@ -198,10 +202,10 @@ export function ChoiceField(props: ChoiceFieldProps): JSX.Element {
   );
 }
 
-/** A time, to the minute. */
-export const Time = ({ at }: { readonly at: Date }): JSX.Element => {
+/** A time, to the minute or to the second. */
+export const Time = ({ at, to = 'minute' }: { readonly at: Date; readonly to?: 'minute' | 'second' }): JSX.Element => {
   const iso = at.toISOString();
-  return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`}</time>;
+  return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, to === 'minute' ? 16 : 19)} UTC`}</time>;
 };
 
 /** What a colour means. The text says it, too. */
@@ -248,10 +252,21 @@ interface AskedProps extends FormProps {
   readonly subject: string;
   /** What follows from it. */
   readonly consequence: string;
+  /** Default: it does harm. */
+  readonly isHarmless?: boolean;
+  /** Hidden inputs of the form. */
+  readonly children?: ComponentChildren;
 }
 
 /** A button that asks before it does something that cannot be undone. It needs no script. */
-export const AskedButton = ({ label, subject, consequence, ...form }: AskedProps): JSX.Element => (
+export const AskedButton = ({
+  label,
+  subject,
+  consequence,
+  isHarmless = false,
+  children,
+  ...form
+}: AskedProps): JSX.Element => (
   <details class="asked">
     <summary>
       {label} <span class="hidden">{subject}</span>
@@ -259,7 +274,8 @@ export const AskedButton = ({ label, subject, consequence, ...form }: AskedProps
     <div class="inside">
       <p>{consequence}</p>
       <FormOf {...form}>
-        <button type="submit" class="bad">
+        {children}
+        <button type="submit" class={isHarmless ? undefined : 'bad'}>
           {label} {subject}
         </button>
       </FormOf>

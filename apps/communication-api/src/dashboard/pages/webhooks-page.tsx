@@ -1,0 +1,107 @@
+import type { JSX } from 'preact';
+import type { Application } from '../../applications/applications.ts';
+import { newId } from '../../domain/ids.ts';
+import type { Conversation } from '../../webhooks/conversations.ts';
+import { type Endpoint, MAX_ENDPOINTS } from '../../webhooks/endpoints.ts';
+import { endpointName } from '../endpoint.ts';
+import type { Here } from '../here.ts';
+import type { Inputs } from '../inputs.ts';
+import type { Listed } from '../list-page.ts';
+import { applicationPath, endpointPath } from '../paths.ts';
+import { ApplicationLayout } from './application-layout.tsx';
+import { outcomeText } from './deliveries.tsx';
+import { EndpointForm } from './endpoint-form.tsx';
+import { Done, FaultSummary, Older, Time } from './parts.tsx';
+
+interface WebhooksPageProps {
+  readonly here: Here;
+  readonly application: Application;
+  readonly canManage: boolean;
+  readonly endpoints: Listed<Endpoint>;
+  /** The last attempt, by endpoint. */
+  readonly last: ReadonlyMap<string, Conversation>;
+  readonly inputs: Inputs;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** The webhook endpoints of an application. */
+export function WebhooksPage(props: WebhooksPageProps): JSX.Element {
+  const { here, application, canManage, endpoints, last, inputs, done, nowMs } = props;
+  const isEmpty = endpoints.rows.length === 0;
+  return (
+    <ApplicationLayout here={here} application={application} title="Webhooks" part="webhooks" faulty={inputs.isFaulty}>
+      <FaultSummary faults={inputs.faults} />
+      <Done text={done} />
+      <h1>Webhooks</h1>
+      <p class="soft">
+        An endpoint is an address of your application that receives events: an account was linked or has to be linked
+        again, an email was sent, a recipient has opened it.
+      </p>
+      {isEmpty ? (
+        <p class="empty">
+          There is no endpoint yet, so your application receives no events.
+          {canManage ? ' Create one, then send it a test event.' : ''}
+        </p>
+      ) : (
+        <ul class="rows">
+          {endpoints.rows.map((endpoint) => (
+            <EndpointRow key={endpoint.id} endpoint={endpoint} last={last.get(endpoint.id)} />
+          ))}
+        </ul>
+      )}
+      <Older href={endpoints.next} label="Older endpoints" />
+      {canManage ? (
+        <details class="panel" open={inputs.isFaulty || isEmpty}>
+          <summary>Create an endpoint</summary>
+          <div class="inside">
+            <EndpointForm
+              {...here.form(applicationPath(application.id, 'webhooks'), newId('whe', nowMs))}
+              environment={application.environment}
+              inputs={inputs.isFaulty ? inputs : undefined}
+              label="Create the endpoint"
+            />
+            <p class="hint">An application has at most {MAX_ENDPOINTS} endpoints.</p>
+          </div>
+        </details>
+      ) : (
+        <p class="soft">Your role may only look at the webhooks of a production application.</p>
+      )}
+    </ApplicationLayout>
+  );
+}
+
+/** Whether an endpoint works. */
+export const EndpointBadge = ({ endpoint }: { readonly endpoint: Endpoint }): JSX.Element => {
+  if (!endpoint.enabled) return <span class="badge bad">Disabled</span>;
+  if (endpoint.failing_since !== null) return <span class="badge bad">Failing</span>;
+  return <span class="badge good">Enabled</span>;
+};
+
+const EndpointRow = ({ endpoint, last }: { endpoint: Endpoint; last: Conversation | undefined }): JSX.Element => (
+  <li>
+    <div class="what">
+      <a class="title" href={endpointPath(endpoint.application_id, endpoint.id)}>
+        {endpointName(endpoint)}
+      </a>
+      <EndpointBadge endpoint={endpoint} />
+    </div>
+    <p class="url soft">{endpoint.url}</p>
+    <p class="soft">
+      {endpoint.trigger_events.map((trigger, index) => (
+        <>
+          {index === 0 ? '' : ', '}
+          <code>{trigger}</code>
+        </>
+      ))}
+      {'. '}
+      {last === undefined ? (
+        'Nothing was sent in the last 14 days.'
+      ) : (
+        <>
+          Last attempt <Time at={last.created_at} />: {outcomeText(last)}.
+        </>
+      )}
+    </p>
+  </li>
+);
