@@ -5,7 +5,7 @@ import { isId } from '../domain/ids.ts';
 import type { MemberRole } from '../domain/member-roles.ts';
 import { hashPassword, isPassword } from '../security/passwords.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
-import { lockOrganization } from './organizations.ts';
+import { holdRole, lockOrganization } from './organizations.ts';
 
 /** A person with a login, without the hash of the password. */
 export type Member = Omit<Selectable<MemberRow>, 'password_hash'>;
@@ -15,10 +15,11 @@ export const MEMBER_FIELDS = ['id', 'organization_id', 'role', 'email', 'name', 
 /** What came of a change of a member. */
 export type MemberChange = 'changed' | 'unknown' | 'forbidden' | 'last owner';
 
-export const actorOf = ({ id, organization_id, name }: Member): Actor => ({
+export const actorOf = ({ id, organization_id, name, role }: Member): Actor => ({
   id,
   organizationId: organization_id,
   name,
+  role,
 });
 
 /** The people who may use the dashboard. */
@@ -100,15 +101,17 @@ export class Members {
   }
 
   async #change(
-    { organizationId }: Actor,
+    actor: Actor,
     id: string,
     isAllowed: (current: MemberRole) => boolean,
     next: MemberRole | undefined,
     change: (member: Member, transaction: Database) => Promise<void>,
   ): Promise<MemberChange> {
     if (!isId(id, 'mem')) return 'unknown';
+    const { organizationId } = actor;
     return this.db.transaction().execute(async (transaction) => {
       await lockOrganization(organizationId, transaction);
+      await holdRole(actor, transaction);
       const member = await transaction
         .selectFrom('members')
         .select(MEMBER_FIELDS)
