@@ -43,11 +43,16 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     return entered;
   }
 
-  async function enter(member: Member, path: string, request: FastifyRequest, reply: FastifyReply) {
+  async function enter(
+    { member, passwordHash }: { readonly member: Member; readonly passwordHash?: string },
+    path: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
     // A session of before in this browser ends, so that each cookie belongs to one sign-in.
     const before = await sessionOf(rooms, request);
     if (before !== undefined) await people.sessions.end(before.id);
-    setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member));
+    setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member, passwordHash));
     setCookie(rooms, request, reply, 'dashboard-form', '');
     return seeOther(reply, path);
   }
@@ -66,14 +71,14 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     const email = inputs.raw('email').trim().toLowerCase();
     const next = inputs.raw('next');
     limit.checkLogin(email);
-    const member = await people.members.authenticate(email, inputs.raw('password'));
-    if (member === undefined) {
+    const authenticated = await people.members.authenticate(email, inputs.raw('password'));
+    if (authenticated === undefined) {
       inputs.fault(undefined, 'The email address or the password is wrong.');
       const props = { next, hasOwner: true, email, faults: inputs.faults };
       return sendPage(reply, <SignInPage form={formFor(request, reply)} {...props} />, 422);
     }
     await limit.forgive(email);
-    return enter(member, NEXT.test(next) ? next : PATHS.applications, request, reply);
+    return enter(authenticated, NEXT.test(next) ? next : PATHS.applications, request, reply);
   });
 
   const gone = (reply: FastifyReply): FastifyReply =>
@@ -142,6 +147,6 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     if (joined === 'gone') return gone(reply);
     if (joined === 'taken') inputs.fault('email', 'A login with this address exists already. Sign in with it.');
     if (typeof joined === 'string') return joinPage({ request, reply, token }, invitation, inputs);
-    return enter(joined, PATHS.applications, request, reply);
+    return enter({ member: joined }, PATHS.applications, request, reply);
   });
 }

@@ -226,7 +226,25 @@ describe('the own login', () => {
     await elsewhere.open('/dashboard');
     expect(elsewhere.path).toBe('/dashboard/sign-in');
     expect(await members.authenticate(member.email, password)).toBe(undefined);
-    expect(await members.authenticate(member.email, next)).toMatchObject({ id: member.id });
+    expect(await members.authenticate(member.email, next)).toMatchObject({ member: { id: member.id } });
+  });
+
+  test('a password that is replaced while it is compared opens no session, and replaces no other', async () => {
+    const password = secret();
+    const member = await newMember('admin', password);
+    const { sessions } = rooms.people;
+    const ofMember = service.db.updateTable('members').where('id', '=', member.id);
+    const { password_hash: compared } = await ofMember
+      .set({ name: 'Ann' })
+      .returning('password_hash')
+      .executeTakeFirstOrThrow();
+    await sessions.create(member, compared);
+    const change = members.changePassword(member, password, secret(), '');
+    await ofMember.set({ password_hash: 'of a link of the operator' }).execute();
+    expect(await change).toBe(false);
+    await expect(sessions.create(member, compared)).rejects.toMatchObject({ status: 403 });
+    await service.db.deleteFrom('members').where('id', '=', member.id).execute();
+    await expect(sessions.create(member)).rejects.toMatchObject({ status: 403 });
   });
 
   test('a person who has signed in does not use a link by mistake', async () => {
