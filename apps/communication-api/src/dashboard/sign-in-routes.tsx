@@ -68,12 +68,15 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   app.post('/sign-in', HIDDEN, async (request, reply) => {
     const entered = receive(request);
     const inputs = new Inputs(entered);
-    const email = inputs.raw('email').trim().toLowerCase();
+    const email = inputs.email('email');
     const next = inputs.raw('next');
-    limit.checkLogin(email);
-    const authenticated = await people.members.authenticate(email, inputs.raw('password'));
+    // No login has another text as its address, so nothing is compared, and nothing is said about any login.
+    if (!inputs.isFaulty) limit.checkLogin(email);
+    const authenticated = inputs.isFaulty
+      ? undefined
+      : await people.members.authenticate(email, inputs.raw('password'));
     if (authenticated === undefined) {
-      inputs.fault(undefined, 'The email address or the password is wrong.');
+      if (!inputs.isFaulty) inputs.fault(undefined, 'The email address or the password is wrong.');
       const props = { next, hasOwner: true, email, faults: inputs.faults };
       return sendPage(reply, <SignInPage form={formFor(request, reply)} {...props} />, 422);
     }

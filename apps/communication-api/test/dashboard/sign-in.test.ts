@@ -114,6 +114,15 @@ describe('signing in', () => {
     expect(texts[0]).toBe(texts[1]);
   });
 
+  test('names a text that is no address, also one that the database cannot store', async () => {
+    const client = browser();
+    for (const email of ['ann', 'ann\0@example.com', '']) {
+      await client.open('/dashboard/sign-in');
+      await client.submit('/sign-in', { email, password: 'wrong' });
+      expect([client.page.status, client.text]).toEqual([422, expect.stringContaining('Enter an email address')]);
+    }
+  });
+
   test('the cookie is not for scripts, and another one after each sign-in; signing out ends it', async () => {
     const password = secret();
     const { email } = await newMember('member', password);
@@ -179,8 +188,7 @@ describe('signing in', () => {
   test('too many forms of one address are refused, and the page says how long', async () => {
     const client = browser();
     await client.open('/dashboard/sign-in');
-    for (let i = 0; i < 20; i++)
-      await client.submit('/sign-in', { email: `nobody${i}@example.com`, password: 'wrong' });
+    for (let i = 0; i < 20; i++) await client.submit('/sign-in', { email: `nobody${i}`, password: 'wrong' });
     const { path, body } = client.form('/sign-in');
     const seen = await client.request(path, { method: 'POST', body });
     expect(seen.status).toBe(429);
