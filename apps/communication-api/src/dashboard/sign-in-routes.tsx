@@ -20,15 +20,22 @@ import type { SignInLimit } from './sign-in-limit.ts';
 /** A page of the dashboard, to which a sign-in may lead back. */
 const NEXT = /^\/dashboard(?:\/[\w-]+)*$/;
 const COOKIE_BYTES = 18;
+const COOKIE = /^[\w-]{24}$/;
 
 /** Signing in, and becoming a member by a link: what people do without a session. */
 export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, limit: SignInLimit): void {
   const { people } = rooms;
 
+  /** A browser chooses its cookie. Another text could make the token of such a form one of a form of a session. */
+  function formCookie(request: FastifyRequest): string | undefined {
+    const cookie = readCookie(rooms, request, 'dashboard-form');
+    return cookie !== undefined && COOKIE.test(cookie) ? cookie : undefined;
+  }
+
   /** A form for a browser without a session. Its token is bound to a cookie of the browser. */
   function formFor(request: FastifyRequest, reply: FastifyReply): FormProps {
     const action = pathOnly(request);
-    const cookie = readCookie(rooms, request, 'dashboard-form') ?? randomBytes(COOKIE_BYTES).toString('base64url');
+    const cookie = formCookie(request) ?? randomBytes(COOKIE_BYTES).toString('base64url');
     setCookie(rooms, request, reply, 'dashboard-form', cookie);
     return { action, csrf: csrf.tokenOf(cookie, action) };
   }
@@ -37,7 +44,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   function receive(request: FastifyRequest): Entered {
     limit.checkAddress(request);
     const entered = enteredIn(request);
-    const cookie = readCookie(rooms, request, 'dashboard-form');
+    const cookie = formCookie(request);
     const isOurs = cookie !== undefined && csrf.isValid(cookie, pathOnly(request), entered.get(CSRF_FIELD));
     if (!isOurs || isFromOtherSite(request, originOf(rooms, request))) throw forgedForm();
     return entered;

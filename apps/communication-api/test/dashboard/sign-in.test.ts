@@ -212,6 +212,16 @@ describe('signing in', () => {
     expect((await send({ 'sec-fetch-site': 'same-origin' })).status).toBe(303);
   });
 
+  test('a cookie that a browser makes up gives no token of a form of a session', async () => {
+    const { browser: admin, sessionId } = await signedIn('admin');
+    const client = browser();
+    client.cookies.set('dashboard-form', `${sessionId} /dashboard/invitations`);
+    await client.open('/dashboard/sign-in');
+    expect(client.cookies.get('dashboard-form')).toMatch(/^[\w-]{24}$/);
+    const { body } = client.form('/sign-in', { _id: '/dashboard/sign-in', label: 'x', role: 'admin' });
+    expect((await admin.request('/dashboard/invitations', { method: 'POST', body })).status).toBe(403);
+  });
+
   test('the dashboard is on its own host only', async () => {
     const answer = await service.app.inject({ url: '/dashboard/sign-in', headers: { host: 'evil.example' } });
     expect(answer.statusCode).toBe(421);
