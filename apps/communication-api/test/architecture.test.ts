@@ -106,6 +106,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'people/organizations.ts find': OF_PEOPLE,
   'people/organizations.ts rename': OF_PEOPLE,
   'people/organizations.ts lockOrganization': OF_PEOPLE,
+  'people/organizations.ts holdRole': OF_PEOPLE,
   'people/audit-log.ts deleteOld': OF_PEOPLE,
   'people/audit-log.ts list': OF_PEOPLE,
   'applications/applications.ts findOldest': 'for the operator, at the command line',

@@ -139,9 +139,12 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
   router.applicationForm(accountPath(':application', ':account', 'counters'), 'manage limits', async (at) => {
     const { here, application } = at;
     const account = await answer.accountOf(at);
-    await withCounters(() => limiter.reset({ account: account.id }));
     const deed = { action: 'reset counters' as const, subject: account.name, subjectId: account.id };
-    await people.audited(here.actor, async () => [undefined, { ...deed, applicationId: application.id }]);
+    // In the transaction, so that nothing is emptied if the database is away, or if the person has lost the role.
+    await people.audited(here.actor, async () => {
+      await withCounters(() => limiter.reset({ account: account.id }));
+      return [undefined, { ...deed, applicationId: application.id }];
+    });
     return seeOther(here.reply, `${accountPath(application.id, account.id)}?done=emptied`);
   });
 

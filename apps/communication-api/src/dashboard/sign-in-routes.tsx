@@ -20,15 +20,22 @@ import type { SignInLimit } from './sign-in-limit.ts';
 /** A page of the dashboard, to which a sign-in may lead back. */
 const NEXT = /^\/dashboard(?:\/[\w-]+)*$/;
 const COOKIE_BYTES = 18;
+const COOKIE = /^[\w-]{24}$/;
 
 /** Signing in, and becoming a member by a link: what people do without a session. */
 export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, limit: SignInLimit): void {
   const { people } = rooms;
 
+  /** A browser chooses its cookie. Another text could make the token of such a form one of a form of a session. */
+  function formCookie(request: FastifyRequest): string | undefined {
+    const cookie = readCookie(rooms, request, 'dashboard-form');
+    return cookie !== undefined && COOKIE.test(cookie) ? cookie : undefined;
+  }
+
   /** A form for a browser without a session. Its token is bound to a cookie of the browser. */
   function formFor(request: FastifyRequest, reply: FastifyReply): FormProps {
     const action = pathOnly(request);
-    const cookie = readCookie(rooms, request, 'dashboard-form') ?? randomBytes(COOKIE_BYTES).toString('base64url');
+    const cookie = formCookie(request) ?? randomBytes(COOKIE_BYTES).toString('base64url');
     setCookie(rooms, request, reply, 'dashboard-form', cookie);
     return { action, csrf: csrf.tokenOf(cookie, action) };
   }
@@ -37,17 +44,22 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   function receive(request: FastifyRequest): Entered {
     limit.checkAddress(request);
     const entered = enteredIn(request);
-    const cookie = readCookie(rooms, request, 'dashboard-form');
+    const cookie = formCookie(request);
     const isOurs = cookie !== undefined && csrf.isValid(cookie, pathOnly(request), entered.get(CSRF_FIELD));
     if (!isOurs || isFromOtherSite(request, originOf(rooms, request))) throw forgedForm();
     return entered;
   }
 
-  async function enter(member: Member, path: string, request: FastifyRequest, reply: FastifyReply) {
+  async function enter(
+    { member, passwordHash }: { readonly member: Member; readonly passwordHash?: string },
+    path: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
     // A session of before in this browser ends, so that each cookie belongs to one sign-in.
     const before = await sessionOf(rooms, request);
     if (before !== undefined) await people.sessions.end(before.id);
-    setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member));
+    setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member, passwordHash));
     setCookie(rooms, request, reply, 'dashboard-form', '');
     return seeOther(reply, path);
   }
@@ -63,17 +75,20 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   app.post('/sign-in', HIDDEN, async (request, reply) => {
     const entered = receive(request);
     const inputs = new Inputs(entered);
-    const email = inputs.raw('email').trim().toLowerCase();
+    const email = inputs.email('email');
     const next = inputs.raw('next');
-    limit.checkLogin(email);
-    const member = await people.members.authenticate(email, inputs.raw('password'));
-    if (member === undefined) {
-      inputs.fault(undefined, 'The email address or the password is wrong.');
+    // No login has another text as its address, so nothing is compared, and nothing is said about any login.
+    if (!inputs.isFaulty) limit.checkLogin(email);
+    const authenticated = inputs.isFaulty
+      ? undefined
+      : await people.members.authenticate(email, inputs.raw('password'));
+    if (authenticated === undefined) {
+      if (!inputs.isFaulty) inputs.fault(undefined, 'The email address or the password is wrong.');
       const props = { next, hasOwner: true, email, faults: inputs.faults };
       return sendPage(reply, <SignInPage form={formFor(request, reply)} {...props} />, 422);
     }
     await limit.forgive(email);
-    return enter(member, NEXT.test(next) ? next : PATHS.applications, request, reply);
+    return enter(authenticated, NEXT.test(next) ? next : PATHS.applications, request, reply);
   });
 
   const gone = (reply: FastifyReply): FastifyReply =>
@@ -142,6 +157,6 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     if (joined === 'gone') return gone(reply);
     if (joined === 'taken') inputs.fault('email', 'A login with this address exists already. Sign in with it.');
     if (typeof joined === 'string') return joinPage({ request, reply, token }, invitation, inputs);
-    return enter(joined, PATHS.applications, request, reply);
+    return enter({ member: joined }, PATHS.applications, request, reply);
   });
 }

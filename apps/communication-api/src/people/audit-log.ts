@@ -4,6 +4,7 @@ import { onPage } from '../db/page.ts';
 import type { AuditRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { firstIdAt, newId } from '../domain/ids.ts';
+import type { MemberRole } from '../domain/member-roles.ts';
 import type { Page } from '../domain/page.ts';
 
 export type AuditEntry = Selectable<AuditRow>;
@@ -14,6 +15,8 @@ export interface Actor {
   readonly id: string | null;
   readonly organizationId: string;
   readonly name: string;
+  /** At the beginning of the request; null: the operator, who may do everything. */
+  readonly role: MemberRole | null;
 }
 
 /** What people do. */

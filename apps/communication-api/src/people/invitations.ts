@@ -9,14 +9,14 @@ import { ServiceError } from '../domain/service-error.ts';
 import { hashPassword } from '../security/passwords.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
 import { actorOf, MEMBER_FIELDS, type Member, type Members } from './members.ts';
-import { lockOrganization, ORGANIZATION_ID } from './organizations.ts';
+import { holdRole, lockOrganization, ORGANIZATION_ID } from './organizations.ts';
 
 export type Invitation = Selectable<InvitationRow>;
 
 const TOKEN_BYTES = 32;
 const HOUR_MS = 3_600_000;
 const INVITED_MS = 7 * 24 * HOUR_MS;
-const OPERATOR: Actor = { id: null, organizationId: ORGANIZATION_ID, name: 'Operator' };
+const OPERATOR: Actor = { id: null, organizationId: ORGANIZATION_ID, name: 'Operator', role: null };
 
 /** What a person enters to become a member. */
 export interface NewMember {
@@ -131,6 +131,9 @@ export class Invitations {
   ): Promise<'withdrawn' | 'unknown' | 'forbidden'> {
     if (!isId(id, 'inv')) return 'unknown';
     return this.db.transaction().execute(async (transaction) => {
+      // A person who uses the link at this moment was first, or comes too late.
+      await lockOrganization(actor.organizationId, transaction);
+      await holdRole(actor, transaction);
       const invitation = await transaction
         .selectFrom('invitations')
         .selectAll()
@@ -138,7 +141,6 @@ export class Invitations {
         .where('id', '=', id)
         .where('kind', '=', 'member')
         .where('used_at', 'is', null)
-        .forUpdate()
         .executeTakeFirst();
       if (invitation === undefined) return 'unknown';
       if (!isAllowed(invitation.role)) return 'forbidden';
@@ -173,6 +175,7 @@ export class Invitations {
     const now = this.clock();
     const token = randomBytes(TOKEN_BYTES).toString('base64url');
     await this.db.transaction().execute(async (transaction) => {
+      await holdRole(actor, transaction);
       const made = await transaction
         .insertInto('invitations')
         .values({

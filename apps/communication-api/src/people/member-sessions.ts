@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
 import { newId } from '../domain/ids.ts';
+import { ServiceError } from '../domain/service-error.ts';
 import type { AuditLog } from './audit-log.ts';
 import { actorOf, MEMBER_FIELDS, type Member } from './members.ts';
 
@@ -30,11 +31,24 @@ export class MemberSessions {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Starts a session. Its cookie is returned here and never again. */
-  async create(member: Member): Promise<string> {
+  /**
+   * Starts a session. Its cookie is returned here and never again.
+   * @param passwordHash of the password that was entered. Default: the member did not need one
+   * @throws ServiceError 403 if the member was removed, or got another password, since it was entered
+   */
+  async create(member: Member, passwordHash?: string): Promise<string> {
     const now = this.clock();
     const cookie = randomBytes(COOKIE_BYTES).toString('base64url');
     await this.db.transaction().execute(async (transaction) => {
+      // A new password ends all sessions. It waits for this one, or was first.
+      const row = await transaction
+        .selectFrom('members')
+        .select('password_hash')
+        .where('id', '=', member.id)
+        .forShare()
+        .executeTakeFirst();
+      if (row === undefined || (passwordHash !== undefined && row.password_hash !== passwordHash))
+        throw new ServiceError(403, 'errors/session_mismatch', 'The login was changed meanwhile.');
       await transaction
         .insertInto('member_sessions')
         .values({

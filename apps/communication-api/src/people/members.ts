@@ -5,20 +5,27 @@ import { isId } from '../domain/ids.ts';
 import type { MemberRole } from '../domain/member-roles.ts';
 import { hashPassword, isPassword } from '../security/passwords.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
-import { lockOrganization } from './organizations.ts';
+import { holdRole, lockOrganization } from './organizations.ts';
 
 /** A person with a login, without the hash of the password. */
 export type Member = Omit<Selectable<MemberRow>, 'password_hash'>;
 
 export const MEMBER_FIELDS = ['id', 'organization_id', 'role', 'email', 'name', 'created_at'] as const;
 
+/** A member who has entered the right password, and what is stored of this password. */
+export interface Authenticated {
+  readonly member: Member;
+  readonly passwordHash: string;
+}
+
 /** What came of a change of a member. */
 export type MemberChange = 'changed' | 'unknown' | 'forbidden' | 'last owner';
 
-export const actorOf = ({ id, organization_id, name }: Member): Actor => ({
+export const actorOf = ({ id, organization_id, name, role }: Member): Actor => ({
   id,
   organizationId: organization_id,
   name,
+  role,
 });
 
 /** The people who may use the dashboard. */
@@ -43,30 +50,39 @@ export class Members {
   }
 
   /** The member with an address and a password. It takes as long if no login has the address. */
-  async authenticate(email: string, password: string): Promise<Member | undefined> {
+  async authenticate(email: string, password: string): Promise<Authenticated | undefined> {
     const row = await this.db.selectFrom('members').selectAll().where('email', '=', email).executeTakeFirst();
     if (!(await isPassword(password, row?.password_hash)) || row === undefined) return undefined;
-    const { password_hash: _, ...member } = row;
-    return member;
+    const { password_hash: passwordHash, ...member } = row;
+    return { member, passwordHash };
   }
 
   /**
-   * Changes a password, and ends every session of the member but one. False if the current password is wrong.
+   * Changes a password, and ends every session of the member but one. False if the current password is wrong, also if it
+   * was changed while the new one was hashed.
    * @param sessionId the session that stays
    */
   async changePassword(member: Member, current: string, next: string, sessionId: string): Promise<boolean> {
-    if ((await this.authenticate(member.email, current)) === undefined) return false;
+    const authenticated = await this.authenticate(member.email, current);
+    if (authenticated === undefined) return false;
     const password_hash = await hashPassword(next);
-    await this.db.transaction().execute(async (transaction) => {
-      await transaction.updateTable('members').set({ password_hash }).where('id', '=', member.id).execute();
+    return this.db.transaction().execute(async (transaction) => {
+      const changed = await transaction
+        .updateTable('members')
+        .set({ password_hash })
+        .where('id', '=', member.id)
+        .where('password_hash', '=', authenticated.passwordHash)
+        .returning('id')
+        .executeTakeFirst();
+      if (changed === undefined) return false;
       await transaction
         .deleteFrom('member_sessions')
         .where('member_id', '=', member.id)
         .where('id', '<>', sessionId)
         .execute();
       await this.audit.add(actorOf(member), { action: 'changed the password', subject: member.email }, transaction);
+      return true;
     });
-    return true;
   }
 
   /**
@@ -100,15 +116,17 @@ export class Members {
   }
 
   async #change(
-    { organizationId }: Actor,
+    actor: Actor,
     id: string,
     isAllowed: (current: MemberRole) => boolean,
     next: MemberRole | undefined,
     change: (member: Member, transaction: Database) => Promise<void>,
   ): Promise<MemberChange> {
     if (!isId(id, 'mem')) return 'unknown';
+    const { organizationId } = actor;
     return this.db.transaction().execute(async (transaction) => {
       await lockOrganization(organizationId, transaction);
+      await holdRole(actor, transaction);
       const member = await transaction
         .selectFrom('members')
         .select(MEMBER_FIELDS)

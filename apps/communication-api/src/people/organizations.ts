@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import type { OrganizationRow } from '../db/tables.ts';
+import { ServiceError } from '../domain/service-error.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
 
 export type Organization = Selectable<OrganizationRow>;
@@ -21,6 +22,7 @@ export class Organizations {
 
   async rename(actor: Actor, name: string): Promise<void> {
     await this.db.transaction().execute(async (transaction) => {
+      await holdRole(actor, transaction);
       await transaction.updateTable('organizations').set({ name }).where('id', '=', actor.organizationId).execute();
       await this.audit.add(actor, { action: 'renamed the organization', subject: name }, transaction);
     });
@@ -32,5 +34,18 @@ export class Organizations {
  * owners.
  */
 export async function lockOrganization(id: string, transaction: Database): Promise<void> {
-  await transaction.selectFrom('organizations').select('id').where('id', '=', id).forUpdate().execute();
+  // A reference to the organization, as each new row of the audit log has one, does not wait for this lock.
+  await transaction.selectFrom('organizations').select('id').where('id', '=', id).forNoKeyUpdate().execute();
+}
+
+/**
+ * Has a change of the actor's role wait for the end of the transaction. Else a person who loses a role could use it once
+ * more with requests that wait at this moment, for example to get the role back.
+ * @throws ServiceError 403 if the actor was removed, or got another role, since the beginning of the request
+ */
+export async function holdRole({ id, role }: Actor, transaction: Database): Promise<void> {
+  if (id === null) return;
+  const row = await transaction.selectFrom('members').select('role').where('id', '=', id).forShare().executeTakeFirst();
+  if (row?.role !== role)
+    throw new ServiceError(403, 'errors/insufficient_permissions', 'Your role was changed meanwhile.');
 }

@@ -4,7 +4,7 @@ import { type Actor, AuditLog, type Deed } from './audit-log.ts';
 import { Invitations } from './invitations.ts';
 import { MemberSessions } from './member-sessions.ts';
 import { Members } from './members.ts';
-import { Organizations } from './organizations.ts';
+import { holdRole, Organizations } from './organizations.ts';
 
 /** Who may use the dashboard, and what they have done. */
 export interface People {
@@ -15,6 +15,7 @@ export interface People {
   readonly audit: AuditLog;
   /**
    * Does something, and notes it in the audit log. Neither happens without the other.
+   * @throws ServiceError 403 if the actor has lost the role since the beginning of the request
    * @param work gets the transaction, and returns its result with what is noted
    */
   audited<Result>(
@@ -34,6 +35,7 @@ export function createPeople(db: Database, clock: Clock): People {
     invitations: new Invitations(db, clock, members, audit),
     audited: (actor, work) =>
       inTransaction(db, async (transaction) => {
+        await holdRole(actor, transaction);
         const [result, deed] = await work(transaction);
         if (deed !== undefined) await audit.add(actor, deed, transaction);
         return result;

@@ -1,4 +1,5 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
+import { ServiceError } from '../domain/service-error.ts';
 
 /** 32 MiB and three passes: one of the settings that OWASP recommends for scrypt. About 0.3 s of one core. */
 const COST = { N: 2 ** 15, r: 8, p: 3 };
@@ -7,6 +8,9 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 /** Hashes that are made at a time. Each one takes a thread of the pool, and others need threads, too. */
 const AT_ONCE = 2;
+/** More would wait for longer than a person does, and their requests would use up the memory. */
+const MAX_WAITING = 32;
+const RETRY_SECONDS = 5;
 
 let running = 0;
 const waiting: (() => void)[] = [];
@@ -33,6 +37,10 @@ export async function isPassword(password: string, hashed: string | undefined): 
 }
 
 async function derive(password: string, salt: Uint8Array, cost: ScryptOptions): Promise<Buffer> {
+  if (waiting.length === MAX_WAITING)
+    throw new ServiceError(503, 'errors/service_unavailable', 'Too many passwords are compared now. Try again later.', {
+      retryAfter: RETRY_SECONDS,
+    });
   if (running === AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
   else running++;
   try {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
 import { peopleOf } from '../support/dashboard.ts';
@@ -48,6 +48,17 @@ test('the windows of an account are shown as they are counted, and emptied', asy
   await browser.submit('/counters');
   expect(browser.text).toContain('The counters are empty.');
   expect(browser.text).toContain('not active');
+});
+
+test('counters that cannot be emptied with an entry of the audit log stay', async () => {
+  const { path, browser, send } = await place();
+  expect(await send()).toBe(201);
+  await browser.open(path);
+  const { path: action, body } = browser.form('/counters');
+  vi.spyOn(rooms.people, 'audited').mockRejectedValueOnce(new Error('Connection terminated'));
+  expect((await browser.request(action, { method: 'POST', body })).status).toBe(503);
+  await browser.open(path);
+  expect(browser.text).toMatch(/1 of \d+ per/);
 });
 
 test('a change is previewed, made, obeyed at once, and reset', async () => {

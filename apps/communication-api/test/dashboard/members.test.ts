@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { newId } from '../../src/domain/ids.ts';
+import { actorOf } from '../../src/people/members.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
 import { peopleOf } from '../support/dashboard.ts';
 import { secret } from '../support/secret.ts';
@@ -10,7 +12,7 @@ let skew = 0;
 const service = await startService({ TRUSTED_PROXIES: 'loopback' }, { clock: () => Date.now() + skew });
 const { rooms } = service;
 const { browser, newMember, signedIn } = peopleOf(service);
-const { members, audit, organizations } = rooms.people;
+const { audit, audited, invitations, members, organizations } = rooms.people;
 
 const rolesOf = async (): Promise<Record<string, string>> =>
   Object.fromEntries((await members.list(ORGANIZATION_ID)).map(({ id, role }) => [id, role]));
@@ -91,6 +93,29 @@ test('the invitations of a member end when the role changes', async () => {
   expect(eve.page.status).toBe(410);
 });
 
+test('a request that waits while its person loses the role changes nothing', async () => {
+  const { browser: owner } = await signedIn('owner');
+  const [rogue, gone] = [await newMember('owner'), await newMember('admin')];
+  await owner.open('/dashboard/members');
+  await owner.submit(`${rogue.id}/role`, { role: 'member' });
+  await owner.open('/dashboard/members');
+  await owner.submit(`${gone.id}/remove`);
+  const before = await rolesOf();
+  for (const actor of [actorOf(rogue), actorOf(gone)]) {
+    const id = newId('inv', Date.now());
+    const late = [
+      () => members.setRole(actor, rogue.id, 'owner', () => true),
+      () => members.remove(actor, rogue.id, () => true),
+      () => invitations.create(actor, { id, role: 'admin', label: 'late' }),
+      () => invitations.withdraw(actor, id, () => true),
+      () => organizations.rename(actor, 'Late'),
+      () => audited(actor, async () => [undefined, undefined]),
+    ];
+    for (const request of late) await expect(request()).rejects.toMatchObject({ status: 403 });
+  }
+  expect(await rolesOf()).toEqual(before);
+});
+
 test('the last Owner stays, also if two of them leave at the same time', async () => {
   for (const [id, role] of Object.entries(await rolesOf()))
     if (role === 'owner') await service.db.deleteFrom('members').where('id', '=', id).execute();
@@ -130,7 +155,7 @@ test('the audit log says who has done what, also after a member was removed', as
   expect(owner.text).toContain(`${member.name} removed a member: ${gone.name} (${gone.email})`);
   for (let i = 0; i < 60; i++)
     await audit.add(
-      { id: null, organizationId: ORGANIZATION_ID, name: 'Operator' },
+      { id: null, organizationId: ORGANIZATION_ID, name: 'Operator', role: null },
       { action: 'invited', subject: `${i}` },
       service.db,
     );

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Environment } from '../../src/domain/key-token.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
-import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
+import { actorOf } from '../../src/people/members.ts';
 import { secretsVersionOf } from '../../src/webhooks/endpoint-secrets.ts';
 import { Csrf } from '../../src/wizard/csrf.ts';
 import { linkAccount } from '../support/accounts.ts';
@@ -292,10 +292,9 @@ async function newPlace(environment: Environment): Promise<Place> {
   const { id, key } = await application(environment);
   await key('account');
   const inviter = await newMember('owner');
-  const actor = { id: inviter.id, organizationId: ORGANIZATION_ID, name: 'inviter' };
   const invite = async (role: MemberRole): Promise<string> => {
     const invitation = newId('inv', Date.now());
-    await rooms.people.invitations.create(actor, { id: invitation, role, label: 'x' });
+    await rooms.people.invitations.create(actorOf(inviter), { id: invitation, role, label: 'x' });
     return invitation;
   };
   // The mock cannot be linked in production.

@@ -114,6 +114,15 @@ describe('signing in', () => {
     expect(texts[0]).toBe(texts[1]);
   });
 
+  test('names a text that is no address, also one that the database cannot store', async () => {
+    const client = browser();
+    for (const email of ['ann', 'ann\0@example.com', '']) {
+      await client.open('/dashboard/sign-in');
+      await client.submit('/sign-in', { email, password: 'wrong' });
+      expect([client.page.status, client.text]).toEqual([422, expect.stringContaining('Enter an email address')]);
+    }
+  });
+
   test('the cookie is not for scripts, and another one after each sign-in; signing out ends it', async () => {
     const password = secret();
     const { email } = await newMember('member', password);
@@ -179,8 +188,7 @@ describe('signing in', () => {
   test('too many forms of one address are refused, and the page says how long', async () => {
     const client = browser();
     await client.open('/dashboard/sign-in');
-    for (let i = 0; i < 20; i++)
-      await client.submit('/sign-in', { email: `nobody${i}@example.com`, password: 'wrong' });
+    for (let i = 0; i < 20; i++) await client.submit('/sign-in', { email: `nobody${i}`, password: 'wrong' });
     const { path, body } = client.form('/sign-in');
     const seen = await client.request(path, { method: 'POST', body });
     expect(seen.status).toBe(429);
@@ -202,6 +210,16 @@ describe('signing in', () => {
     const stranger = browser();
     expect((await stranger.request(path, { method: 'POST', body })).status).toBe(403);
     expect((await send({ 'sec-fetch-site': 'same-origin' })).status).toBe(303);
+  });
+
+  test('a cookie that a browser makes up gives no token of a form of a session', async () => {
+    const { browser: admin, sessionId } = await signedIn('admin');
+    const client = browser();
+    client.cookies.set('dashboard-form', `${sessionId} /dashboard/invitations`);
+    await client.open('/dashboard/sign-in');
+    expect(client.cookies.get('dashboard-form')).toMatch(/^[\w-]{24}$/);
+    const { body } = client.form('/sign-in', { _id: '/dashboard/sign-in', label: 'x', role: 'admin' });
+    expect((await admin.request('/dashboard/invitations', { method: 'POST', body })).status).toBe(403);
   });
 
   test('the dashboard is on its own host only', async () => {
@@ -226,7 +244,25 @@ describe('the own login', () => {
     await elsewhere.open('/dashboard');
     expect(elsewhere.path).toBe('/dashboard/sign-in');
     expect(await members.authenticate(member.email, password)).toBe(undefined);
-    expect(await members.authenticate(member.email, next)).toMatchObject({ id: member.id });
+    expect(await members.authenticate(member.email, next)).toMatchObject({ member: { id: member.id } });
+  });
+
+  test('a password that is replaced while it is compared opens no session, and replaces no other', async () => {
+    const password = secret();
+    const member = await newMember('admin', password);
+    const { sessions } = rooms.people;
+    const ofMember = service.db.updateTable('members').where('id', '=', member.id);
+    const { password_hash: compared } = await ofMember
+      .set({ name: 'Ann' })
+      .returning('password_hash')
+      .executeTakeFirstOrThrow();
+    await sessions.create(member, compared);
+    const change = members.changePassword(member, password, secret(), '');
+    await ofMember.set({ password_hash: 'of a link of the operator' }).execute();
+    expect(await change).toBe(false);
+    await expect(sessions.create(member, compared)).rejects.toMatchObject({ status: 403 });
+    await service.db.deleteFrom('members').where('id', '=', member.id).execute();
+    await expect(sessions.create(member)).rejects.toMatchObject({ status: 403 });
   });
 
   test('a person who has signed in does not use a link by mistake', async () => {
