@@ -3,10 +3,8 @@ import { startRedis } from '../../../../test/support/redis-server.ts';
 import { limitProvider } from '../../src/limits/book.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';
-import { peopleOf } from '../support/dashboard.ts';
 import { startService } from '../support/service.ts';
 import { createTestDatabase } from '../support/test-database.ts';
-import { PlainBrowser } from '../wizard/plain-browser.ts';
 
 /** How soon a change in one process holds in another one. */
 const NOTICED_MS = 1_000;
@@ -35,25 +33,6 @@ describe('a change in one process holds in the other one within a second', () =>
     expect(other.rooms.book.of(account_id, provider).allMethods).toEqual(['1/1m']);
     await here('DELETE', `/v2/limits?account_id=${account_id}`);
     await expect.poll(windows, soon).toEqual(['60/1m', '5000/1d']);
-  });
-
-  test('of a limit that an Admin adjusts in the dashboard', async () => {
-    const { id } = await linkAccount(one.rooms, applicationId);
-    const { browser } = await peopleOf(one).signedIn('admin');
-    await browser.open(`/dashboard/applications/${applicationId}/accounts/${id}`);
-    // The first form is the one of all methods.
-    await browser.submit('/preview', { windows: '1/1m' });
-    await browser.submit('/limits');
-    expect(browser.text).toContain('The limit is changed.');
-    const email = { account_id: id, to: [{ identifier: 'ann@example.com' }], body: 'Hi' };
-    expect((await here('POST', '/api/v1/emails', email)).status).toBe(201);
-    for (const client of [here, there])
-      await expect.poll(async () => (await client('POST', '/api/v1/emails', email)).status, soon).toBe(429);
-    // The dashboard of the other process shows the same windows, in the same session.
-    const elsewhere = new PlainBrowser(other.url);
-    elsewhere.cookies.set('dashboard', browser.cookies.get('dashboard') ?? '');
-    await elsewhere.open(`/dashboard/applications/${applicationId}/accounts/${id}`);
-    expect(elsewhere.text).toContain('1 of 1 per 1m');
   });
 
   test('of the first limit of an application that is new', async () => {
