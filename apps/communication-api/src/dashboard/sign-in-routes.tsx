@@ -34,8 +34,8 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   }
 
   /** @throws ServiceError 429, or 403 if the form is not one of this browser */
-  function receive(request: FastifyRequest): Entered {
-    limit.checkAddress(request);
+  async function receive(request: FastifyRequest): Promise<Entered> {
+    await limit.checkAddress(request);
     const entered = enteredIn(request);
     const cookie = readCookie(rooms, request, 'dashboard-form');
     const isOurs = cookie !== undefined && csrf.isValid(cookie, pathOnly(request), entered.get(CSRF_FIELD));
@@ -61,11 +61,11 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   });
 
   app.post('/sign-in', HIDDEN, async (request, reply) => {
-    const entered = receive(request);
+    const entered = await receive(request);
     const inputs = new Inputs(entered);
     const email = inputs.raw('email').trim().toLowerCase();
     const next = inputs.raw('next');
-    limit.checkLogin(email);
+    await limit.checkLogin(email);
     const member = await people.members.authenticate(email, inputs.raw('password'));
     if (member === undefined) {
       inputs.fault(undefined, 'The email address or the password is wrong.');
@@ -132,7 +132,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
 
   app.post('/join/:token', HIDDEN, async (request, reply) => {
     const { token } = request.params as { readonly token: string };
-    const inputs = new Inputs(receive(request));
+    const inputs = new Inputs(await receive(request));
     const invitation = await people.invitations.find(token);
     if (invitation === undefined) return gone(reply);
     const name = inputs.name('name', 'your name');
