@@ -10,7 +10,7 @@ export interface Fault {
 
 const MAX_NAME = 200;
 const MAX_EMAIL = 254;
-const MIN_PASSWORD = 12;
+export const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 200;
 
 /** Reads the inputs of a form, and collects what is wrong with them. */
