@@ -118,7 +118,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts alive': 'a process serves every application',
   'journal/instances.ts close': 'a process serves every application',
   'journal/instances.ts isAlive': 'a process serves every application',
-  'journal/instances.ts start': 'a process serves every application',
+  'journal/instances.ts #show': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
   'jobs/queue.ts #lanes': 'a process does the jobs of every application',
   'jobs/queue.ts pending': 'for the operator, who sees numbers only',
