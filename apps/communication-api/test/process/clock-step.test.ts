@@ -33,15 +33,10 @@ async function send({ url }: { readonly url: string }, account_id: string, key: 
 const receivedBy = async (account: string): Promise<number> =>
   (await world.db.selectFrom('mock_messages').select('id').where('account_id', '=', account).execute()).length;
 
-test.each(['+1h', '-1h'])('%s: the doctor says so', async (offset) => {
-  clock.set(offset);
+test('the doctor says so', async () => {
+  clock.set('+1h');
   const { code, out } = await runToEnd(['doctor'], steppedEnvironment);
-  expect(out).toMatch(
-    new RegExp(
-      `^wrong +clock: this machine is 3[56]\\d\\d\\.\\d s ${offset === '+1h' ? 'ahead of' : 'behind'} the database`,
-      'm',
-    ),
-  );
+  expect(out).toMatch(/^wrong +clock: this machine is 3[56]\d\d\.\d s ahead of the database/m);
   expect(code).toBe(1);
 });
 
@@ -97,5 +92,4 @@ test('a process that was taken for dead for hours shows its signs of life again'
   await expect.poll(pids, { timeout: 10_000, interval: 20 }).not.toContain(steady.child.pid);
   clock.set('+0');
   await expect.poll(pids, { timeout: 10_000 }).toContain(steady.child.pid);
-  expect((await runToEnd(['doctor'], steadyEnvironment)).out).toMatch(/^ok +roles: 2 processes run/m);
 });
