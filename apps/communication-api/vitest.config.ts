@@ -12,7 +12,7 @@ const STORES = [
 
 /** Functions without a database, a server or anything else that outlives a file. */
 const PURE = [
-  'test/{architecture,config}.test.ts',
+  'test/{architecture,config,secret-files}.test.ts',
   'test/cli/{banner,command-line}.test.ts',
   'test/deploy/*.test.ts',
   'test/{docs,domain,mail,observability}/*.test.ts',

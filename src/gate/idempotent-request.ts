@@ -68,12 +68,12 @@ export async function withFingerprint(
   request: IdempotentRequest,
   account: string | undefined,
 ): Promise<FingerprintedRequest> {
-  const { scope, key, fingerprint } = request;
+  const { scope, key, fingerprint, ...others } = request;
   if (account !== undefined && typeof account !== 'string') throw badAccount(account);
   try {
     const computed = typeof fingerprint === 'function' ? await fingerprint(account) : fingerprint;
     if (typeof computed?.value !== 'string') throw new TypeError(BAD_FINGERPRINT);
-    return { ...request, scope, key, fingerprint: computed };
+    return { scope, key, fingerprint: computed, ...others };
   } catch (error) {
     throw new StageError('idempotent', error);
   }

@@ -2,13 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { ROOT } from '../support/deploy-files.ts';
-import { expectProblem, type Gateway, startGateway } from '../support/gateway.ts';
-import { callsOf, keyedConfig, post, reached } from '../support/keyed.ts';
+import { sharedRedisForFile } from '../support/for-file.ts';
+import { expectProblem } from '../support/gateway.ts';
+import { callsOf, post, reached } from '../support/keyed.ts';
 import { eventually } from '../support/raw-http.ts';
-import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { answer, held, startUpstream, type Upstream } from '../support/upstream.ts';
+import { answer, held } from '../support/upstream.ts';
 
 /** The sample of the page. It is plain JavaScript too. */
 const [, sample = ''] =
@@ -16,25 +16,8 @@ const [, sample = ''] =
 /** Inside the package, so that `headgate/…` resolves to the built package through its own exports. */
 const FILE = join(ROOT, 'test/deploy/.orphan.mjs');
 
-let redis: RedisServer;
-let upstream: Upstream;
-let survivor: Gateway;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  upstream = await startUpstream();
-  survivor = await start();
-});
-afterAll(async () => {
-  rmSync(FILE, { force: true });
-  await survivor.stop();
-  await redis.stop();
-});
-
-function start(): Promise<Gateway> {
-  const store = `redis://127.0.0.1:${redis.port}/0`;
-  return startGateway(keyedConfig(upstream.url, { store, storeDeadlineMs: 2_000, idempotency: { leaseMs: 1_000 } }));
-}
+const { store, upstream, survivor, start } = await sharedRedisForFile(1_000);
+afterAll(() => rmSync(FILE, { force: true }));
 
 /** Sends a request with this key through a gateway that is killed while the request runs. */
 async function leaveOrphan(key: string): Promise<void> {
@@ -53,7 +36,7 @@ async function leaveOrphan(key: string): Promise<void> {
 /** Runs the sample for this key. Returns what it prints. */
 function decide(key: string, wasExecuted: boolean): string {
   writeFileSync(FILE, sample.replace("'order-7'", `'${key}'`).replace('true;', `${wasExecuted};`));
-  const env = { ...process.env, REDIS_URL: `redis://127.0.0.1:${redis.port}/0` };
+  const env = { ...process.env, REDIS_URL: store };
   return execFileSync(process.execPath, [FILE], { encoding: 'utf8', env });
 }
 

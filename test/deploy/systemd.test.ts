@@ -1,12 +1,12 @@
 /** The unit for systemd: it is valid, it isolates the process, and it gives the process the time to stop. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configSchema } from '../../src/gateway/config/schema.ts';
 import { config, ROOT, textOf } from '../support/deploy-files.ts';
-import { findOrInstall, isOnPath } from '../support/find-program.ts';
+import { exposureOf, needSystemdAnalyze, unitSettings, verifyUnit } from '../support/systemd.ts';
 
 const unit = textOf('headgate.service');
 const folder = mkdtempSync(join(tmpdir(), 'headgate-systemd-'));
@@ -14,15 +14,10 @@ const file = join(folder, 'headgate.service');
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Values of a setting, in order. */
-const settings = (name: string): string[] =>
-  [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string);
+const settings = (name: string): string[] => unitSettings(unit, name);
 
 beforeAll(() => {
-  findOrInstall(
-    () => (isOnPath('systemd-analyze') ? true : undefined),
-    'systemd',
-    'systemd-analyze is needed: install the package systemd.',
-  );
+  needSystemdAnalyze();
   const program = join(folder, 'headgate.cjs');
   writeFileSync(program, '');
   // `verify` looks for the programs.
@@ -30,20 +25,17 @@ beforeAll(() => {
 });
 
 it('systemd-analyze verify has nothing to say', () => {
-  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' });
-  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(verifyUnit(file)).toEqual({ status: 0, stdout: '', stderr: '' });
 });
 
 it('a setting with a fault is found', () => {
   const broken = join(folder, 'broken.service');
   writeFileSync(broken, readFileSync(file, 'utf8').replace('ProtectSystem=strict', 'ProtectSystem=sometimes'));
-  const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', broken], { encoding: 'utf8' });
-  expect(stderr).toContain('Failed to parse');
+  expect(verifyUnit(broken).stderr).toContain('Failed to parse');
 });
 
 it('systemd-analyze security: the exposure is at most 2.0 of 10', () => {
-  const args = ['security', '--offline=true', '--no-pager', '--threshold=20', file];
-  expect(execFileSync('systemd-analyze', args, { encoding: 'utf8' })).toMatch(/Overall exposure level .*: [01]\.\d OK/);
+  expect(exposureOf(file)).toMatch(/^[01]\.\d$/);
 });
 
 it('starts the process itself, without npx, and reloads it by SIGHUP', () => {
@@ -67,8 +59,7 @@ it('the command of the page makes a valid unit of a second gateway with ports of
   expect(others).toEqual([
     expect.stringMatching(/ serve --config \/etc\/headgate\/headgate\.json --port 8082 --admin-port 8083$/),
   ]);
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', second], { encoding: 'utf8' });
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(verifyUnit(second)).toMatchObject({ status: 0, stderr: '' });
 });
 
 it('waits longer than the process may take to stop, by default and with the config of docs/deploy', () => {

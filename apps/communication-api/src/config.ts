@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isLoopback } from './domain/application-url.ts';
 import { PROCESS_ROLES } from './domain/process-role.ts';
+import { readSecretFiles } from './secret-files.ts';
 import { EGRESS_POLICIES, type PolicyName } from './security/egress-policy.ts';
 import type { MasterKey } from './security/envelope.ts';
 
@@ -203,15 +204,19 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the settings from environment variables. An empty variable counts as absent.
+ * Reads the settings from environment variables, and secrets also from files. An empty variable counts as absent.
  * @throws ConfigError that names every fault, never a value
  */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const variables = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const files = readSecretFiles(variables, Object.keys(VARIABLES.shape), SECRETS);
+  const given = { ...variables, ...files.values };
   const { success, data, error } = VARIABLES.safeParse(given);
   const faults = [
+    ...files.faults,
     ...(error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`),
-    ...missingPartners(given),
+    // A value that cannot be read is not missing.
+    ...(files.faults.length > 0 ? [] : missingPartners(given)),
   ];
   if (!success || faults.length > 0) throw new ConfigError(faults);
   const host = data.HOST.includes(':') ? `[${data.HOST}]` : data.HOST;
@@ -245,7 +250,7 @@ export interface VariableInfo {
   /** As it would be written; undefined if the description says what applies. */
   readonly defaultValue: string | undefined;
   readonly description: string;
-  /** Whether its value can contain a password or a key. */
+  /** Whether its value can contain a password or a key. Then it may be in a file, which NAME_FILE names. */
   readonly isSecret: boolean;
 }
 

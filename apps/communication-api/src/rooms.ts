@@ -11,6 +11,7 @@ import type { Queue } from './jobs/queue.ts';
 import type { MailAccounts } from './journal/mail-accounts.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
+import type { SeparateCounters } from './journal/separate-counters.ts';
 import type { Keys } from './keys/keys.ts';
 import type { LimitBook } from './limits/book.ts';
 import type { LimitOverrides } from './limits/overrides.ts';
@@ -57,6 +58,8 @@ export interface Rooms {
   readonly limiter: Limiter;
   /** What the processes share beside the database, if they share it. */
   readonly redis: Redis | undefined;
+  /** Undefined: this process shares its counters, or no other process can use its database. */
+  readonly separateCounters: SeparateCounters | undefined;
   readonly links: Links;
   readonly wizardSessions: WizardSessions;
   readonly providers: Registry;

@@ -12,7 +12,7 @@ import type { Database, Pool } from './db/database.ts';
 import { hasCurrentSchema } from './db/migrate.ts';
 import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
-import { worksInBackground } from './domain/process-role.ts';
+import { answersRequests, worksInBackground } from './domain/process-role.ts';
 import { DomainChecks } from './domains/domain-checks.ts';
 import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
@@ -21,6 +21,7 @@ import { MailAccounts } from './journal/mail-accounts.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
 import { SentCopies } from './journal/sent-copies.ts';
+import { SeparateCounters } from './journal/separate-counters.ts';
 import { Keys } from './keys/keys.ts';
 import { LimitBook } from './limits/book.ts';
 import { createLimitStore, createServiceLimiter, type LimitStore } from './limits/limiter.ts';
@@ -131,6 +132,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   );
   const sends = new Sends(db, envelope, clock, events);
   const instances = new Instances(db, clock, log, randomUUID(), config.ROLE);
+  const countsAlone = hasOthers && redis === undefined && answersRequests(config.ROLE);
+  const separateCounters = countsAlone ? new SeparateCounters(instances, log) : undefined;
   const copies = new SentCopies({
     ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
     maxBytes: config.APPEND_MAX_BYTES,
@@ -167,6 +170,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     book,
     limiter,
     redis,
+    separateCounters,
     idempotency,
     providers,
     sends,
@@ -182,12 +186,13 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const background = createBackground({ rooms, db, instances });
   if (parts.isRunning !== false) {
     await instances.start();
+    await separateCounters?.start();
     if (worksInBackground(config.ROLE)) background.start();
   }
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([background.close(), copies.close()]);
+    await Promise.all([background.close(), copies.close(), separateCounters?.close()]);
     await instances.close();
     imap.close();
     await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close()]);

@@ -8,7 +8,8 @@ const SRC = resolve(import.meta.dirname, '../src');
 /** Who else may be imported by each room: a folder of src, or a file of src that is in no folder. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
-  config: ['domain', 'security'],
+  config: ['domain', 'security', 'secret-files'],
+  'secret-files': [],
   security: ['domain'],
   observability: ['domain'],
   db: ['domain', 'security'],
@@ -118,7 +119,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts alive': 'a process serves every application',
   'journal/instances.ts close': 'a process serves every application',
   'journal/instances.ts isAlive': 'a process serves every application',
-  'journal/instances.ts start': 'a process serves every application',
+  'journal/instances.ts #show': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
   'jobs/queue.ts #lanes': 'a process does the jobs of every application',
   'jobs/queue.ts pending': 'for the operator, who sees numbers only',

@@ -1,5 +1,6 @@
 /** I9 and I10: two gateways on one Redis, and owners that die or stall. The upstream counts the effects. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { sharedRedisForFile } from '../../support/for-file.ts';
 import { expectProblem, type Gateway, startGateway } from '../../support/gateway.ts';
 import {
   callsOf,
@@ -13,35 +14,12 @@ import {
   settled,
 } from '../../support/keyed.ts';
 import { pause } from '../../support/raw-http.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { answer, type Behaviour, held, startUpstream, type Upstream } from '../../support/upstream.ts';
+import { answer, type Behaviour, held } from '../../support/upstream.ts';
 
 const LEASE_MS = 1_500;
 const AGAIN = '/api/v1/again';
 const IMPATIENT = '/api/v1/impatient';
-let redis: RedisServer;
-let upstream: Upstream;
-/** This gateway is shared by all tests. A test starts the other one itself. */
-let survivor: Gateway;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  upstream = await startUpstream();
-  survivor = await start();
-});
-afterAll(async () => {
-  await survivor.stop();
-  await redis.stop();
-});
-beforeEach(() => {
-  upstream.seen.length = 0;
-  upstream.behave(answer());
-});
-
-function start(): Promise<Gateway> {
-  const store = `redis://127.0.0.1:${redis.port}/0`;
-  return startGateway(keyedConfig(upstream.url, { store, storeDeadlineMs: 2_000, idempotency: { leaseMs: LEASE_MS } }));
-}
+const { redis, store, upstream, survivor, start } = await sharedRedisForFile(LEASE_MS);
 
 /** An operation that runs at the upstream, through its own gateway. */
 async function running(path: string, then?: Behaviour) {
@@ -65,9 +43,7 @@ async function kill(gateway: Gateway): Promise<void> {
 it('idempotency.secret: a retry is known where the secret is the same, and no output has the secret', async () => {
   const secret = 'a-secret-of-fingerprints';
   const withSecret = (value: string) =>
-    startGateway(
-      keyedConfig(upstream.url, { store: `redis://127.0.0.1:${redis.port}/0`, idempotency: { secret: value } }),
-    );
+    startGateway(keyedConfig(upstream.url, { store, idempotency: { secret: value } }));
   const one = await withSecret(secret);
   const same = await withSecret(secret);
   const other = await withSecret(`${secret}-2`);

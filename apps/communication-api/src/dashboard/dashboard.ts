@@ -45,7 +45,7 @@ function addDashboard(app: FastifyInstance, rooms: Rooms): void {
   app.get('/', HIDDEN, async (_, reply) => seeOther(reply, PATHS.applications));
   const csrf = new Csrf(rooms.envelope);
   const router = new Router(app, rooms, csrf);
-  const limit = createSignInLimit(rooms.config.TRUSTED_PROXIES);
+  const limit = createSignInLimit(rooms);
   app.addHook('onClose', async () => limit.close());
   signInRoutes(app, rooms, csrf, limit);
   applicationRoutes(router, rooms);

@@ -11,7 +11,7 @@ export interface Fault {
 
 const MAX_NAME = 200;
 const MAX_EMAIL = 254;
-const MIN_PASSWORD = 12;
+export const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 200;
 
 export const boxName = (field: string, value: string): string => `${field}-${value}`;

@@ -24,7 +24,7 @@ export function loginRoutes(router: Router, rooms: Rooms, limit: SignInLimit): v
     const next = inputs.newPassword('new_password');
     if (inputs.isFaulty) return show(here, inputs);
     // A browser that was left open must not be a way to guess the password.
-    limit.checkLogin(here.member.email);
+    await limit.checkLogin(here.member.email);
     if (!(await members.changePassword(here.member, inputs.raw('password'), next, here.sessionId))) {
       inputs.fault('password', 'The current password is wrong.');
       return show(here, inputs);

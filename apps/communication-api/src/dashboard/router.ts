@@ -78,7 +78,8 @@ export class Router {
       const organization = await this.rooms.people.organizations.find(session.member.organization_id);
       if (organization === undefined) throw new Error('The organization of a member does not exist.');
       const entered = method === 'post' ? enteredIn(request) : NOTHING;
-      return handler(new Here(request, reply, session.id, session.member, organization, entered, this.csrf));
+      const separate = this.rooms.separateCounters?.processes ?? 1;
+      return handler(new Here(request, reply, session.id, session.member, organization, entered, this.csrf, separate));
     });
   }
 }

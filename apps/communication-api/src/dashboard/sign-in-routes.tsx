@@ -41,8 +41,8 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   }
 
   /** @throws ServiceError 429, or 403 if the form is not one of this browser */
-  function receive(request: FastifyRequest): Entered {
-    limit.checkAddress(request);
+  async function receive(request: FastifyRequest): Promise<Entered> {
+    await limit.checkAddress(request);
     const entered = enteredIn(request);
     const cookie = formCookie(request);
     const isOurs = cookie !== undefined && csrf.isValid(cookie, pathOnly(request), entered.get(CSRF_FIELD));
@@ -73,12 +73,12 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
   });
 
   app.post('/sign-in', HIDDEN, async (request, reply) => {
-    const entered = receive(request);
+    const entered = await receive(request);
     const inputs = new Inputs(entered);
     const email = inputs.email('email');
     const next = inputs.raw('next');
     // No login has another text as its address, so nothing is compared, and nothing is said about any login.
-    if (!inputs.isFaulty) limit.checkLogin(email);
+    if (!inputs.isFaulty) await limit.checkLogin(email);
     const authenticated = inputs.isFaulty
       ? undefined
       : await people.members.authenticate(email, inputs.raw('password'));
@@ -147,7 +147,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
 
   app.post('/join/:token', HIDDEN, async (request, reply) => {
     const { token } = request.params as { readonly token: string };
-    const inputs = new Inputs(receive(request));
+    const inputs = new Inputs(await receive(request));
     const invitation = await people.invitations.find(token);
     if (invitation === undefined) return gone(reply);
     const name = inputs.name('name', 'your name');

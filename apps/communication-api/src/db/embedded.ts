@@ -5,6 +5,7 @@ import { Kysely } from 'kysely';
 import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import { createSpaceCheck, DiskFullError } from './disk-space.ts';
 import { pgliteDialect } from './pglite.ts';
 import type { Tables } from './tables.ts';
 
@@ -65,12 +66,19 @@ export async function openDatabase(
   template: Uint8Array | undefined,
 ): Promise<EmbeddedDatabase> {
   const folder = databaseFolderIn(path);
-  if (!isNew) return fromPglite(await openPglite(folder));
+  const checkSpace = createSpaceCheck(path);
+  try {
+    checkSpace();
+  } catch (error) {
+    if (!(error instanceof DiskFullError)) throw error;
+    throw new UserError(`DATA_DIR: ${error.message} Make room, then start again.`, 1, { cause: error });
+  }
+  if (!isNew) return fromPglite(await openPglite(folder), checkSpace);
   const marker = join(path, INCOMPLETE);
   writeFileSync(marker, '');
   const pglite = await createPglite(folder, template);
   rmSync(marker);
-  return fromPglite(pglite);
+  return fromPglite(pglite, checkSpace);
 }
 
 /** Opens a database in memory, for tests and for the template. */
@@ -115,9 +123,10 @@ async function openPglite(folder: string): Promise<PGlite> {
   }
 }
 
-const fromPglite = (pglite: PGlite): EmbeddedDatabase => ({
-  db: new Kysely<Tables>({ dialect: pgliteDialect(pglite) }),
+const fromPglite = (pglite: PGlite, checkSpace: () => void = () => undefined): EmbeddedDatabase => ({
+  db: new Kysely<Tables>({ dialect: pgliteDialect(pglite, checkSpace) }),
   dump: async () => {
+    checkSpace();
     // What is in the data files need not be replayed from the log after a restore.
     await pglite.exec('checkpoint');
     const dump = await pglite.dumpDataDir('gzip');

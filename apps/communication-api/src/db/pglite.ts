@@ -11,10 +11,13 @@ import {
   type TransactionSettings,
 } from 'kysely';
 
+/** Throws if the database must not be changed now. */
+type SpaceCheck = () => void;
+
 /** Kysely on PGlite, the PostgreSQL that runs in this process. */
-export const pgliteDialect = (pglite: PGlite): Dialect => ({
+export const pgliteDialect = (pglite: PGlite, checkSpace: SpaceCheck): Dialect => ({
   createAdapter: () => new PostgresAdapter(),
-  createDriver: () => new PgliteDriver(pglite),
+  createDriver: () => new PgliteDriver(pglite, checkSpace),
   createIntrospector: (db) => new PostgresIntrospector(db),
   createQueryCompiler: () => new PostgresQueryCompiler(),
 });
@@ -25,8 +28,11 @@ class PgliteDriver implements Driver {
   #last: Promise<void> = Promise.resolve();
   #release: () => void = () => undefined;
 
-  constructor(private readonly pglite: PGlite) {
-    this.#connection = new PgliteConnection(pglite);
+  constructor(
+    private readonly pglite: PGlite,
+    checkSpace: SpaceCheck,
+  ) {
+    this.#connection = new PgliteConnection(pglite, checkSpace);
   }
 
   async init(): Promise<void> {
@@ -71,6 +77,8 @@ class PgliteDriver implements Driver {
 /** Most statements that PostgreSQL keeps prepared. The service has fewer, unless the length of a list is part of them. */
 const MAX_PREPARED = 500;
 
+const WRITES: readonly string[] = ['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode', 'MergeQueryNode'];
+
 /** A prepared statement, and the types of its parameters. */
 interface Statement {
   readonly name: string;
@@ -84,9 +92,13 @@ interface Statement {
 class PgliteConnection implements DatabaseConnection {
   readonly #statements = new Map<string, Statement>();
 
-  constructor(private readonly pglite: PGlite) {}
+  constructor(
+    private readonly pglite: PGlite,
+    private readonly checkSpace: SpaceCheck,
+  ) {}
 
   async executeQuery<Row>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
+    if (WRITES.includes(query.kind)) this.checkSpace();
     // Raw statements are those of migrations and transactions.
     const isPrepared = query.kind !== 'RawNode' && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED);
     const { rows, affectedRows } = isPrepared

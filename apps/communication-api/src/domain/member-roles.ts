@@ -40,6 +40,7 @@ export type OrganizationAction =
   | 'manage members'
   | 'manage owners'
   | 'read audit log'
+  | 'read warnings'
   | 'manage domains'
   | 'manage organization';
 

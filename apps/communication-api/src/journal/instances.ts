@@ -16,6 +16,7 @@ const FORGET_AFTER_MS = 3_600_000;
 /** The running processes. Each one writes a sign of life, so that the others know which sends they may take over. */
 export class Instances {
   #timer: NodeJS.Timeout | undefined;
+  #startedAt = new Date(0);
 
   constructor(
     private readonly db: Database,
@@ -28,11 +29,8 @@ export class Instances {
 
   /** Announces this process, and begins its signs of life. */
   async start(): Promise<void> {
-    const now = new Date(this.clock());
-    await this.db
-      .insertInto('instances')
-      .values({ id: this.id, host: hostname(), pid: process.pid, role: this.role, started_at: now, seen_at: now })
-      .execute();
+    this.#startedAt = new Date(this.clock());
+    await this.#show(this.#startedAt);
     this.#timer = setInterval(() => void this.#beat(), BEAT_MS);
     this.#timer.unref();
   }
@@ -58,14 +56,20 @@ export class Instances {
       .execute();
   }
 
+  /** Another process, whose clock was an hour ahead, may have deleted the row. */
+  async #show(now: Date): Promise<void> {
+    const row = { id: this.id, host: hostname(), pid: process.pid, role: this.role, started_at: this.#startedAt };
+    await this.db
+      .insertInto('instances')
+      .values({ ...row, seen_at: now })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ seen_at: now }))
+      .execute();
+  }
+
   async #beat(): Promise<void> {
     const now = this.clock();
     try {
-      await this.db
-        .updateTable('instances')
-        .set({ seen_at: new Date(now) })
-        .where('id', '=', this.id)
-        .execute();
+      await this.#show(new Date(now));
       await this.db
         .deleteFrom('instances')
         .where('seen_at', '<', new Date(now - FORGET_AFTER_MS))

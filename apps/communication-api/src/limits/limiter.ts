@@ -15,12 +15,17 @@ export type LimitStore = MemoryStore | RedisStore;
 /**
  * Creates the counters. If Redis does not answer in time, the memory of the process decides.
  * @param redis shared by all processes; undefined: this process counts for itself
+ * @param prefix of the keys in Redis. Each limiter has its own
  */
-export const createLimitStore = (redis: Redis | undefined, log: Pick<Logger, 'warn'>): LimitStore =>
+export const createLimitStore = (
+  redis: Redis | undefined,
+  log: Pick<Logger, 'warn'>,
+  prefix: 'ca' | 'ca-forms' | 'ca-passwords' = 'ca',
+): LimitStore =>
   redis === undefined
     ? createMemoryStore({ maxKeys: MAX_KEYS })
     : createRedisStore(redis, {
-        prefix: 'ca',
+        prefix,
         deadlineMs: REDIS_DEADLINE_MS,
         onStoreFailure: 'local',
         logger: (message: string, err: unknown): void => log.warn({ err }, message),

@@ -30,6 +30,7 @@ interface ComposeService {
   readonly security_opt?: readonly string[];
   readonly ulimits?: Readonly<Record<string, number>>;
   readonly stop_grace_period?: string;
+  readonly secrets?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: unknown;
 }
@@ -37,15 +38,17 @@ interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly networks: Readonly<Record<string, { ipam?: { config: { subnet: string }[] }; internal?: boolean } | null>>;
   readonly volumes: Readonly<Record<string, null>>;
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
 }
 
-/** The file `.env` as the commands of the page make it. */
+const folder = temporaryFolder();
+
+/** The file `.env` as the commands of the page make it, and the folder `secrets` beside it. */
 const variables: Readonly<Record<string, string>> = (() => {
-  const folder = temporaryFolder();
   const block = commandsOf('production.md').find((text) => text.includes('> .env')) ?? '';
   execFileSync('sh', ['-e', '-c', block], { cwd: folder });
   const file = join(folder, '.env');
-  expect(statSync(file).mode & 0o077).toBe(0);
+  for (const each of [file, join(folder, 'secrets')]) expect(statSync(each).mode & 0o077).toBe(0);
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).replaceAll('"', '')]),
@@ -63,6 +66,8 @@ const { services } = compose;
 const [first, second] = [services['api-1'], services['api-2']] as [ComposeService, ComposeService];
 const proxy = services.proxy as ComposeService;
 const VARIABLES = describeVariables().map(({ name }) => name);
+/** With those of secrets in files. */
+const NAMES = [...VARIABLES, ...describeVariables().flatMap(({ name, isSecret }) => (isSecret ? `${name}_FILE` : []))];
 const instructions = dockerInstructions();
 const imageEnvironment = Object.fromEntries(
   instructions
@@ -71,22 +76,41 @@ const imageEnvironment = Object.fromEntries(
     .map((pair) => pair.split('=')),
 ) as Record<string, string>;
 
+/** The file that a path in a container leads to, if the container has that secret. */
+function secretFile({ secrets = [] }: ComposeService, path = ''): string {
+  const name = path.replace('/run/secrets/', '');
+  expect(secrets).toContain(name);
+  return join(folder, compose.secrets[name]?.file ?? '');
+}
+
 describe('the processes', () => {
   const strings = Object.fromEntries(
-    Object.entries({ ...imageEnvironment, ...first.environment }).map(([key, value]) => [key, String(value ?? '')]),
+    Object.entries({ ...imageEnvironment, ...first.environment }).map(([key, value]) => {
+      const text = String(value ?? '');
+      return [key, key.endsWith('_FILE') ? secretFile(first, text) : text];
+    }),
   );
   const config = readConfig(strings);
 
   test('are two of one image, with settings that the service accepts', () => {
     expect(second).toEqual(first);
     expect(first.build).toEqual({ context: '../../..', dockerfile: 'docs/service/deploy/Dockerfile' });
-    expect(Object.keys(strings).filter((name) => !VARIABLES.includes(name) && name !== 'NODE_ENV')).toEqual([]);
+    expect(Object.keys(strings).filter((name) => !NAMES.includes(name) && name !== 'NODE_ENV')).toEqual([]);
     expect(config).toMatchObject({ BASE_URL: 'https://api.example.com', AUTH_URL: 'https://api.example.com' });
     expect(config).toMatchObject({ EGRESS_POLICY: 'public', HOST: '0.0.0.0', ADMIN_HOST: '0.0.0.0' });
     expect(config.SECRET_KEYS?.map(({ key }) => key.length)).toEqual([32]);
     const { hostname, password } = new URL(config.DATABASE_URL ?? '');
-    expect([hostname, password]).toEqual(['postgres', services.postgres?.environment?.POSTGRES_PASSWORD]);
+    const { postgres } = services as { readonly postgres: ComposeService };
+    const passwordFile = secretFile(postgres, postgres.environment?.POSTGRES_PASSWORD_FILE);
+    expect([hostname, password]).toEqual(['postgres', readFileSync(passwordFile, 'utf8').trimEnd()]);
     expect(new URL(config.REDIS_URL ?? '').hostname).toBe('redis');
+  });
+
+  test('have their secrets in files, which any user of a container can read', () => {
+    expect(Object.keys(compose.secrets).sort()).toEqual(['database_url', 'postgres_password', 'secret_keys']);
+    for (const { file } of Object.values(compose.secrets))
+      expect(statSync(join(folder, file)).mode & 0o777).toBe(0o444);
+    expect(Object.keys(strings).filter((name) => /^(DATABASE_URL|SECRET_KEYS)$/.test(name))).toEqual([]);
   });
 
   test('can write to /tmp only, as a user without rights, and leave no memory dump', () => {
@@ -190,13 +214,21 @@ test('the commands of the page make the settings of the unit', () => {
   execFileSync('sh', ['-e', '-c', here]);
   expect(statSync(join(folder, 'etc/communication-api')).mode & 0o077).toBe(0);
   expect(existsSync(join(folder, 'etc/systemd/system/communication-api@.service'))).toBe(true);
-  const file = join(folder, 'etc/communication-api/env');
-  expect(statSync(file).mode & 0o077).toBe(0);
+  const pathOf = (name: string) => join(folder, 'etc/communication-api', name);
+  const file = pathOf('env');
+  const [DATABASE_URL_FILE, SECRET_KEYS_FILE] = [pathOf('database-url'), pathOf('secret-keys')];
+  for (const each of [file, DATABASE_URL_FILE, SECRET_KEYS_FILE]) expect(statSync(each).mode & 0o077).toBe(0);
   const print = 'console.log(JSON.stringify(process.env))';
   const given = JSON.parse(
     execFileSync(process.execPath, [`--env-file=${file}`, '-e', print], { encoding: 'utf8', env: {} }),
   ) as Record<string, string>;
-  expect(readConfig(given)).toMatchObject({ BASE_URL: 'https://api.example.com', TRUSTED_PROXIES: ['127.0.0.1'] });
+  // As the unit names them.
+  const config = readConfig({ ...given, DATABASE_URL_FILE, SECRET_KEYS_FILE });
+  expect(config).toMatchObject({ BASE_URL: 'https://api.example.com', TRUSTED_PROXIES: ['127.0.0.1'] });
+  expect(config).toMatchObject({
+    DATABASE_URL: 'postgres://mail:PASSWORD@127.0.0.1/mail',
+    SECRET_KEYS: [{ id: 'k1' }],
+  });
   const proxyBlock = commandsOf('production.md').find((each) => each.includes('caddy.service.d')) ?? '';
   const [, hosts] = /"HOSTS=([^"]+)"/.exec(proxyBlock) ?? [];
   expect(`https://${hosts}`).toBe(given.BASE_URL);
@@ -204,7 +236,7 @@ test('the commands of the page make the settings of the unit', () => {
 });
 
 test('the pages name only commands, variables and files that exist', () => {
-  const known = new Set([...VARIABLES, ...Object.keys(proxy.environment ?? {}), 'POSTGRES_PASSWORD']);
+  const known = new Set([...VARIABLES, ...Object.keys(proxy.environment ?? {})]);
   const page = servicePage('production.md') + servicePage('security.md');
   const named = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map(([, name]) => name as string);
   expect(named.length).toBeGreaterThan(20);

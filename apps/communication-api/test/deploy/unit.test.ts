@@ -1,9 +1,8 @@
 /** The unit for systemd: it is valid, it isolates the process, and it gives the process the time to stop. */
-import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { findOrInstall, isOnPath } from '../../../../test/support/find-program.ts';
+import { exposureOf, needSystemdAnalyze, unitSettings, verifyUnit } from '../../../../test/support/systemd.ts';
 import { deployText, servicePage } from '../support/deploy-files.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -13,41 +12,33 @@ const file = join(folder, 'communication-api@.service');
 const MAIN = '/opt/communication-api/apps/communication-api/dist/main.js';
 
 /** Values of a setting, in order. */
-const settings = (name: string): string[] =>
-  [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string);
+const settings = (name: string): string[] => unitSettings(unit, name);
 
 beforeAll(() => {
-  findOrInstall(
-    () => (isOnPath('systemd-analyze') ? true : undefined),
-    'systemd',
-    'systemd-analyze is needed: install the package systemd.',
-  );
+  needSystemdAnalyze();
   writeFileSync(join(folder, 'main.js'), '');
   // `verify` looks for the programs.
   writeFileSync(file, unit.replace('/usr/bin/node', process.execPath).replace(MAIN, join(folder, 'main.js')));
 });
 
-const verify = (path: string) => spawnSync('systemd-analyze', ['verify', '--man=no', path], { encoding: 'utf8' });
-
 test('systemd-analyze verify has nothing to say, and finds a fault', () => {
-  expect(verify(file)).toMatchObject({ status: 0, stdout: '', stderr: '' });
+  expect(verifyUnit(file)).toEqual({ status: 0, stdout: '', stderr: '' });
   const broken = join(folder, 'broken@.service');
   writeFileSync(broken, unit.replace('ProtectSystem=strict', 'ProtectSystem=sometimes'));
-  expect(verify(broken).stderr).toContain('Failed to parse');
+  expect(verifyUnit(broken).stderr).toContain('Failed to parse');
 });
 
 test('systemd-analyze security: the exposure is the one on the page, of 10', () => {
-  const args = ['security', '--offline=true', '--no-pager', '--threshold=20', file];
-  const [, exposure] = /Overall exposure level .*: (\d\.\d) OK/.exec(
-    execFileSync('systemd-analyze', args, { encoding: 'utf8' }),
-  ) ?? [undefined, 'too high'];
-  expect(servicePage('security.md').replace(/\s+/g, ' ')).toContain(`rates the unit with ${exposure} of 10`);
+  const page = servicePage('security.md').replace(/\s+/g, ' ');
+  expect(page).toContain(`rates the unit with ${exposureOf(file)} of 10`);
 });
 
 test('it starts the built service itself, without npm, and writes no memory dumps', () => {
   expect(settings('ExecStart')).toEqual([`/usr/bin/node --enable-source-maps ${MAIN} start`]);
   expect(settings('LimitCORE')).toEqual(['0']);
   expect(settings('EnvironmentFile')).toEqual(['/etc/communication-api/env']);
+  for (const name of ['database-url', 'secret-keys'])
+    expect(settings('LoadCredential')).toContain(`${name}:/etc/communication-api/${name}`);
   // The exit code for a setting that is wrong.
   expect(settings('RestartPreventExitStatus')).toEqual(['2']);
 });

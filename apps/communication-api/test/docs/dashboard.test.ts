@@ -29,7 +29,7 @@ const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = 
 const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> = {
   'create applications': ['create applications'],
   'see, add, check and remove custom domains': ['manage domains'],
-  'see the audit log': ['read audit log'],
+  'see the audit log, and warnings about the installation': ['read audit log', 'read warnings'],
   'invite, change and remove Members and Admins': ['read members', 'manage members'],
   'invite, change and remove Owners': ['manage owners'],
   'rename the organization': ['manage organization'],

@@ -3,7 +3,8 @@ import { startRedis } from '../../../../test/support/redis-server.ts';
 import { limitProvider } from '../../src/limits/book.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';
-import { peopleOf } from '../support/dashboard.ts';
+import { newMember } from '../support/dashboard.ts';
+import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 import { createTestDatabase } from '../support/test-database.ts';
 import { PlainBrowser } from '../wizard/plain-browser.ts';
@@ -35,25 +36,6 @@ describe('a change in one process holds in the other one within a second', () =>
     expect(other.rooms.book.of(account_id, provider).allMethods).toEqual(['1/1m']);
     await here('DELETE', `/v2/limits?account_id=${account_id}`);
     await expect.poll(windows, soon).toEqual(['60/1m', '5000/1d']);
-  });
-
-  test('of a limit that an Admin adjusts in the dashboard', async () => {
-    const { id } = await linkAccount(one.rooms, applicationId);
-    const { browser } = await peopleOf(one).signedIn('admin');
-    await browser.open(`/dashboard/applications/${applicationId}/accounts/${id}`);
-    // The first form is the one of all methods.
-    await browser.submit('/preview', { windows: '1/1m' });
-    await browser.submit('/limits');
-    expect(browser.text).toContain('The limit is changed.');
-    const email = { account_id: id, to: [{ identifier: 'ann@example.com' }], body: 'Hi' };
-    expect((await here('POST', '/api/v1/emails', email)).status).toBe(201);
-    for (const client of [here, there])
-      await expect.poll(async () => (await client('POST', '/api/v1/emails', email)).status, soon).toBe(429);
-    // The dashboard of the other process shows the same windows, in the same session.
-    const elsewhere = new PlainBrowser(other.url);
-    elsewhere.cookies.set('dashboard', browser.cookies.get('dashboard') ?? '');
-    await elsewhere.open(`/dashboard/applications/${applicationId}/accounts/${id}`);
-    expect(elsewhere.text).toContain('1 of 1 per 1m');
   });
 
   test('of the first limit of an application that is new', async () => {
@@ -145,6 +127,32 @@ test('a key and an account do not get into a scope while it is being deleted', a
   }
 });
 
+/** Tries a password in a new browser. @returns the status of the answer */
+async function signIn(service: typeof one, email: string, password: string): Promise<number> {
+  const browser = new PlainBrowser(service.url);
+  await browser.open('/dashboard/sign-in');
+  const { path, body } = browser.form('/sign-in', { email, password });
+  return (await browser.request(path, { method: 'POST', body })).status;
+}
+
+/** Sends a form that no page of the service has. It counts, and no password is compared. */
+const sendForm = async ({ url }: typeof one): Promise<number> =>
+  (await new PlainBrowser(url).request('/dashboard/sign-in', { method: 'POST', body: new URLSearchParams() })).status;
+
+test('sign-in attempts in all processes count together: passwords by login, and forms by address', async () => {
+  const password = secret();
+  const { email } = await newMember(one.db, 'admin', password);
+  expect(await signIn(one, email, 'wrong')).toBe(422);
+  // The right password forgives, in every process.
+  expect(await signIn(other, email, password)).toBe(303);
+  for (let i = 0; i < 5; i++)
+    expect([await signIn(one, email, 'wrong'), await signIn(other, email, 'wrong')]).toEqual([422, 422]);
+  expect([await signIn(one, email, password), await signIn(other, email, password)]).toEqual([429, 429]);
+  // These were 14 forms of one address. It may send 20 per minute.
+  for (let i = 0; i < 3; i++) expect([await sendForm(one), await sendForm(other)]).toEqual([403, 403]);
+  expect([await sendForm(one), await sendForm(other)]).toEqual([429, 429]);
+});
+
 test('counters that cannot be reached are a 503, and requests are still limited by each process', async () => {
   const { id: account_id } = await linkAccount(one.rooms, applicationId);
   await redis.kill();
@@ -152,4 +160,13 @@ test('counters that cannot be reached are a 503, and requests are still limited 
   expect(answer).toMatchObject({ status: 503, body: { type: 'errors/service_unavailable' } });
   const decision = await one.rooms.limiter.consume({ account: account_id, provider, route });
   expect(decision).toMatchObject({ accepted: true, degraded: true });
+});
+
+test('while Redis is away, each process counts sign-in attempts, and the right password opens the dashboard', async () => {
+  const password = secret();
+  const { email } = await newMember(one.db, 'admin', password);
+  for (let i = 0; i < 20; i++) expect(await sendForm(one)).toBe(403);
+  expect(await sendForm(one)).toBe(429);
+  expect(await signIn(other, email, password)).toBe(303);
+  expect(other.logged()).toContain('the attempts of a login were not forgotten');
 });

@@ -1,129 +1,27 @@
 /** The unit and the Caddyfile for operators: two processes as they start them, behind the real Caddy. */
-import { randomBytes, randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:https';
-import { join } from 'node:path';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { startRedis } from '../../../../test/support/redis-server.ts';
-import { Accounts } from '../../src/accounts/accounts.ts';
-import { readConfig } from '../../src/config.ts';
-import { type Database, openServer } from '../../src/db/database.ts';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { Envelope } from '../../src/security/envelope.ts';
-import { Events } from '../../src/webhooks/events.ts';
-import { cleanUpLater } from '../support/clean-up.ts';
-import { deployText } from '../support/deploy-files.ts';
-import { freePort } from '../support/free-port.ts';
-import { startProgram } from '../support/program.ts';
-import { type RunningProcess, runProcess, runToEnd } from '../support/service-process.ts';
-import { createTestDatabase } from '../support/test-database.ts';
+import { startBrowser } from '../support/browser-pages.ts';
+import { clientOf } from '../support/client.ts';
+import { newMember } from '../support/dashboard.ts';
+import { API, startDeployment, WIZARD } from '../support/deployment.ts';
+import { secret } from '../support/secret.ts';
+import type { RunningProcess } from '../support/service-process.ts';
 
-const API = 'api.example.test';
-const WIZARD = 'connect.example.test';
+const deployment = await startDeployment();
+const newPage = await startBrowser([`--host-resolver-rules=MAP ${API}:443 127.0.0.1:${deployment.httpsPort}`]);
 
-/** The environment that the unit gives to an instance. */
-const unitEnvironment = (instance: number): Record<string, string> =>
-  Object.fromEntries(
-    [...deployText('communication-api@.service').matchAll(/^Environment=(.+)$/gm)]
-      .flatMap(([, line = '']) => line.split(' '))
-      .map((pair) => pair.replace('%i', String(instance)).split('=') as [string, string]),
-  );
-
-let environment: Record<string, string>;
-let db: Database;
-let httpsPort: number;
-let proxyPort: string;
-let token: string;
-const processes: RunningProcess[] = [];
-const agent = new Agent({ keepAlive: true, maxSockets: 8, rejectUnauthorized: false });
-
-beforeAll(async () => {
-  const { url: DATABASE_URL, drop } = await createTestDatabase();
-  cleanUpLater(drop);
-  const redis = await startRedis();
-  cleanUpLater(() => redis.stop());
-  const [PORT, ADMIN_PORT] = [await freePort(), await freePort()];
-  proxyPort = await freePort();
-  environment = {
-    ...{ DATABASE_URL, REDIS_URL: `redis://127.0.0.1:${redis.port}`, PORT, ADMIN_PORT },
-    SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-    ...{ BASE_URL: `https://${API}`, AUTH_URL: `https://${WIZARD}`, TRUSTED_PROXIES: '127.0.0.1' },
-  };
-  db = openServer(DATABASE_URL, () => undefined);
-  cleanUpLater(() => db.destroy());
-  expect((await runToEnd(['migrate'], environment)).code).toBe(0);
-  token = (await runToEnd(['create-key', '--application', 'Shop'], environment)).out.trim();
-  processes.push(startInstance(1), startInstance(2));
-  await Promise.all(processes.map(({ ready }) => ready()));
-  httpsPort = await startCaddy(PORT, ADMIN_PORT);
-  cleanUpLater(() => agent.destroy());
-  await vi.waitFor(async () => expect(await get('/healthz')).toBe(200), { timeout: 20_000, interval: 100 });
-}, 90_000);
-
-const startInstance = (instance: number): RunningProcess =>
-  runProcess(['start'], { ...unitEnvironment(instance), ...environment });
-
-/** Caddy with the Caddyfile, with ports of its own and certificates of its own authority. */
-function startCaddy(port: string, adminPort: string): Promise<number> {
-  return startProgram('caddy', 'caddy', (https, folder) => {
-    const options = ['local_certs', 'skip_install_trust', 'admin off', 'auto_https disable_redirects'];
-    const text = deployText('Caddyfile')
-      .replaceAll('127.0.0.1:2020', `127.0.0.1:${proxyPort}`)
-      .replace('health_port 9090', `health_port ${adminPort}`)
-      .replace(/^\{$/m, `{\n${[...options, `https_port ${https}`].join('\n')}`);
-    const [file, variables] = [join(folder, 'Caddyfile'), join(folder, 'env')];
-    writeFileSync(file, text);
-    writeFileSync(variables, `HOSTS="${API}, ${WIZARD}"\nPROCESSES="127.0.0.11:${port} 127.0.0.12:${port}"\n`);
-    return ['run', '--config', file, '--adapter', 'caddyfile', '--envfile', variables];
-  });
-}
-
-interface Answer {
-  readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: each operation has its own body
-  readonly body: any;
-}
-
-/** A request through the proxy. It rejects if there is no certificate for the host, or if the connection breaks. */
-function ask(method: string, path: string, { host = API, body, headers = {} }: AskOptions = {}): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request(
-      {
-        ...{ agent, method, path, host: '127.0.0.1', port: httpsPort, servername: host },
-        headers: { host, 'x-api-key': token, ...(body && { 'content-type': 'application/json' }), ...headers },
-      },
-      async (response) => {
-        const text = (await response.toArray().catch(reject))?.join('') ?? '';
-        resolve({ status: response.statusCode ?? 0, body: text.startsWith('{') ? JSON.parse(text) : text });
-      },
-    );
-    outgoing.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
-  });
-}
-interface AskOptions {
-  readonly host?: string;
-  readonly body?: object;
-  readonly headers?: Record<string, string>;
-}
-const get = async (path: string, host = API): Promise<number> => (await ask('GET', path, { host })).status;
-
-/** A linked mailbox of the mock. */
-async function newAccount(): Promise<string> {
-  const { id } = await db.selectFrom('applications').select('id').executeTakeFirstOrThrow();
-  const envelope = new Envelope(readConfig(environment).SECRET_KEYS ?? []);
-  const account = await new Accounts(db, envelope, Date.now, new Events(Date.now)).insert(id, {
-    ...{ provider: 'mock', providerUserId: randomUUID(), name: 'me@mock.test', scopeId: null },
-    secret: { credentials: { drafts: true } },
-  });
-  return account?.id ?? '';
-}
+const get = async (path: string, host = API): Promise<number> => (await deployment.ask('GET', path, { host })).status;
 
 const email = (account_id: string) => ({ account_id, to: [{ identifier: 'ann@mock.test' }], body: 'Hello' });
 
 describe('the hosts', () => {
   test('of the service have certificates, also custom domains that are verified, and no others', async () => {
-    const { id } = await db.selectFrom('applications').select('id').executeTakeFirstOrThrow();
-    const domain = { application_id: id, purpose: 'auth' as const, created_at: new Date() };
+    const { db, applicationId } = deployment;
+    const domain = { application_id: applicationId, purpose: 'auth' as const, created_at: new Date() };
     for (const [host, status] of [
       ['mail.shop.test', 'verified'],
       ['new.shop.test', 'pending'],
@@ -140,31 +38,71 @@ describe('the hosts', () => {
   test('do not serve what is for the proxy and for operators', async () => {
     for (const path of ['/internal/tls-ask?domain=mail.shop.test', '/internal/', '/metrics', '/readyz'])
       expect(await get(path), path).toBe(404);
-    expect((await fetch(`http://127.0.0.1:${proxyPort}/internal/tls-ask?domain=${API}`)).status).toBe(200);
+    const inner = `http://127.0.0.1:${deployment.innerPort}`;
+    expect((await fetch(`${inner}/internal/tls-ask?domain=${API}`)).status).toBe(200);
   });
 });
 
 test('links are on the host of the wizard, which serves its pages', async () => {
   const expires_on = new Date(Date.now() + 60_000).toISOString();
   const link = { providers: 'mock', redirect_uri: 'https://app.example/cb', expires_on };
-  const { body } = await ask('POST', '/v2/auth/link', { body: link });
-  const { host, pathname } = new URL(body.link);
+  const { body } = await deployment.ask('POST', '/v2/auth/link', { body: link });
+  const { host, pathname } = new URL(body.link ?? '');
   expect(host).toBe(WIZARD);
-  const page = await ask('GET', pathname, { host });
+  const page = await deployment.ask('GET', pathname, { host });
   expect([200, 302, 303]).toContain(page.status);
 });
 
-test('both processes count one allowance', async () => {
-  const account_id = await newAccount();
-  expect((await ask('PUT', '/v2/limits', { body: { account_id, windows: ['6/1m'] } })).status).toBe(200);
-  // The other process notices it within a second.
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  const answers = await Promise.all(
-    Array.from({ length: 10 }, () => ask('POST', '/api/v1/emails', { body: email(account_id) })),
-  );
-  const statuses = answers.map(({ status }) => status).sort();
-  expect(statuses).toEqual([201, 201, 201, 201, 201, 201, 429, 429, 429, 429]);
+test('an Admin adjusts a limit in a browser: both processes count one allowance, and obey within a second', async () => {
+  const { db, applicationId } = deployment;
+  const account = await deployment.newAccount();
+  const send = async (instance: number): Promise<number> =>
+    (await clientOf(deployment.urlOf(instance), deployment.token)('POST', '/api/v1/emails', email(account))).status;
+  // No other limit is in the way.
+  for (const route of [null, 'POST /api/v1/emails'])
+    await deployment.ask('PUT', '/v2/limits', { body: { account_id: account, route, windows: ['1000/1d'] } });
+  const page = await newPage({ ignoreHTTPSErrors: true });
+  const password = secret();
+  const admin = await newMember(db, 'admin', password);
+  await page.goto(`https://${API}/dashboard/applications/${applicationId}/accounts/${account}`);
+  await page.fill('[name=email]', admin.email);
+  await page.fill('[name=password]', password);
+  await page.click('button >> text="Sign in"');
+
+  // Each process has sent half of the new limit.
+  for (const instance of [1, 2, 1, 2]) expect(await send(instance)).toBe(201);
+  await page.click('summary >> text=Adjust >> nth=0');
+  await page.fill('[name=windows] >> nth=0', '4/1d');
+  await page.click('button:visible >> text="Preview"');
+  await page.waitForSelector('text=rejected now');
+  expect(await obeyedMs(page, 'Change the limit', send, 429)).toBeLessThan(OBEYED_MS);
+  expect(await page.textContent('.done')).toContain('The limit is changed.');
+
+  await page.click('summary >> text=Adjust >> nth=0');
+  await page.click('button:visible >> text="Preview the reset"');
+  expect(await obeyedMs(page, 'Reset the limit', send, 201)).toBeLessThan(OBEYED_MS);
+  expect(await page.textContent('main')).toContain('Recommended for the provider');
 });
+
+/** How soon every process obeys a person. */
+const OBEYED_MS = 1_000;
+
+/** Clicks, and asks one process after the other until both answer so. @returns the milliseconds since the click */
+async function obeyedMs(
+  page: Page,
+  button: string,
+  send: (instance: number) => Promise<number>,
+  status: number,
+): Promise<number> {
+  const start = performance.now();
+  const elapsed = () => performance.now() - start;
+  const click = page.click(`button >> text="${button}"`);
+  for (const instance of [1, 2]) while ((await send(instance)) !== status && elapsed() < 10 * OBEYED_MS) await pause(5);
+  const ms = elapsed();
+  await click;
+  await page.waitForSelector('.done');
+  return ms;
+}
 
 test('the processes are restarted one after the other under load: no request fails, and each email is sent once', async () => {
   let isOver = false;
@@ -173,15 +111,14 @@ test('the processes are restarted one after the other under load: no request fai
   const client = async (): Promise<void> => {
     while (!isOver) {
       // An account of its own for a few emails, so that no limit is in the way.
-      const account = await newAccount();
+      const account = await deployment.newAccount();
       for (let i = 0; i < 5; i++) {
         const headers = { 'idempotency-key': randomUUID() };
-        const answer = await ask('POST', '/api/v1/emails', { body: email(account), headers }).catch((error: Error) => ({
-          status: 0,
-          body: error.message,
-        }));
-        if (answer.status === 201) sent.push(answer.body.tracking_id);
-        else failures.push(`${answer.status} ${JSON.stringify(answer.body)}`);
+        const answer = await deployment
+          .ask('POST', '/api/v1/emails', { body: email(account), headers })
+          .catch((error: Error) => ({ status: 0, body: { tracking_id: '' }, text: error.message }));
+        if (answer.status === 201) sent.push(answer.body.tracking_id ?? '');
+        else failures.push(`${answer.status} ${answer.text}`);
       }
     }
   };
@@ -189,17 +126,15 @@ test('the processes are restarted one after the other under load: no request fai
   const clients = Array.from({ length: 4 }, client);
   try {
     for (const instance of [1, 2]) {
-      const old = processes[instance - 1] as RunningProcess;
+      const old = deployment.processes.get(instance) as RunningProcess;
       const atStart = sent.length;
       old.child.kill('SIGTERM');
       expect(await old.exit).toBe(0);
       expect(sent.length).toBeGreaterThan(atStart);
-      const next = startInstance(instance);
-      processes[instance - 1] = next;
-      await next.ready();
+      await deployment.start(instance);
       // The proxy takes it back before the other one ends.
       await expect.poll(() => isReady(instance), { timeout: 10_000 }).toBe(true);
-      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      await pause(2_000);
     }
   } finally {
     isOver = true;
@@ -211,10 +146,10 @@ test('the processes are restarted one after the other under load: no request fai
 });
 
 const isReady = async (instance: number): Promise<boolean> =>
-  (await fetch(`http://127.0.0.1${instance}:${environment.ADMIN_PORT}/readyz`).catch(() => undefined))?.status === 200;
+  (await fetch(`${deployment.urlOf(instance, 'admin')}/readyz`).catch(() => undefined))?.status === 200;
 
 const received = async (): Promise<number> => {
-  const { count } = await db
+  const { count } = await deployment.db
     .selectFrom('mock_messages')
     .select(({ fn }) => fn.countAll<string>().as('count'))
     .executeTakeFirstOrThrow();
@@ -225,7 +160,7 @@ test('a client cannot escape the limit of wrong keys by a false address', async 
   const statuses: number[] = [];
   for (let i = 0; i < 50 && !statuses.includes(429); i++) {
     const headers = { 'x-api-key': `wrong${i}`, 'x-forwarded-for': `192.0.2.${i}` };
-    statuses.push((await ask('GET', '/v2/accounts', { headers })).status);
+    statuses.push((await deployment.ask('GET', '/v2/accounts', { headers })).status);
   }
   expect(statuses).toContain(429);
 });

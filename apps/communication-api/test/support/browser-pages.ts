@@ -6,9 +6,12 @@ import { cleanUpLater } from './clean-up.ts';
 /** Opens a page with cookies and an address of its own, since forms are counted by address. It is closed after the test. */
 export type OpenPage = (options?: BrowserContextOptions) => Promise<Page>;
 
-/** Starts a browser, which ends after the test file. A test fails if the policy of a page has blocked something of ours. */
-export async function startBrowser(): Promise<OpenPage> {
-  const browser = await launchBrowser();
+/**
+ * Starts a browser, which ends after the test file. A test fails if the policy of a page has blocked something of ours.
+ * @param options of Chromium
+ */
+export async function startBrowser(options: readonly string[] = []): Promise<OpenPage> {
+  const browser = await launchBrowser(options);
   cleanUpLater(() => browser.close());
   const contexts: BrowserContext[] = [];
   const blocked: string[] = [];

@@ -37,6 +37,6 @@ export function findChromium(): string {
 }
 
 /** Starts a browser, which the caller closes. */
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: findChromium(), args: ARGS });
+export function launchBrowser(options: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({ executablePath: findChromium(), args: [...ARGS, ...options] });
 }

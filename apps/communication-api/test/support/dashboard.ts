@@ -1,3 +1,4 @@
+import type { Database } from '../../src/db/database.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
 import { MEMBER_FIELDS, type Member } from '../../src/people/members.ts';
@@ -16,36 +17,37 @@ export interface TestMember {
   readonly browser: PlainBrowser;
 }
 
+let count = 0;
+// A hash takes time. Most members of tests never enter a password.
+const nobodysHash = hashPassword(secret());
+
+/** A new member, who was never in any browser. */
+export async function newMember(db: Database, role: MemberRole, password?: string): Promise<Member> {
+  const id = newId('mem', Date.now());
+  return db
+    .insertInto('members')
+    .values({
+      id,
+      organization_id: ORGANIZATION_ID,
+      role,
+      email: `${id}@example.com`,
+      name: `${role} ${++count}`,
+      password_hash: await (password === undefined ? nobodysHash : hashPassword(password)),
+      created_at: new Date(),
+    })
+    .returning(MEMBER_FIELDS)
+    .executeTakeFirstOrThrow();
+}
+
 /** The people of a service. */
 export function peopleOf({ db, rooms, url }: TestService) {
-  let count = 0;
-  // A hash takes time. Most members of tests never enter a password.
-  const nobodysHash = hashPassword(secret());
   /** Each browser has an address of its own, since attempts are counted by address. */
   const browser = (): PlainBrowser => new PlainBrowser(url, { 'x-forwarded-for': `198.51.100.${++count}` });
-
-  /** A new member, who was never in any browser. */
-  async function newMember(role: MemberRole, password?: string): Promise<Member> {
-    const id = newId('mem', Date.now());
-    return db
-      .insertInto('members')
-      .values({
-        id,
-        organization_id: ORGANIZATION_ID,
-        role,
-        email: `${id}@example.com`,
-        name: `${role} ${++count}`,
-        password_hash: await (password === undefined ? nobodysHash : hashPassword(password)),
-        created_at: new Date(),
-      })
-      .returning(MEMBER_FIELDS)
-      .executeTakeFirstOrThrow();
-  }
 
   /** A new member in a browser that is signed in. */
   async function signedIn(role: MemberRole): Promise<TestMember> {
     const password = secret();
-    const member = await newMember(role, password);
+    const member = await newMember(db, role, password);
     const cookie = await rooms.people.sessions.create(member);
     const session = await rooms.people.sessions.resolve(cookie);
     const client = browser();
@@ -53,5 +55,9 @@ export function peopleOf({ db, rooms, url }: TestService) {
     return { member, password, cookie, sessionId: session?.id ?? '', browser: client };
   }
 
-  return { browser, newMember, signedIn };
+  return {
+    browser,
+    newMember: (role: MemberRole, password?: string): Promise<Member> => newMember(db, role, password),
+    signedIn,
+  };
 }

@@ -25,6 +25,8 @@ export interface ProgramOptions {
   readonly main?: string;
   /** The user. Default: the one of this process. */
   readonly owner?: Owner | undefined;
+  /** A program with its arguments that becomes the process, such as one that enters a namespace. */
+  readonly through?: readonly string[];
 }
 
 /**
@@ -35,10 +37,11 @@ export function runProcess(
   args: readonly string[],
   environment: Environment = {},
   options: readonly string[] = ['--enable-source-maps'],
-  { main = MAIN, owner }: ProgramOptions = {},
+  { main = MAIN, owner, through = [] }: ProgramOptions = {},
 ): RunningProcess {
   const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [...options, main, ...args], {
+  const [program = '', ...rest] = [...through, process.execPath, ...options, main, ...args];
+  const child = spawn(program, rest, {
     env: { PATH, PORT: '0', LOG_LEVEL: 'warn', EGRESS_POLICY: 'off', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...owner,

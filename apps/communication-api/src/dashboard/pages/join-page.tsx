@@ -4,7 +4,7 @@ import { Lead } from '../../wizard/pages/parts.tsx';
 import type { FormProps } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 import { CardLayout, roleName } from './layout.tsx';
-import { FaultSummary, FormOf, TextField } from './parts.tsx';
+import { EmailField, FaultSummary, FormOf, NewPasswordField, TextField } from './parts.tsx';
 
 interface JoinPageProps {
   readonly form: FormProps;
@@ -33,22 +33,8 @@ export function JoinPage({ form, invitation, organization, name, email, faults }
       </Lead>
       <FormOf {...form}>
         <TextField name="name" label="Your name" autocomplete="name" value={name} faults={faults} />
-        <TextField
-          name="email"
-          label="Email address"
-          type="email"
-          autocomplete="username"
-          value={email}
-          faults={faults}
-        />
-        <TextField
-          name="password"
-          label="Password"
-          type="password"
-          autocomplete="new-password"
-          hint="At least 12 characters. A sentence of some words is easy to remember."
-          faults={faults}
-        />
+        <EmailField value={email} faults={faults} />
+        <NewPasswordField hint="A sentence of some words is easy to remember." faults={faults} />
         <button type="submit">Create the login</button>
       </FormOf>
     </CardLayout>

@@ -60,7 +60,7 @@ interface LayoutProps extends DocumentProps {
 
 /** A page of a person who has signed in. */
 export function Layout({ here, title, faulty, part, children }: LayoutProps): JSX.Element {
-  const { organization, member } = here;
+  const { organization, member, warning } = here;
   const parts = [
     { name: 'applications', label: 'Applications', href: PATHS.applications, isShown: here.may('list applications') },
     { name: 'domains', label: 'Domains', href: PATHS.domains, isShown: here.may('manage domains') },
@@ -103,6 +103,7 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
         </div>
       </header>
       <main id="main" class="wide">
+        {warning === undefined ? null : <p class="warning">{warning}</p>}
         {children}
       </main>
     </Document>

@@ -3,7 +3,7 @@ import type { Here } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 import { PATHS } from '../paths.ts';
 import { Layout, roleName } from './layout.tsx';
-import { Done, FaultSummary, FormOf, TextField } from './parts.tsx';
+import { Done, FaultSummary, FormOf, NewPasswordField, PasswordField } from './parts.tsx';
 
 interface LoginPageProps {
   readonly here: Here;
@@ -23,19 +23,11 @@ export const LoginPage = ({ here, faults, isDone }: LoginPageProps): JSX.Element
     <section class="panel" aria-labelledby="password">
       <h2 id="password">Change the password</h2>
       <FormOf {...here.form(PATHS.login)}>
-        <TextField
-          name="password"
-          label="Current password"
-          type="password"
-          autocomplete="current-password"
-          faults={faults}
-        />
-        <TextField
+        <PasswordField label="Current password" faults={faults} />
+        <NewPasswordField
           name="new_password"
           label="New password"
-          type="password"
-          autocomplete="new-password"
-          hint="At least 12 characters. Every other browser is signed out."
+          hint="Every other browser is signed out."
           faults={faults}
         />
         <button type="submit">Change the password</button>

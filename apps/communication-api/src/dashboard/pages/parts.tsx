@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { CSRF_FIELD, inputId } from '../../wizard/pages/parts.tsx';
 import { type FormProps, NEW_ID_FIELD } from '../here.ts';
-import type { Fault } from '../inputs.ts';
+import { type Fault, MIN_PASSWORD } from '../inputs.ts';
 
 /** A form that is sent to the service, which checks what is entered. */
 export const FormOf = ({
@@ -115,6 +115,37 @@ export function TextField(props: TextFieldProps): JSX.Element {
     </div>
   );
 }
+
+interface LoginFieldProps {
+  readonly faults: readonly Fault[];
+}
+
+/** The address of a login. */
+export const EmailField = ({ value, faults }: LoginFieldProps & { readonly value: string }): JSX.Element => (
+  <TextField name="email" label="Email address" type="email" autocomplete="username" value={value} faults={faults} />
+);
+
+type PasswordFieldProps = LoginFieldProps & Partial<Pick<TextFieldProps, 'name' | 'label' | 'hint'>>;
+
+/** The password of a login that exists. */
+export const PasswordField = ({ label = 'Password', faults }: PasswordFieldProps): JSX.Element => (
+  <TextField name="password" label={label} type="password" autocomplete="current-password" faults={faults} />
+);
+
+/** @param props the hint begins with how long a password must be */
+export const NewPasswordField = (props: PasswordFieldProps): JSX.Element => {
+  const { name = 'password', label = 'Password', hint = '', faults } = props;
+  return (
+    <TextField
+      name={name}
+      label={label}
+      type="password"
+      autocomplete="new-password"
+      hint={`At least ${MIN_PASSWORD} characters. ${hint}`}
+      faults={faults}
+    />
+  );
+};
 
 type SelectFieldProps = FieldProps & {
   readonly options: readonly { readonly value: string; readonly label: string }[];

@@ -3,7 +3,7 @@ import { Lead } from '../../wizard/pages/parts.tsx';
 import type { FormProps } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 import { CardLayout } from './layout.tsx';
-import { FaultSummary, FormOf, TextField } from './parts.tsx';
+import { EmailField, FaultSummary, FormOf, PasswordField } from './parts.tsx';
 
 interface SignInPageProps {
   readonly form: FormProps;
@@ -28,15 +28,8 @@ export const SignInPage = ({ form, next, hasOwner, email, faults }: SignInPagePr
     </Lead>
     <FormOf {...form}>
       <input type="hidden" name="next" value={next} />
-      <TextField
-        name="email"
-        label="Email address"
-        type="email"
-        autocomplete="username"
-        value={email}
-        faults={faults}
-      />
-      <TextField name="password" label="Password" type="password" autocomplete="current-password" faults={faults} />
+      <EmailField value={email} faults={faults} />
+      <PasswordField faults={faults} />
       <button type="submit">Sign in</button>
     </FormOf>
   </CardLayout>

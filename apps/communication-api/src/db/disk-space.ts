@@ -1,0 +1,34 @@
+import { statfsSync } from 'node:fs';
+
+/**
+ * The embedded PostgreSQL needs 16 MB at a time for its log. Without them it gives up in the middle of a statement, and
+ * PGlite never returns from that call: the whole process would stand still. So the service stops writing before.
+ */
+const RESERVE_BYTES = 48 * 2 ** 20;
+/** How long a look at the disk counts. The service writes far less than the reserve in this time. */
+const LOOK_MS = 100;
+
+/** The disk of the embedded database has too little space. */
+export class DiskFullError extends Error {
+  override readonly name = 'DiskFullError';
+  /** What PostgreSQL says if a disk is full. */
+  readonly code = '53100';
+}
+
+/**
+ * Makes a check to be called before the database is changed.
+ * @param folder of the database
+ */
+export function createSpaceCheck(folder: string): () => void {
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let hasSpace = true;
+  return () => {
+    const now = performance.now();
+    if (now - lookedAt >= LOOK_MS) {
+      const { bavail, bsize } = statfsSync(folder);
+      [lookedAt, hasSpace] = [now, bavail * bsize >= RESERVE_BYTES];
+    }
+    if (!hasSpace)
+      throw new DiskFullError(`The disk of ${folder} has less than ${RESERVE_BYTES / 2 ** 20} MiB of free space.`);
+  };
+}
