@@ -2,8 +2,8 @@ import { newId } from '../../src/domain/ids.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
 import { MEMBER_FIELDS, type Member } from '../../src/people/members.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
-import { hashPassword } from '../../src/security/passwords.ts';
 import { PlainBrowser } from '../wizard/plain-browser.ts';
+import { quickHash } from './quick-hash.ts';
 import { secret } from './secret.ts';
 import type { TestService } from './service.ts';
 
@@ -19,13 +19,11 @@ export interface TestMember {
 /** The people of a service. */
 export function peopleOf({ db, rooms, url }: TestService) {
   let count = 0;
-  // A hash takes time. Most members of tests never enter a password.
-  const nobodysHash = hashPassword(secret());
   /** Each browser has an address of its own, since attempts are counted by address. */
   const browser = (): PlainBrowser => new PlainBrowser(url, { 'x-forwarded-for': `198.51.100.${++count}` });
 
   /** A new member, who was never in any browser. */
-  async function newMember(role: MemberRole, password?: string): Promise<Member> {
+  async function newMember(role: MemberRole, password = secret()): Promise<Member> {
     const id = newId('mem', Date.now());
     return db
       .insertInto('members')
@@ -35,7 +33,7 @@ export function peopleOf({ db, rooms, url }: TestService) {
         role,
         email: `${id}@example.com`,
         name: `${role} ${++count}`,
-        password_hash: await (password === undefined ? nobodysHash : hashPassword(password)),
+        password_hash: quickHash(password),
         created_at: new Date(),
       })
       .returning(MEMBER_FIELDS)
