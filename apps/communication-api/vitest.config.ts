@@ -38,7 +38,7 @@ const EXEC_ARGV = ['--liftoff-only'];
 
 /**
  * The files of a project share a few processes, so that each one loads the service once and starts PGlite once. So a file
- * leaves nothing behind; what its helpers have started ends in `clean-up.ts`.
+ * leaves nothing behind; what its helpers have started ends in `clean-up.ts`. Only those of processes are isolated.
  */
 const project = (name: string, include: string[], { globalSetup = [], ...rest }: UserWorkspaceConfig['test'] = {}) => ({
   // Relative paths are the service's, also when the root's config has these projects.
@@ -71,6 +71,7 @@ export const projects = [
   }),
   // Tests of crashes wait for leases to expire, so many of them wait at the same time.
   project('service-process', PROCESS, {
+    isolate: true,
     maxWorkers: 2,
     maxConcurrency: 11,
     testTimeout: 120_000,
