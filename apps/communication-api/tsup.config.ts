@@ -6,5 +6,7 @@ export default defineConfig({
   target: 'node20',
   outDir: 'dist',
   sourcemap: true,
+  // Its 265 modules, each a file to find and read, took a fifth of a start.
+  noExternal: ['kysely'],
   silent: true,
 });

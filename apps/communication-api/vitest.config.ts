@@ -36,7 +36,10 @@ const CONTRACT = 'test/support/contract-coverage.ts';
  */
 const EXEC_ARGV = ['--liftoff-only'];
 
-/** Each test file has a process of its own, since PGlite's memory is only given back at its end; pure files share a few. */
+/**
+ * The files of a project share a few processes, so that each one loads the service once and starts PGlite once. So a file
+ * leaves nothing behind; what its helpers have started ends in `clean-up.ts`. Only those of processes are isolated.
+ */
 const project = (name: string, include: string[], { globalSetup = [], ...rest }: UserWorkspaceConfig['test'] = {}) => ({
   // Relative paths are the service's, also when the root's config has these projects.
   root: import.meta.dirname,
@@ -48,6 +51,7 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
     execArgv: EXEC_ARGV,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    isolate: false,
     ...rest,
   },
 });
@@ -58,19 +62,20 @@ export const projects = [
     exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...PURE],
     sequence: { groupOrder: 2 },
   }),
-  project('service-pure', PURE, { isolate: false, sequence: { groupOrder: 2 } }),
+  project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
     globalSetup: ['test/support/browser.ts'],
-    maxWorkers: 1,
+    maxWorkers: 2,
     sequence: { groupOrder: 3 },
   }),
   // Tests of crashes wait for leases to expire, so many of them wait at the same time.
   project('service-process', PROCESS, {
+    isolate: true,
     maxWorkers: 2,
     maxConcurrency: 11,
     testTimeout: 120_000,
-    sequence: { groupOrder: 4 },
+    sequence: { groupOrder: 3 },
   }),
 ];
 

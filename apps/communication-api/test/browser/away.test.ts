@@ -1,28 +1,25 @@
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { LinkFlow } from '../../src/providers/link-flow.ts';
-import { loadPlugins } from '../../src/providers/plugins.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startApplicationSite } from '../support/application-site.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { freePort } from '../support/free-port.ts';
 import { linkMaker } from '../support/links.ts';
-import { startMessenger } from '../support/messenger.ts';
+import { loadMessenger, startMessenger } from '../support/messenger.ts';
 import { checkPage } from '../support/page-checks.ts';
 import { startService } from '../support/service.ts';
 import { SignInSite, signInFlow } from '../support/sign-in-site.ts';
 
 const site = await SignInSite.start();
 const messenger = await startMessenger();
-process.env.MESSENGER_URL = messenger.url;
 let isDown = false;
 const signIn = signInFlow(site) as LinkFlow;
 const google: Provider = {
   ...{ name: 'google', title: 'Google', supports: new Set(['emails']) },
   link: { ...signIn, begin: async (context) => (isDown ? Promise.reject(new Error('down')) : signIn.begin(context)) },
 };
-const plugins = await loadPlugins([fileURLToPath(new URL('../../examples/messenger.mjs', import.meta.url))]);
+const plugins = await loadMessenger(messenger);
 const { url, application } = await startService(
   { PORT: await freePort(), TRUSTED_PROXIES: 'loopback' },
   { providers: [google, ...plugins] },

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const adminOf = (out: string): string => /(http:\/\/\S+)\/readyz/.exec(out)?.[1] ?? '';
 
-test('the health checks say first that a process ends; requests are served meanwhile, and the exit code is 0', async () => {
+test.concurrent('the health checks say first that a process ends; requests are served meanwhile, and the exit code is 0', async () => {
   const environment = { DATA_DIR: temporaryFolder(), ADMIN_PORT: '0', SHUTDOWN_DELAY_MS: '2000' };
   const { ready, printed, child, exit } = runProcess([], environment);
   const url = await ready();
@@ -37,7 +37,7 @@ test('the health checks say first that a process ends; requests are served meanw
   await expect(fetch(`${admin}/livez`)).rejects.toThrow();
 });
 
-test('a port of the admin listener that is in use is an error that names it', async () => {
+test.concurrent('a port of the admin listener that is in use is an error that names it', async () => {
   const { ready, printed } = runProcess([], { DATA_DIR: temporaryFolder(), ADMIN_PORT: '0' });
   await ready();
   const { port } = new URL(adminOf(printed.out));
@@ -47,13 +47,13 @@ test('a port of the admin listener that is in use is an error that names it', as
   });
 });
 
-test('a role other than "all" needs a database that processes share', async () => {
+test.concurrent('a role other than "all" needs a database that processes share', async () => {
   expect(await runToEnd([], { DATA_DIR: temporaryFolder(), ROLE: 'worker' })).toMatchObject({
     ...{ code: 2, error: expect.stringMatching(/^ROLE: only `all` works without DATABASE_URL/) },
   });
 });
 
-test('one process answers requests and another one works in the background', async () => {
+test.concurrent('one process answers requests and another one works in the background', async () => {
   const world = await startCrashWorld();
   const environment = world.newEnvironment();
   const api = await startProcess({ ...environment, ROLE: 'api' });

@@ -25,7 +25,8 @@ describe('on an embedded database', () => {
   let token = '';
 
   test('the first start makes a demonstration and prints its banner', async () => {
-    const { ready, printed, child, exit } = runProcess([], { DATA_DIR });
+    // In the way of `npm start`.
+    const { ready, printed, child, exit } = runProcess([], { DATA_DIR }, ['--enable-source-maps']);
     const url = await ready();
     token = /ck_svc_dev_\w+/.exec(printed.out)?.[0] ?? '';
     expect(printed.out).toContain(`data in ${DATA_DIR}`);
@@ -85,8 +86,9 @@ describe('on an embedded database', () => {
     expect(await isKnown(url, token)).toBe(true);
     expect(await isKnown(url, `${token.slice(0, -1)}!`)).toBe(false);
 
-    for (const command of [['start'], ['create-key'], ['backup'], ['restore', 'nothing.tar.gz']])
-      expect(await runToEnd(command, { DATA_DIR })).toEqual({
+    const others = [['start'], ['create-key'], ['backup'], ['restore', 'nothing.tar.gz']];
+    for (const ended of await Promise.all(others.map((command) => runToEnd(command, { DATA_DIR }))))
+      expect(ended).toEqual({
         code: 2,
         out: '',
         error: expect.stringContaining(`another process (pid ${first.child.pid}) uses ${DATA_DIR}`),

@@ -9,12 +9,11 @@ import type { LinkStep } from '../../src/providers/link-flow.ts';
 import { loadPlugins } from '../../src/providers/plugins.ts';
 import { stepFaultsOf } from '../../src/providers/provider-faults.ts';
 import { freePort } from '../support/free-port.ts';
-import { startMessenger } from '../support/messenger.ts';
+import { loadMessenger, startMessenger } from '../support/messenger.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { PlainBrowser } from '../wizard/plain-browser.ts';
 
-const EXAMPLE = fileURLToPath(new URL('../../examples/messenger.mjs', import.meta.url));
 const APP = fileURLToPath(new URL('../..', import.meta.url));
 const words = (text: string) => ({ en: text, de: text });
 
@@ -147,8 +146,7 @@ describe('a page of a plug-in', () => {
 
 describe('the example', async () => {
   const messenger = await startMessenger();
-  process.env.MESSENGER_URL = messenger.url;
-  const providers = await loadPlugins([EXAMPLE]);
+  const providers = await loadMessenger(messenger);
   const { url, application, rooms } = await startService({ PORT: await freePort() }, { providers });
   const { id: applicationId, token } = await application();
   afterEach(() => {
@@ -222,7 +220,7 @@ describe('the example', async () => {
   test('is the one of docs/service/plugins.md', () => {
     const page = readFileSync(new URL('../../../../docs/service/plugins.md', import.meta.url), 'utf8');
     const [, shown] = /```js\n(\/\/ @ts-check\n.*?)```/s.exec(page) ?? [];
-    expect(shown).toBe(readFileSync(EXAMPLE, 'utf8'));
+    expect(shown).toBe(readFileSync(join(APP, 'examples/messenger.mjs'), 'utf8'));
   });
 });
 

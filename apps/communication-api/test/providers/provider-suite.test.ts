@@ -1,14 +1,12 @@
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../src/config.ts';
 import { createImap } from '../../src/providers/imap/imap.ts';
 import type { AwayStep, LinkStep, StepValues } from '../../src/providers/link-flow.ts';
 import { createOutlook } from '../../src/providers/outlook/outlook.ts';
-import { loadPlugins } from '../../src/providers/plugins.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { startDovecot } from '../support/dovecot.ts';
-import { startMessenger } from '../support/messenger.ts';
+import { loadMessenger, startMessenger } from '../support/messenger.ts';
 import { signIn, startMicrosoft } from '../support/microsoft.ts';
 import { providerSuite } from '../support/provider-suite.ts';
 import { secret } from '../support/secret.ts';
@@ -76,8 +74,7 @@ for (const [sending, scopes] of [
 
 providerSuite('the example of a plug-in', 'not', async () => {
   const messenger = await startMessenger();
-  process.env.MESSENGER_URL = messenger.url;
-  const [provider] = await loadPlugins([fileURLToPath(new URL('../../examples/messenger.mjs', import.meta.url))]);
+  const [provider] = await loadMessenger(messenger);
   const values: Readonly<Record<string, StepValues>> = {
     start: { number: '+49 30 901820' },
     captcha: { letters: messenger.letters },

@@ -3,8 +3,8 @@ import { newId } from '../../src/domain/ids.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
 import { MEMBER_FIELDS, type Member } from '../../src/people/members.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
-import { hashPassword } from '../../src/security/passwords.ts';
 import { PlainBrowser } from '../wizard/plain-browser.ts';
+import { quickHash } from './quick-hash.ts';
 import { secret } from './secret.ts';
 import type { TestService } from './service.ts';
 
@@ -18,11 +18,9 @@ export interface TestMember {
 }
 
 let count = 0;
-// A hash takes time. Most members of tests never enter a password.
-const nobodysHash = hashPassword(secret());
 
 /** A new member, who was never in any browser. */
-export async function newMember(db: Database, role: MemberRole, password?: string): Promise<Member> {
+export async function newMember(db: Database, role: MemberRole, password = secret()): Promise<Member> {
   const id = newId('mem', Date.now());
   return db
     .insertInto('members')
@@ -32,7 +30,7 @@ export async function newMember(db: Database, role: MemberRole, password?: strin
       role,
       email: `${id}@example.com`,
       name: `${role} ${++count}`,
-      password_hash: await (password === undefined ? nobodysHash : hashPassword(password)),
+      password_hash: quickHash(password),
       created_at: new Date(),
     })
     .returning(MEMBER_FIELDS)

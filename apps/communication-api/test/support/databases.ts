@@ -1,7 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { Kysely } from 'kysely';
+import { inject } from 'vitest';
 import { type Database, openServer } from '../../src/db/database.ts';
-import { openInMemory } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { pgliteDialect } from '../../src/db/pglite.ts';
+import type { Tables } from '../../src/db/tables.ts';
+import { openPglite } from './reused-pglite.ts';
 import { createTestDatabase } from './test-database.ts';
 
 export type DatabaseKind = 'PGlite' | 'PostgreSQL';
@@ -30,13 +34,13 @@ export interface OpenDatabase {
 /** Opens a new database, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind = DEFAULT_DATABASE): Promise<OpenDatabase> {
   if (kind === 'PGlite') {
-    const { db } = await openInMemory(existsSync(TEMPLATE) ? readFileSync(TEMPLATE) : undefined);
+    const pglite = await openPglite(existsSync(TEMPLATE) ? readFileSync(TEMPLATE) : undefined);
+    const db = new Kysely<Tables>({ dialect: pgliteDialect(pglite) });
     await migrate(db);
     return { db, url: undefined, close: () => db.destroy() };
   }
-  const { url, drop } = await createTestDatabase();
+  const { url, drop } = await createTestDatabase(inject('postgres').migrated);
   const db = openServer(url, () => undefined);
-  await migrate(db);
   const close = async (): Promise<void> => {
     await db.destroy();
     await drop();

@@ -1,8 +1,15 @@
+import { copyFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
+import { loadPlugins } from '../../src/providers/plugins.ts';
+import type { Provider } from '../../src/providers/provider.ts';
 import { secret } from './secret.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+const EXAMPLE = new URL('../../examples/messenger.mjs', import.meta.url);
 
 const picture = (label: string): string =>
   `data:image/svg+xml;base64,${Buffer.from(
@@ -51,4 +58,12 @@ export async function startMessenger(): Promise<Messenger> {
     ...{ scanned: false, broken: false },
   };
   return messenger;
+}
+
+/** Loads the plug-in of the example from a copy of its own: a module reads the address of its messenger once per process. */
+export function loadMessenger({ url }: Messenger): Promise<readonly Provider[]> {
+  process.env.MESSENGER_URL = url;
+  const copy = join(temporaryFolder(), 'messenger.mjs');
+  copyFileSync(EXAMPLE, copy);
+  return loadPlugins([copy]);
 }

@@ -13,5 +13,8 @@ export function noteSecret(made: string): string {
   return made;
 }
 
-/** Every secret that the tests of this process have made. */
+/** Every secret that this test file has made, in this order. */
 export const madeSecrets = (): readonly string[] => [...secrets];
+
+/** After each test file: see `built.ts`. The next one of this process does not look for them. */
+export const forgetSecrets = (): void => secrets.clear();

@@ -181,8 +181,11 @@ function watchSecrets(
   invitations.createSetUpLink = noting(invitations.createSetUpLink.bind(invitations), (token) => {
     if (token !== undefined) watch.add('invitation token', token);
   });
+  let added = 0;
   const addMade = (): void => {
-    for (const made of madeSecrets()) watch.add('password', made);
+    const made = madeSecrets();
+    for (const each of made.slice(added)) watch.add('password', each);
+    added = made.length;
   };
   watchExchanges(app.server, (exchange) => {
     addMade();
