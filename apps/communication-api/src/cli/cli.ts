@@ -6,6 +6,7 @@ import { UserError } from '../domain/user-error.ts';
 import { createLog } from '../observability/log.ts';
 import { loadPlugins } from '../providers/plugins.ts';
 import { createService } from '../service.ts';
+import { askHealth } from './ask-health.ts';
 import { checkAccount } from './check-account.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
 import { createKey } from './create-key.ts';
@@ -42,7 +43,7 @@ export async function runCli(
 }
 
 async function runCommand(
-  { command, flags, subject, to }: CommandLine,
+  { command, flags, subject, to, waitSeconds }: CommandLine,
   config: Config,
   environment: Environment,
   terminal: Terminal,
@@ -52,6 +53,7 @@ async function runCommand(
   if (command === 'rotate-keys') return rotateKeys(config, terminal, log);
   // Its findings say what a log would.
   if (command === 'doctor') return runDoctor(config, terminal, createLog('silent'));
+  if (command === 'health') return askHealth(config, waitSeconds * 1_000, terminal);
   if (command === 'config') terminal.out(variablesTable(environment));
   if (command === 'migrate') await runMigrations(config, terminal, log);
   if (command === 'create-key') await createKey(config, flags, terminal, log);

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const unit = deployText('communication-api@.service');
 const folder = temporaryFolder();
 const file = join(folder, 'communication-api@.service');
-const MAIN = '/opt/communication-api/apps/communication-api/dist/main.js';
+const MAIN = '/opt/communication-api/current/apps/communication-api/dist/main.js';
 
 /** Values of a setting, in order. */
 const settings = (name: string): string[] =>
@@ -24,7 +24,7 @@ beforeAll(() => {
   );
   writeFileSync(join(folder, 'main.js'), '');
   // `verify` looks for the programs.
-  writeFileSync(file, unit.replace('/usr/bin/node', process.execPath).replace(MAIN, join(folder, 'main.js')));
+  writeFileSync(file, unit.replaceAll('/usr/bin/node', process.execPath).replaceAll(MAIN, join(folder, 'main.js')));
 });
 
 const verify = (path: string) => spawnSync('systemd-analyze', ['verify', '--man=no', path], { encoding: 'utf8' });
@@ -46,6 +46,7 @@ test('systemd-analyze security: the exposure is the one on the page, of 10', () 
 
 test('it starts the built service itself, without npm, and writes no memory dumps', () => {
   expect(settings('ExecStart')).toEqual([`/usr/bin/node --enable-source-maps ${MAIN} start`]);
+  expect(settings('ExecStartPost')).toEqual([`/usr/bin/node ${MAIN} health --wait 80`]);
   expect(settings('LimitCORE')).toEqual(['0']);
   expect(settings('EnvironmentFile')).toEqual(['/etc/communication-api/env']);
   // The exit code for a setting that is wrong.
