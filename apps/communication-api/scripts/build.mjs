@@ -1,9 +1,10 @@
 // Builds the service into dist/, and the template of its embedded database.
 // With --if-changed, only what is not up to date. With --no-template, without the template: then the first start is slower.
 import { execFileSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { copyFileSync, existsSync } from 'node:fs';
+import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildUnlessUpToDate, filesIn } from '../../../scripts/up-to-date.mjs';
+import { buildUnlessUpToDate, filesIn, replaceFolder } from '../../../scripts/up-to-date.mjs';
 
 process.chdir(fileURLToPath(new URL('../../..', import.meta.url)));
 const APP = 'apps/communication-api';
@@ -21,10 +22,11 @@ await buildUnlessUpToDate(
     outputs: () => filesIn(`${APP}/dist`).filter((file) => file !== TEMPLATE),
     always,
   },
-  () => {
-    for (const file of filesIn(`${APP}/dist`)) if (file !== TEMPLATE) rmSync(file);
-    run([fileURLToPath(import.meta.resolve('tsup/dist/cli-default.js')), '--silent'], APP);
-  },
+  () =>
+    replaceFolder(`${APP}/dist`, (folder) => {
+      run([fileURLToPath(import.meta.resolve('tsup/dist/cli-default.js')), '--out-dir', relative(APP, folder)], APP);
+      if (existsSync(TEMPLATE)) copyFileSync(TEMPLATE, `${folder}/${basename(TEMPLATE)}`);
+    }),
 );
 
 if (!process.argv.includes('--no-template'))

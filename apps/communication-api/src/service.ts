@@ -115,6 +115,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     ...createOutlook(config, clock),
     ...(parts.providers ?? []),
   ]);
+  metrics.addProviders(providers.names);
   const overrides = new LimitOverrides(db, clock);
   const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);

@@ -94,7 +94,11 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   const largeCommands = commandsOf('largeValues.client', largeClient);
   const outagesOf = ({ isReady }: Commands, what: string, effect: string): OutageLog =>
     new OutageLog({ what, effect, isReady, log, onError, isHarmless });
-  const outages = outagesOf(commands, 'idempotency keys', 'keys are refused');
+  const outages = outagesOf(
+    commands,
+    'idempotency keys',
+    'requests with a key are refused, or handled without it (onStoreFailure)',
+  );
   const largeOutages = outagesOf(largeCommands, 'large results', 'they are neither stored nor replayed');
   const breakerOf = ({ isReady }: Commands, { failed, answered }: OutageLog): CircuitBreaker =>
     new CircuitBreaker({ deadlineMs, isReady, isHarmless, onError: failed, onAnswer: answered });

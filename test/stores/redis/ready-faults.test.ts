@@ -240,7 +240,7 @@ describe('a client that was never connected', () => {
     expect(logger.mock.calls).toEqual([
       [
         expect.stringMatching(
-          /^headgate: the store for idempotency keys fails, so keys are refused; connect the client, /,
+          /^headgate: the store for idempotency keys fails, so requests with a key are refused, or handled without it \(onStoreFailure\); connect the client, /,
         ),
         new Error('the client is not connected'),
       ],

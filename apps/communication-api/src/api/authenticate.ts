@@ -9,6 +9,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the hook that {@link authenticator} makes. */
     caller: Caller | null;
+    /** What the log says beside the route and the caller. */
+    logged: Readonly<Record<string, string>> | null;
   }
 }
 

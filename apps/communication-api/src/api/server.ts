@@ -57,6 +57,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
   app.decorateRequest('caller', null);
+  app.decorateRequest('logged', null);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(answerError);
@@ -86,12 +87,15 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     if (health.isDraining) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => {
-    const { method, routeOptions, caller } = request;
+    const { method, routeOptions, caller, logged } = request;
     const route = routeOptions.url === undefined ? undefined : `${routeOptions.method} ${routeOptions.url}`;
     metrics.onRequest(route, reply.statusCode, reply.elapsedTime / 1_000);
     const ms = Math.round(reply.elapsedTime * 10) / 10;
     const who = caller === null ? {} : { application: caller.applicationId, key: caller.keyId };
-    log.info({ req_id: request.id, method, route: routeOptions.url, status: reply.statusCode, ms, ...who }, 'request');
+    log.info(
+      { req_id: request.id, method, route: routeOptions.url, status: reply.statusCode, ms, ...who, ...logged },
+      'request',
+    );
   });
   await describeApi(app, config.BASE_URL);
   app.get('/', { schema: { hide: true } }, async (_, reply) => reply.redirect('/docs'));

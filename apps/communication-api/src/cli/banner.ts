@@ -6,6 +6,8 @@ const HOUR_MS = 3_600_000;
 export interface BannerFacts {
   /** Origin that the process listens on; undefined: it answers no requests. */
   readonly url: string | undefined;
+  /** Origin that browsers use. */
+  readonly publicUrl: string;
   /** Origin of the health checks and the metrics, if it has them. */
   readonly adminUrl: string | undefined;
   /** Directory of the embedded database; undefined with DATABASE_URL. */
@@ -17,6 +19,8 @@ export interface BannerFacts {
   /** Whether any application exists. */
   readonly hasApplication: boolean;
   readonly nowMs: number;
+  /** How this program is called, as `npm start --`. */
+  readonly program: string;
   /** The link for the first owner of the dashboard; undefined: there is an owner. */
   readonly setUpLink: string | undefined;
 }
@@ -30,12 +34,14 @@ export function banner({
   demonstration,
   hasApplication,
   nowMs,
+  program,
+  publicUrl,
   setUpLink,
 }: BannerFacts): string {
   const head = [
     url === undefined
       ? 'communication-api  worker: it answers no requests'
-      : `communication-api  ${url}     docs ${url}/docs     dashboard ${url}/dashboard`,
+      : `communication-api  ${url}     docs ${url}/docs     dashboard ${publicUrl}/dashboard`,
     ...(adminUrl === undefined ? [] : [`health checks and metrics  ${adminUrl}/readyz  ${adminUrl}/metrics`]),
     directory === undefined
       ? 'data on the server of DATABASE_URL'
@@ -50,18 +56,20 @@ export function banner({
       : ['  Set up your login to the dashboard (once, within an hour):', `  ${setUpLink}`, ''];
   const rest =
     demonstration === undefined || url === undefined
-      ? [keyAdvice(hasApplication)]
+      ? [keyAdvice(hasApplication, program, directory !== undefined)]
       : tryIt(url, demonstration, new Date(nowMs + HOUR_MS));
   return `\n${head.join('\n')}\n\n${[...setUp, ...rest].join('\n')}\n\n`;
 }
 
-const keyAdvice = (hasApplication: boolean): string =>
-  hasApplication
-    ? 'Another API key: stop the service, then npm start -- create-key (with DATABASE_URL, it may keep running).'
-    : 'There is no application yet: npm start -- create-key --application NAME makes one with its first API key.';
+function keyAdvice(hasApplication: boolean, program: string, isEmbedded: boolean): string {
+  const first = isEmbedded ? 'stop the service, then run' : 'run';
+  return hasApplication
+    ? `Another API key: ${first} "${program} create-key".`
+    : `There is no application yet: ${first} "${program} create-key --application NAME", which makes its first API key.`;
+}
 
 function tryIt(url: string, { token, accountId }: Demonstration, linkEnds: Date): readonly string[] {
-  const link = { providers: 'mock', redirect_uri: `${url}/docs`, expires_on: linkEnds.toISOString() };
+  const link = { providers: 'mock', redirect_uri: `${url}/docs/`, expires_on: linkEnds.toISOString() };
   return [
     `  API key of the demonstration application (shown once)   ${token}`,
     `  A mock mailbox is linked: ${accountId}`,

@@ -1,6 +1,7 @@
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { UserError } from '../domain/user-error.ts';
 import { createLog } from '../observability/log.ts';
+import { askHealth } from './ask-health.ts';
 import { type CommandLine, HELP, parseCommandLine, type Terminal } from './command-line.ts';
 import type { RunningService } from './start.ts';
 import { variablesTable } from './variables-table.ts';
@@ -35,7 +36,7 @@ export async function runCli(
 }
 
 async function runCommand(
-  { command, flags, subject, to }: CommandLine,
+  { command, flags, subject, to, waitSeconds }: CommandLine,
   config: Config,
   environment: Environment,
   terminal: Terminal,
@@ -48,6 +49,7 @@ async function runCommand(
   if (command === 'start') return (await serviceCommands()).start(config, terminal, log);
   // Its findings say what a log would.
   if (command === 'doctor') return (await serviceCommands()).runDoctor(config, terminal, createLog('silent'));
+  if (command === 'health') return askHealth(config, waitSeconds * 1_000, terminal);
   if (command === 'check-account' && subject !== undefined)
     return (await serviceCommands()).check(config, subject, to, terminal, log);
   const { rotateKeys, runMigrations, createKey, createOwnerLink, backUp, restore } = await storeCommands();

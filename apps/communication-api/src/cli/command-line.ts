@@ -17,6 +17,7 @@ const COMMANDS = [
   'backup',
   'restore',
   'doctor',
+  'health',
   'config',
   'help',
 ] as const;
@@ -37,6 +38,8 @@ export interface CommandLine {
   readonly subject: string | undefined;
   /** Where `check-account` sends to. */
   readonly to: string | undefined;
+  /** For how long `health` asks. */
+  readonly waitSeconds: number;
 }
 
 const OPTIONS = {
@@ -45,6 +48,7 @@ const OPTIONS = {
   name: { type: 'string' },
   expires: { type: 'string' },
   to: { type: 'string' },
+  wait: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -64,6 +68,8 @@ export const HELP = `communication-api [command]
   backup               write a backup of the embedded database into DATA_DIR/backups
   restore FILE         replace the embedded database by a backup
   doctor               check the database, the keys, the clock, Redis, the processes, domains and providers
+  health               say whether the process at ADMIN_PORT is ready: exit code 0 or 1
+    --wait SECONDS       ask until it is, for so long (default: 0, once)
   config               print every variable of the environment with its value
   help                 print this
 
@@ -77,7 +83,8 @@ const SUBJECTS: Partial<Record<CommandName, { readonly what: string; readonly na
 };
 
 /** The only command that has a flag. */
-const ownerOf = (flag: string): CommandName => (flag === 'to' ? 'check-account' : 'create-key');
+const ownerOf = (flag: string): CommandName => OWNERS[flag] ?? 'create-key';
+const OWNERS: Readonly<Record<string, CommandName>> = { to: 'check-account', wait: 'health' };
 
 /** @throws UserError with exit code 2 */
 export function parseCommandLine(args: readonly string[], nowMs: number): CommandLine {
@@ -90,11 +97,12 @@ export function parseCommandLine(args: readonly string[], nowMs: number): Comman
   if (subjectName !== undefined && subject === undefined)
     throw usage(`${command}: ${subjectName.what} is missing (use ${command} ${subjectName.name})`);
   if (extra !== undefined) throw usage(`${command}: unexpected ${JSON.stringify(extra)}`);
-  const { help: _, to, ...flags } = values;
-  const flag = Object.keys({ ...flags, ...(to === undefined ? {} : { to }) }).find((name) => ownerOf(name) !== command);
+  const { help: _, ...flagsGiven } = values;
+  const flag = Object.keys(flagsGiven).find((name) => ownerOf(name) !== command);
   if (flag !== undefined && command !== 'help')
     throw usage(`${command}: unexpected --${flag} (only ${ownerOf(flag)} has it)`);
-  return { command, flags: keyFlags(flags, nowMs), subject, to };
+  const { to, wait, ...flags } = flagsGiven;
+  return { command, flags: keyFlags(flags, nowMs), subject, to, waitSeconds: secondsOf(wait) };
 }
 
 function parse(args: readonly string[]) {
@@ -115,6 +123,12 @@ function keyFlags(
   for (const [flag, text] of Object.entries({ application, name }))
     if (text?.trim() === '') throw usage(`--${flag}: must not be empty`);
   return { application, environment, name, expires: expires === undefined ? undefined : timeOf(expires, nowMs) };
+}
+
+function secondsOf(text = '0'): number {
+  const seconds = /^\d{1,4}$/.test(text) ? Number(text) : undefined;
+  if (seconds === undefined) throw usage(`--wait: ${JSON.stringify(text)} (use whole seconds, at most 9999)`);
+  return seconds;
 }
 
 function timeOf(text: string, nowMs: number): Date {

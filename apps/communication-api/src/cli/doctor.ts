@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { databaseFolderIn } from '../db/embedded.ts';
-import { MIGRATION_NAMES } from '../db/migrate.ts';
+import { MIGRATION_NAMES, OldSchemaError } from '../db/migrate.ts';
 import { SealedValues } from '../db/sealed-values.ts';
 import { PROVIDER_NAMES } from '../domain/providers.ts';
 import { UserError } from '../domain/user-error.ts';
@@ -89,6 +89,8 @@ async function examineDatabase(
     const where = store.embedded === undefined ? 'on the server of DATABASE_URL' : `embedded, in ${directory}`;
     return { store, findings: [ok(`${where}, with all ${MIGRATION_NAMES.length} migrations`)] };
   } catch (error) {
+    if (error instanceof OldSchemaError && config.AUTO_MIGRATE)
+      return { store: undefined, findings: [note(`${error.finding}: the next start brings it up to date`)] };
     return { store: undefined, findings: [wrong(textOf(error))] };
   }
 }
@@ -102,22 +104,22 @@ async function checkSecrets({ db, masterKeys }: Store, { config }: Installation)
   const findings = uses
     .filter(({ keyId }) => !envelope.keyIds.includes(keyId))
     .map(({ keyId, values: count }) =>
-      wrong(`${count} are under ${keyId}, which is not in ${source}: they cannot be read. Put it back`),
+      wrong(`${count} secrets are under ${keyId}, which is not in ${source}: they cannot be read. Put it back`),
     );
   for (const keyId of envelope.keyIds) {
     const count = uses.find((use) => use.keyId === keyId)?.values ?? 0;
     findings.push(
       (await values.isKey(keyId))
         ? aboutKey(keyId, count, keyId === envelope.currentKeyId, source)
-        : wrong(`${count} are under another key with the id ${keyId} than the one in ${source}`),
+        : wrong(`${count} secrets are under another key with the id ${keyId} than the one in ${source}`),
     );
   }
   return findings;
 }
 
 function aboutKey(keyId: string, count: number, isCurrent: boolean, source: string): Finding {
-  if (isCurrent) return ok(`${keyId} is the current master key; ${count} are under it`);
-  if (count > 0) return note(`${count} are still under ${keyId}. Run rotate-keys`);
+  if (isCurrent) return ok(`${keyId} is the current master key; ${count} secrets are under it`);
+  if (count > 0) return note(`${count} secrets are still under ${keyId}. Run rotate-keys`);
   return note(`none is under ${keyId}. It can be removed from ${source}, unless you need a backup from its time`);
 }
 

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { relative } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { joinPath } from '../dashboard/paths.ts';
@@ -56,6 +57,8 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
         demonstration,
         hasApplication: !(await applications.isEmpty()),
         nowMs: clock(),
+        program: programName(),
+        publicUrl: publicOrigin(config, url),
         setUpLink: await setUpLink(service, config, url),
       }),
     );
@@ -74,10 +77,16 @@ async function setUpLink({ rooms }: Service, config: Config, url: string | undef
   // A worker has no pages.
   if (url === undefined) return undefined;
   const token = await rooms.people.invitations.createSetUpLink();
-  // The system has chosen the port, so the settings do not know it.
-  const origin = config.PORT === 0 ? url : config.BASE_URL;
-  return token === undefined ? undefined : origin + joinPath(token);
+  return token === undefined ? undefined : publicOrigin(config, url) + joinPath(token);
 }
+
+/** @param url where the process listens. If the system has chosen the port, the settings do not know it. */
+const publicOrigin = ({ PORT, BASE_URL }: Config, url: string | undefined): string =>
+  PORT === 0 && url !== undefined ? url : BASE_URL;
+
+/** How a person calls a command: with npm, if npm has started this one. */
+const programName = (): string =>
+  process.env.npm_lifecycle_event === 'start' ? 'npm start --' : `node ${relative('.', process.argv[1] ?? 'main.js')}`;
 
 interface RunningParts {
   readonly service: Service;

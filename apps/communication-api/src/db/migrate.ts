@@ -40,6 +40,16 @@ export async function migrate(db: Database): Promise<readonly string[]> {
   return results.map(({ migrationName }) => migrationName);
 }
 
+/** The schema is older than this version of the service. */
+export class OldSchemaError extends UserError {
+  override readonly name = 'OldSchemaError';
+
+  /** @param finding as part of a sentence */
+  constructor(readonly finding: string) {
+    super(`DATABASE_URL: ${finding}. Run the command "migrate", or set AUTO_MIGRATE=true.`, 2);
+  }
+}
+
 /**
  * Checks that no migration is missing.
  * @throws UserError if one is, or if the schema is newer than this version of the service
@@ -48,10 +58,7 @@ export async function checkSchema(db: Database): Promise<void> {
   await refuseNewerSchema(db);
   const missing = (await migratorOf(db).getMigrations()).filter(({ executedAt }) => executedAt === undefined);
   if (missing.length > 0)
-    throw new UserError(
-      `DATABASE_URL: the schema lacks ${missing.length} of ${MIGRATION_NAMES.length} migrations. Run the command "migrate", or set AUTO_MIGRATE=true.`,
-      2,
-    );
+    throw new OldSchemaError(`the schema lacks ${missing.length} of ${MIGRATION_NAMES.length} migrations`);
 }
 
 /**

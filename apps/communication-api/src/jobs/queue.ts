@@ -93,6 +93,8 @@ export class Queue {
   #state: 'made' | 'started' | 'closed' = 'made';
   #timer: NodeJS.Timeout | undefined;
   #timerEndsAt = 0;
+  /** Whether the database did not answer the last time. */
+  #isAway = false;
   #looking: Promise<unknown> = Promise.resolve();
 
   /**
@@ -250,9 +252,13 @@ export class Queue {
         else this.#waiting.set(keyOf(kind, lane), { kind, lane, handler });
       }
       this.#fill();
+      if (this.#isAway) this.log.warn('the queue of jobs is read again');
+      this.#isAway = false;
       return sleepMs;
     } catch (error) {
-      this.log.warn({ err: error }, 'the queue of jobs could not be read');
+      // Once per outage: it is tried again every second.
+      if (!this.#isAway) this.log.warn({ err: error }, 'the queue of jobs cannot be read');
+      this.#isAway = true;
       return AWAY_MS;
     }
   }

@@ -2,9 +2,20 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 const TOKEN = /\bck_([a-z]{3})_[0-9A-Za-z_]+/g;
 
+const { err: standardError } = pino.stdSerializers;
+
+/** What is logged of an error. Libraries attach whole connections to theirs, with what belongs to these. */
+function shownError(error: Error): object {
+  const { type, message, stack, code } = standardError(error);
+  return { type, message, stack, ...(code === undefined ? {} : { code }) };
+}
+
 /**
  * The log of a process: JSON lines on standard output. Tokens of API keys are replaced by their first letters, in every field.
  * @param level lowest level that is logged
  */
 export const createLog = (level: string, destination?: DestinationStream): Logger =>
-  pino({ level, hooks: { streamWrite: (text) => text.replace(TOKEN, 'ck_$1_…') } }, destination as DestinationStream);
+  pino(
+    { level, serializers: { err: shownError }, hooks: { streamWrite: (text) => text.replace(TOKEN, 'ck_$1_…') } },
+    destination as DestinationStream,
+  );

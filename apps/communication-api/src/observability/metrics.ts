@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { GateEvent, IdempotencyEvent } from 'headgate';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { SEND_OUTCOMES, type SendOutcome } from '../domain/send-outcome.ts';
 import type { RenderedMetrics } from './admin.ts';
 import type { DatabaseFigures } from './figures.ts';
 import type { ReadMetric } from './store-metrics.ts';
@@ -9,6 +10,9 @@ import type { ReadMetric } from './store-metrics.ts';
 const SECONDS = [0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 /** From a delivery at once to the last of the attempts of a day. */
 const LAG_SECONDS = [0.1, 1, 5, 30, 300, 3_600, 86_400];
+
+const WEBHOOK_OUTCOMES = ['delivered', 'failed'] as const;
+type WebhookOutcome = (typeof WEBHOOK_OUTCOMES)[number];
 
 export interface MetricsOptions {
   readonly version: string;
@@ -92,6 +96,12 @@ export class Metrics {
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() };
   }
 
+  /** Begins the counters of providers at 0: an alert cannot see the increase of a series that was not there. */
+  addProviders(providers: readonly string[]): void {
+    for (const provider of providers) for (const outcome of SEND_OUTCOMES) this.#sends.inc({ provider, outcome }, 0);
+    for (const outcome of WEBHOOK_OUTCOMES) this.#webhooks.inc({ outcome }, 0);
+  }
+
   /** Adds metrics that are read at every scrape. */
   addRead(metrics: readonly ReadMetric[]): void {
     for (const { type, name, help, read } of metrics) {
@@ -161,14 +171,14 @@ export class Metrics {
   }
 
   /** @param errorType undefined: it ended without an error */
-  onSend(provider: string, outcome: string, errorType: string | undefined, seconds: number): void {
+  onSend(provider: string, outcome: SendOutcome, errorType: string | undefined, seconds: number): void {
     this.#sends.inc({ provider, outcome });
     if (errorType !== undefined) this.#sendErrors.inc({ provider, type: errorType });
     this.#sendSeconds.observe({ provider }, seconds);
   }
 
   /** @param lagSeconds undefined: the event was sent to the endpoint before */
-  onWebhook(outcome: 'delivered' | 'failed', lagSeconds: number | undefined): void {
+  onWebhook(outcome: WebhookOutcome, lagSeconds: number | undefined): void {
     this.#webhooks.inc({ outcome });
     if (lagSeconds !== undefined) this.#webhookLag.observe(lagSeconds);
   }

@@ -4,6 +4,8 @@ import { banner } from '../../src/cli/banner.ts';
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const FACTS = {
   url: 'http://127.0.0.1:8080',
+  publicUrl: 'https://api.example.com',
+  program: 'npm start --',
   adminUrl: undefined,
   directory: '/srv/data',
   hasKeyFile: true,
@@ -27,20 +29,21 @@ test('the first start shows the token, the account, and two commands to paste', 
   const body = JSON.parse(/-d '([^']*)'/.exec(link)?.[1] ?? '');
   expect(body).toEqual({
     providers: 'mock',
-    redirect_uri: 'http://127.0.0.1:8080/docs',
+    redirect_uri: 'http://127.0.0.1:8080/docs/',
     expires_on: '2026-01-01T01:00:00.000Z',
   });
 });
 
 test('a later start says how to make another key', () => {
   const text = banner(FACTS);
-  expect(text).toContain('create-key');
+  expect(text).toContain('stop the service, then run "npm start -- create-key"');
+  expect(text).toContain('dashboard https://api.example.com/dashboard');
   expect(text).not.toContain('curl');
 });
 
 test('a server without an application says how to make the first one', () => {
-  const text = banner({ ...FACTS, directory: undefined, hasApplication: false });
-  expect(text).toContain('create-key --application NAME');
+  const text = banner({ ...FACTS, directory: undefined, hasApplication: false, program: 'node main.js' });
+  expect(text).toContain(': run "node main.js create-key --application NAME"');
   expect(text).toContain('DATABASE_URL');
 });
 

@@ -26,6 +26,7 @@ test('create-key takes its flags', () => {
     flags: { application: 'Shop', environment: 'production', name: 'ci', expires: new Date('2027-01-01') },
     subject: undefined,
     to: undefined,
+    waitSeconds: 0,
   });
 });
 
@@ -41,6 +42,10 @@ test('check-account takes an account, and where to send to', () => {
   });
 });
 
+test('health may wait', () => {
+  expect([parse('health').waitSeconds, parse('health', '--wait', '80').waitSeconds]).toEqual([0, 80]);
+});
+
 test('help is a command and a flag of each command', () => {
   expect([parse('help').command, parse('-h').command, parse('backup', '--help').command]).toEqual(
     Array(3).fill('help'),
@@ -53,6 +58,8 @@ test.each([
   [['restore', 'a', 'b'], /restore: unexpected "b"/],
   [['backup', 'a'], /backup: unexpected "a"/],
   [['start', '--name', 'x'], /start: unexpected --name/],
+  [['health', '--wait', 'long'], /--wait: "long" \(use whole seconds/],
+  [['doctor', '--wait', '1'], /doctor: unexpected --wait \(only health has it\)/],
   [['check-account'], /check-account: an account is missing \(use check-account ID\)/],
   [['check-account', 'acc_1', '--name', 'x'], /check-account: unexpected --name \(only create-key has it\)/],
   [['backup', '--to', 'x'], /backup: unexpected --to \(only check-account has it\)/],

@@ -79,7 +79,7 @@ test('on an embedded database: rotate-keys makes a key, and accounts and idempot
   expect(doctor).toMatchObject({ code: 0, error: '' });
   expect(linesOf(doctor.out)).toEqual([
     expect.stringMatching(/^ok +database: embedded, in .* with all \d+ migrations$/),
-    expect.stringMatching(/^ok +secrets: k2 is the current master key; \d+ are under it$/),
+    expect.stringMatching(/^ok +secrets: k2 is the current master key; \d+ secrets are under it$/),
     expect.stringMatching(/^note +secrets: none is under k1\. It can be removed from master\.key, unless/),
     expect.stringMatching(/^ok +clock: this machine and the database agree$/),
     expect.stringMatching(/^ok +redis: REDIS_URL is not set/),
@@ -103,6 +103,6 @@ test('on an embedded database: rotate-keys makes a key, and accounts and idempot
   });
   expect(await run(['doctor'], { DATA_DIR })).toMatchObject({
     code: 1,
-    out: expect.stringMatching(/^wrong +secrets: \d+ are under k2, which is not in master\.key/m),
+    out: expect.stringMatching(/^wrong +secrets: \d+ secrets are under k2, which is not in master\.key/m),
   });
 });

@@ -1,6 +1,6 @@
 /** The compose file, the Dockerfile and the Caddyfile fit together, and the settings that they give are right. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -198,7 +198,10 @@ test('the commands of the page build what the Dockerfile builds', () => {
     .map(({ rest }) => rest)
     .filter((command) => !command.includes('sbom'));
   const block = commandsOf('production.md').find((each) => each.includes('npm ci')) ?? '';
-  const written = block.trim().split('\n').slice(1);
+  const written = block
+    .trim()
+    .split('\n')
+    .filter((line) => /^n(pm|ode) /.test(line));
   expect([...written].sort()).toEqual([...ran].sort());
   expect(written.at(-1)).toBe('npm ci --omit=dev --ignore-scripts');
 });
@@ -208,9 +211,9 @@ test('the commands of the page make the settings of the unit', () => {
   const block = commandsOf('production.md').find((each) => each.includes('/etc/communication-api/env')) ?? '';
   const here = block
     .replace(/^useradd .*\n/m, '')
-    .replaceAll(' /etc/', ` ${folder}/etc/`)
+    .replaceAll(/ (?=\/(?:etc|usr)\/)/g, ` ${folder}`)
     .replace('docs/service', `${ROOT}/docs/service`);
-  execFileSync('mkdir', ['-p', join(folder, 'etc/systemd/system')]);
+  execFileSync('mkdir', ['-p', join(folder, 'etc/systemd/system'), join(folder, 'usr/local/bin')]);
   execFileSync('sh', ['-e', '-c', here]);
   expect(statSync(join(folder, 'etc/communication-api')).mode & 0o077).toBe(0);
   expect(existsSync(join(folder, 'etc/systemd/system/communication-api@.service'))).toBe(true);
@@ -218,12 +221,11 @@ test('the commands of the page make the settings of the unit', () => {
   const file = pathOf('env');
   const [DATABASE_URL_FILE, SECRET_KEYS_FILE] = [pathOf('database-url'), pathOf('secret-keys')];
   for (const each of [file, DATABASE_URL_FILE, SECRET_KEYS_FILE]) expect(statSync(each).mode & 0o077).toBe(0);
-  const print = 'console.log(JSON.stringify(process.env))';
-  const given = JSON.parse(
-    execFileSync(process.execPath, [`--env-file=${file}`, '-e', print], { encoding: 'utf8', env: {} }),
-  ) as Record<string, string>;
-  // As the unit names them.
-  const config = readConfig({ ...given, DATABASE_URL_FILE, SECRET_KEYS_FILE });
+  appendFileSync(file, "PROVIDERS='./a b#c.mjs'\n");
+  const given = environmentOf(folder, {});
+  expect(given).toMatchObject({ DATABASE_URL_FILE, SECRET_KEYS_FILE, PROVIDERS: './a b#c.mjs' });
+  expect(environmentOf(folder, { DATABASE_URL_FILE: '/root/second' }).DATABASE_URL_FILE).toBe('/root/second');
+  const config = readConfig(given);
   expect(config).toMatchObject({ BASE_URL: 'https://api.example.com', TRUSTED_PROXIES: ['127.0.0.1'] });
   expect(config).toMatchObject({
     DATABASE_URL: 'postgres://mail:PASSWORD@127.0.0.1/mail',
@@ -234,6 +236,19 @@ test('the commands of the page make the settings of the unit', () => {
   expect(`https://${hosts}`).toBe(given.BASE_URL);
   expect(proxyBlock).toContain('"PROCESSES=127.0.0.11:8080 127.0.0.12:8080"');
 });
+
+/** What the command `communication-api` gives to the program, if it is installed in a folder. */
+function environmentOf(folder: string, env: Record<string, string>): Record<string, string> {
+  const program = join(folder, 'program.mjs');
+  writeFileSync(program, 'console.log(JSON.stringify({ ...process.env, args: process.argv.slice(2).join() }))');
+  const text = readFileSync(join(folder, 'usr/local/bin/communication-api'), 'utf8')
+    .replace('/etc/communication-api', join(folder, 'etc/communication-api'))
+    .replace('/usr/bin/node', process.execPath)
+    .replace('/opt/communication-api/current/apps/communication-api/dist/main.js', program);
+  const out = execFileSync('sh', ['-c', text, 'communication-api', 'doctor', 'a b'], { encoding: 'utf8', env });
+  expect(JSON.parse(out).args).toBe('doctor,a b');
+  return JSON.parse(out);
+}
 
 test('the pages name only commands, variables and files that exist', () => {
   const known = new Set([...VARIABLES, ...Object.keys(proxy.environment ?? {})]);

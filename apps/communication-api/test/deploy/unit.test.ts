@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const unit = deployText('communication-api@.service');
 const folder = temporaryFolder();
 const file = join(folder, 'communication-api@.service');
-const MAIN = '/opt/communication-api/apps/communication-api/dist/main.js';
+const MAIN = '/opt/communication-api/current/apps/communication-api/dist/main.js';
 
 /** Values of a setting, in order. */
 const settings = (name: string): string[] => unitSettings(unit, name);
@@ -18,7 +18,7 @@ beforeAll(() => {
   needSystemdAnalyze();
   writeFileSync(join(folder, 'main.js'), '');
   // `verify` looks for the programs.
-  writeFileSync(file, unit.replace('/usr/bin/node', process.execPath).replace(MAIN, join(folder, 'main.js')));
+  writeFileSync(file, unit.replaceAll('/usr/bin/node', process.execPath).replaceAll(MAIN, join(folder, 'main.js')));
 });
 
 test('systemd-analyze verify has nothing to say, and finds a fault', () => {
@@ -35,6 +35,7 @@ test('systemd-analyze security: the exposure is the one on the page, of 10', () 
 
 test('it starts the built service itself, without npm, and writes no memory dumps', () => {
   expect(settings('ExecStart')).toEqual([`/usr/bin/node --enable-source-maps ${MAIN} start`]);
+  expect(settings('ExecStartPost')).toEqual([`/usr/bin/node ${MAIN} health --wait 80`]);
   expect(settings('LimitCORE')).toEqual(['0']);
   expect(settings('EnvironmentFile')).toEqual(['/etc/communication-api/env']);
   for (const name of ['database-url', 'secret-keys'])

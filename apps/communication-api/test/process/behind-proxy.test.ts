@@ -164,3 +164,15 @@ test('a client cannot escape the limit of wrong keys by a false address', async 
   }
   expect(statuses).toContain(429);
 });
+
+test('if no process can be reached, the proxy answers with an error object', async () => {
+  for (const { child, exit } of deployment.processes.values()) {
+    child.kill('SIGKILL');
+    await exit;
+  }
+  const { status, text } = await deployment.ask('POST', '/api/v1/emails', { body: email('acc_1') });
+  expect({ status, body: JSON.parse(text) }).toMatchObject({
+    status: 503,
+    body: { type: 'errors/service_unavailable', status: 503, title: 'Service Unavailable', req_id: expect.any(String) },
+  });
+});

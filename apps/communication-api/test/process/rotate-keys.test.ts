@@ -37,7 +37,7 @@ test('on a server: the keys of a running service are rotated, and doctor says wh
   const doctor = async (environment: Record<string, string>) => linesOf((await runToEnd(['doctor'], environment)).out);
   expect(await doctor(both)).toEqual(
     expect.arrayContaining([
-      expect.stringMatching(/^note +secrets: 2 are still under k1\. Run rotate-keys$/),
+      expect.stringMatching(/^note +secrets: 2 secrets are still under k1\. Run rotate-keys$/),
       expect.stringMatching(/^ok +redis: the server of REDIS_URL answers$/),
     ]),
   );

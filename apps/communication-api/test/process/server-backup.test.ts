@@ -88,7 +88,7 @@ test('it is restored into an empty database, and everything of its time works wi
   const restored = { ...environment, DATABASE_URL };
   expect(await runToEnd(['doctor'], { ...restored, AUTO_MIGRATE: 'false' })).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^ok +secrets: k1 is the current master key; \d+ are under it$/m),
+    out: expect.stringMatching(/^ok +secrets: k1 is the current master key; \d+ secrets are under it$/m),
   });
   const { url, child, exit } = await started(restored);
   const db = openServer(DATABASE_URL, () => undefined);

@@ -35,7 +35,7 @@ export interface OpenDatabase {
 export async function openTestDatabase(kind: DatabaseKind = DEFAULT_DATABASE): Promise<OpenDatabase> {
   if (kind === 'PGlite') {
     const pglite = await openPglite(existsSync(TEMPLATE) ? readFileSync(TEMPLATE) : undefined);
-    const db = new Kysely<Tables>({ dialect: pgliteDialect(pglite) });
+    const db = new Kysely<Tables>({ dialect: pgliteDialect(pglite, () => undefined) });
     await migrate(db);
     return { db, url: undefined, close: () => db.destroy() };
   }

@@ -11,8 +11,9 @@ export const tlsAsk: FastifyPluginAsync<{ rooms: Rooms }> = async (app, { rooms:
   const hosts = ownHosts(config);
   app.get('/internal/tls-ask', { schema: { hide: true } }, async (request, reply) => {
     const { domain } = request.query as { readonly domain?: unknown };
-    const host = typeof domain === 'string' ? customHost(domain) : undefined;
-    const isKnown = host !== undefined && (hosts.includes(host) || (await domains.isServed(host)));
+    const name = typeof domain === 'string' ? domain.toLowerCase() : '';
+    const custom = customHost(name);
+    const isKnown = hosts.includes(name) || (custom !== undefined && (await domains.isServed(custom)));
     return reply.code(isKnown ? 200 : 404).send();
   });
 };

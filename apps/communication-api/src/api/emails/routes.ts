@@ -85,7 +85,9 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
       },
       preValidation: async (request) => {
         const id = accountIdOf(request.body);
-        if (id !== undefined) request.account = await accessibleAccount(accounts, callerOf(request), id);
+        if (id === undefined) return;
+        request.account = await accessibleAccount(accounts, callerOf(request), id);
+        request.logged = { account: request.account.id };
       },
     },
     async (request, reply) => {
@@ -94,6 +96,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
       try {
         const result = await sending;
         // The provider was not asked again, so the request is not charged.
+        request.logged = { ...request.logged, email: result.id };
         if (result.wasSentBefore) servedFromCache(reply);
         return await reply.code(201).send({
           object: 'EmailSent',

@@ -1,9 +1,11 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
 import { readAddress } from '../../domain/addresses.ts';
+import { isUnavailable } from '../../domain/database-unavailable.ts';
 import { isId } from '../../domain/ids.ts';
+import type { SendOutcome } from '../../domain/send-outcome.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import { outcomeOfError, type SendOutcome } from '../../journal/send-outcome.ts';
+import { outcomeOfError } from '../../journal/send-outcome.ts';
 import type { SendRequest, SendResult } from '../../journal/sender.ts';
 import type { Send } from '../../journal/sends.ts';
 import { type Attachment, answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
@@ -38,9 +40,15 @@ export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult
     note(result.wasSentBefore ? 'replayed' : 'sent');
     return result;
   } catch (error) {
-    note(outcomeOfError(error), error instanceof ServiceError ? error.type : 'errors/unexpected_error');
+    note(outcomeOfError(error), typeOfError(error));
     throw error;
   }
+}
+
+/** The type in the answer to an error. */
+function typeOfError(error: unknown): string {
+  if (error instanceof ServiceError) return error.type;
+  return isUnavailable(error) ? 'errors/service_unavailable' : 'errors/unexpected_error';
 }
 
 function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprint }: EmailJob) {
