@@ -16,7 +16,9 @@ import { buildServiceParts } from './service-parts.mjs';
 export const ACCOUNTS = 100;
 const MUCH = ['1000000/1m'];
 const APP = new URL('../../apps/communication-api/', import.meta.url);
-const BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
+export const SERVICE_BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
+/** The built service. */
+export const SERVICE_MAIN = new URL('dist/main.js', APP);
 
 export const [BARE, EMBEDDED, SERVERS] = ['bare Fastify', 'embedded', 'PostgreSQL + Redis'];
 export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock directly, PostgreSQL'];
@@ -48,7 +50,7 @@ const MEMBERS = {
  * @returns `members[name]`: `{ port, token, accounts, ask(request) }`, and `versions` and `stop()`
  */
 export async function startServices(names, { against, profile }) {
-  execFileSync(process.execPath, [BUILD, '--if-changed'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(process.execPath, [SERVICE_BUILD, '--if-changed'], { stdio: ['ignore', 'ignore', 'inherit'] });
   await buildServiceParts();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-service-'));
   const needsServers = names.some((name) => MEMBERS[name].onServers);
@@ -64,8 +66,7 @@ export async function startServices(names, { against, profile }) {
   const members = {};
   for (const [index, name] of names.entries()) {
     const { kind, ...member } = MEMBERS[name];
-    const main = new URL('main.js', member.isOther ? pathToFileURL(`${resolve(against)}/`) : new URL('dist/', APP))
-      .href;
+    const main = member.isOther ? new URL('main.js', pathToFileURL(`${resolve(against)}/`)) : SERVICE_MAIN;
     const environment = {
       // The mail servers of the benchmark are on this machine.
       EGRESS_POLICY: 'off',
@@ -77,7 +78,7 @@ export async function startServices(names, { against, profile }) {
       newSeed(environment, { provider, credentials: member.isSmtp ? credentialsFor(sinks) : { drafts: true } }),
     );
     const port = await freePort();
-    await fleet.start(name, { kind, main, environment, port, accounts: seed.accounts, sinks });
+    await fleet.start(name, { kind, main: main.href, environment, port, accounts: seed.accounts, sinks });
     members[name] = { port, ...seed, ask: (request) => fleet.ask(name, request) };
     if (kind === 'service') await liftLimits(members[name], provider);
   }

@@ -16,7 +16,10 @@ export const TOPICS = [
   'service-send',
   'service-smtp',
   'service-memory',
+  'service-start',
   'service-wizard',
+  'service-dashboard',
+  'service-delivery',
   'simulation',
 ];
 
