@@ -5,9 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
 import { bar, createCells } from '../support/cells.mjs';
-import { startPostgresServer } from '../support/postgres-server.mjs';
+import { newDatabase, startPostgresServer } from '../support/postgres-server.mjs';
 import { versionOf } from '../support/provenance.mjs';
 import { freePort, startRedisServer } from '../support/redis-server.mjs';
 import { inRounds } from '../support/rounds.mjs';
@@ -71,17 +70,6 @@ export async function measure({ quick, profile, progress, rounds = quick ? 2 : 7
     redis.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** @returns the address of an empty database */
-async function newDatabase(server, name) {
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  await client.query(`create database ${name}`);
-  await client.end();
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  return url.href;
 }
 
 export function report({ rounds, figures }) {
