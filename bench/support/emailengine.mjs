@@ -5,8 +5,7 @@ export const EMAILENGINE = {
   details: `**EmailEngine is not measured**: it could not be installed from the npm registry (tried in November 2026).
 
 - It is not on npm: \`npm view emailengine-app\` says \`npm error 404 Not Found - GET
-  https://registry.npmjs.org/emailengine-app\`. Its makers publish it to a registry of their own, for subscribers, and
-  as source code.
+  https://registry.npmjs.org/emailengine-app\`. Its makers publish programs, a container image and the source code.
 - \`npm ci --omit=dev\` in the source code of release 2.79.2 says \`npm error 404 Not Found - GET
   https://registry.npmjs.org/pubface/-/pubface-1.1.6.tgz\`. Other releases fail the same way: 2.59.1 at
   \`@postalsys/email-ai-tools-1.11.0\`, 2.55.4 at \`@bull-board/hapi-6.12.7\`. With other versions of its dependencies it

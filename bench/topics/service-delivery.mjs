@@ -40,8 +40,8 @@ const [SUBJECT, BODY] = [
   '<p>Hello Ann,</p><p>your order <b>4711</b> is on its <a href="https://example.com/4711">way</a>.</p>',
 ];
 
-export async function measure({ quick, profile, progress, rounds = quick ? 2 : 7 }) {
-  const emails = quick ? 100 : 400;
+export async function measure({ quick, profile, progress, rounds = quick ? 2 : 5 }) {
+  const emails = quick ? 100 : 300;
   const { members, pids, askSinks, versions, stop } = await startServices(NAMES, { profile });
   const run = async ({ name }) => {
     const member = members[name];
