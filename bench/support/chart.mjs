@@ -50,10 +50,7 @@ text{font:12px system-ui,sans-serif} .title{font-size:15px;font-weight:600} .pan
 export function chartSvg({ title, unit, scale = 'linear', better, panels }) {
   const columns = Math.min(COLUMNS, panels.length);
   const panelWidth = (WIDTH - 2 * MARGIN - (columns - 1) * GAP) / columns;
-  const labelWidth = Math.min(
-    panelWidth * 0.6,
-    Math.max(...panels.flatMap(({ bars }) => bars.map(labelLength))) + 8,
-  );
+  const labelWidth = Math.min(panelWidth * 0.6, Math.max(...panels.flatMap(({ bars }) => bars.map(labelLength))) + 8);
   const ticks = ticksOf(panels, scale);
   const position = positions(ticks, scale, panelWidth - labelWidth - VALUE);
   const heightOf = ({ bars }) => PANEL_HEAD + bars.length * ROW + AXIS;
