@@ -48,6 +48,15 @@ export function cpuMicrosOf(pids) {
   return nanoseconds / 1_000;
 }
 
+/**
+ * @param pidsOf the processes of one candidate, which may start and end others meanwhile
+ * @returns a function: microseconds since now, without those of processes that have ended. Only on Linux.
+ */
+export function cpuMeter(pidsOf) {
+  const before = new Map(pidsOf().map((pid) => [pid, cpuMicrosOf([pid])]));
+  return () => pidsOf().reduce((sum, pid) => sum + cpuMicrosOf([pid]) - (before.get(pid) ?? 0), 0);
+}
+
 /** The process and all that it has started, and so on. Only on Linux. */
 export function processTree(root) {
   const children = new Map();

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { bar, createCells } from '../support/cells.mjs';
 import { EMAILENGINE } from '../support/emailengine.mjs';
 import { peerVersions } from '../support/peers.mjs';
-import { cpuMicrosOf, processTree, rssOf, sharedMemoryOf } from '../support/process-figures.mjs';
+import { cpuMeter, processTree, rssOf, sharedMemoryOf } from '../support/process-figures.mjs';
 import { inRounds } from '../support/rounds.mjs';
 import {
   HARAKA,
@@ -47,7 +47,7 @@ export async function measure({ quick, profile, progress, rounds = quick ? 2 : 5
     const member = members[name];
     const own = () => processTree(member.pid);
     const servers = () => (SERVERS_OF[name] ?? []).flatMap((server) => processTree(pids[server]));
-    const [ownBefore, serversBefore] = [cpuMicrosOf(own()), cpuMicrosOf(servers())];
+    const [ownMicros, serversMicros] = [cpuMeter(own), cpuMeter(servers)];
     const began = now();
     await submit(name, member, emails);
     const accepted = now();
@@ -58,8 +58,8 @@ export async function measure({ quick, profile, progress, rounds = quick ? 2 : 5
       perSecond: (emails / (deliveredAt - began)) * 1_000,
       acceptedPerSecond: (emails / (accepted - began)) * 1_000,
       ...(wanted.filed > 0 && { filedPerSecond: (emails / (filedAt - began)) * 1_000 }),
-      cpuMs: (cpuMicrosOf(own()) - ownBefore) / 1_000 / emails,
-      serversCpuMs: (cpuMicrosOf(servers()) - serversBefore) / 1_000 / emails,
+      cpuMs: ownMicros() / 1_000 / emails,
+      serversCpuMs: serversMicros() / 1_000 / emails,
       mb: own().reduce((sum, pid) => sum + rssOf(pid), 0) / MB,
       serversMb: sharedMemoryOf(servers()) / MB,
     };
@@ -129,7 +129,7 @@ ${rounds} rounds in which all take turns.
 - *Delivered* and *accepted* are emails per second, from the first request until the mail server has the last email, and
   until the last answer. *Filed* is the same for the copies in the folder for sent emails, which only the service files.
 - *CPU ms* is processor time per email: of the program, and of its database and Redis (*servers*), until the copies are
-  filed as well. *MB* is the memory after a round.
+  filed as well. A server process that ends meanwhile is not counted. *MB* is the memory after a round.
 - The floor is nodemailer with a pool of connections. [Haraka](https://haraka.github.io) is a mail server with a queue on
   the disk; nodemailer hands the emails over to it. *BullMQ + nodemailer* is a Fastify route that puts emails into a
   queue in Redis, and a worker in the same process that sends ten at a time.
