@@ -10,6 +10,8 @@ const ROW = 18;
 const BAR = 12;
 const AXIS = 22;
 const LETTER = 6.6;
+/** Our own labels are bold. */
+const BOLD_LETTER = 7.6;
 const VALUE = 48;
 
 /** The colours are written out and are not CSS variables, because some SVG viewers do not support variables. */
@@ -48,10 +50,7 @@ text{font:12px system-ui,sans-serif} .title{font-size:15px;font-weight:600} .pan
 export function chartSvg({ title, unit, scale = 'linear', better, panels }) {
   const columns = Math.min(COLUMNS, panels.length);
   const panelWidth = (WIDTH - 2 * MARGIN - (columns - 1) * GAP) / columns;
-  const labelWidth = Math.min(
-    panelWidth * 0.6,
-    Math.max(...panels.flatMap(({ bars }) => bars.map(({ label }) => label.length))) * LETTER + 8,
-  );
+  const labelWidth = Math.min(panelWidth * 0.6, Math.max(...panels.flatMap(({ bars }) => bars.map(labelLength))) + 8);
   const ticks = ticksOf(panels, scale);
   const position = positions(ticks, scale, panelWidth - labelWidth - VALUE);
   const heightOf = ({ bars }) => PANEL_HEAD + bars.length * ROW + AXIS;
@@ -78,6 +77,8 @@ ${drawn.join('\n')}
 </svg>
 `;
 }
+
+const labelLength = ({ label, kind }) => label.length * (kind === 'ours' ? BOLD_LETTER : LETTER);
 
 function drawPanel({ title, bars }, { ticks, position, labelWidth }) {
   const bottom = PANEL_HEAD + bars.length * ROW;

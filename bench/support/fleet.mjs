@@ -26,6 +26,7 @@ export function createFleet(file, profile, nodeFlags = []) {
     return message;
   }
   return {
+    /** @returns the id of the process, which has started */
     async start(name, settings) {
       // The standard output is for the report only.
       const stdio = ['ignore', 'ignore', 'inherit', 'ipc'];
@@ -33,6 +34,7 @@ export function createFleet(file, profile, nodeFlags = []) {
       const member = { child, exit: once(child, 'exit').then(([code, signal]) => String(signal ?? code)) };
       members.set(name, member);
       await answer(member, name);
+      return child.pid;
     },
     ask(name, request) {
       const member = members.get(name);

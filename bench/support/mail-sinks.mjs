@@ -1,14 +1,31 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+
+const LOOK_MS = 5;
 
 /**
  * Mail servers that take everything and keep nothing, so that the figures are those of the sender: one for SMTP, with
  * the usual extensions and a login, and one for IMAP with an empty folder `Sent`.
- * @returns their ports
+ * @returns `ports`, and `until({ delivered, filed })`: waits for so many emails by SMTP, and so many copies by IMAP, since it
+ *   resolved before. It resolves with the counts, and with when the last of each has arrived, in milliseconds since 1970.
  */
 export async function startMailSinks() {
-  const [smtpPort, imapPort] = [await listen(talkSmtp), await listen(talkImap)];
-  return { smtpPort, imapPort };
+  const arrived = { delivered: [0, 0], filed: [0, 0] };
+  const count = (what) => () => {
+    arrived[what] = [arrived[what][0] + 1, performance.timeOrigin + performance.now()];
+  };
+  const smtpPort = await listen((socket) => talkSmtp(socket, count('delivered')));
+  const imapPort = await listen((socket) => talkImap(socket, count('filed')));
+  return {
+    ports: { smtpPort, imapPort },
+    async until(wanted) {
+      while (Object.entries(wanted).some(([what, times]) => arrived[what][0] < times)) await wait(LOOK_MS);
+      const { delivered, filed } = arrived;
+      Object.assign(arrived, { delivered: [0, 0], filed: [0, 0] });
+      return { delivered: delivered[0], deliveredAt: delivered[1], filed: filed[0], filedAt: filed[1] };
+    },
+  };
 }
 
 async function listen(talk) {
@@ -29,7 +46,7 @@ const SMTP_ANSWERS = {
   QUIT: '221 Bye',
 };
 
-function talkSmtp(socket) {
+function talkSmtp(socket, onDelivered) {
   let isMessage = false;
   const say = (text) => socket.write(`${text}\r\n`);
   say('220 sink ESMTP');
@@ -39,6 +56,7 @@ function talkSmtp(socket) {
     isSkipped: () => isMessage,
     take(line) {
       const verb = line.slice(0, 4).toUpperCase();
+      if (isMessage) onDelivered();
       say(isMessage ? '250 Ok: queued' : (SMTP_ANSWERS[verb] ?? '250 Ok'));
       isMessage = !isMessage && verb === 'DATA';
       if (verb === 'QUIT') socket.end();
@@ -73,7 +91,7 @@ const IMAP_ANSWERS = {
   LOGOUT: ['* BYE Bye'],
 };
 
-function talkImap(socket) {
+function talkImap(socket, onFiled) {
   let literal = 0;
   let rest = Buffer.alloc(0);
   let command = '';
@@ -82,6 +100,7 @@ function talkImap(socket) {
     const [tag, first = '', second = ''] = command.split(' ');
     const verb = (first.toUpperCase() === 'UID' ? second : first).toUpperCase();
     command = '';
+    if (verb === 'APPEND') onFiled();
     socket.write([...(IMAP_ANSWERS[verb] ?? []), `${tag} OK Done\r\n`].join('\r\n'));
   };
   socket.on('data', (data) => {

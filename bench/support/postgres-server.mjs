@@ -12,7 +12,7 @@ const DEBIAN_VERSIONS = '/usr/lib/postgresql';
 /**
  * Starts a PostgreSQL server for the benchmark, on a free loopback port. It has the settings of a new server: what is
  * committed is on the disk.
- * @returns `url`, `version` and `stop()`
+ * @returns `url`, `pid`, `version` and `stop()`
  */
 export async function startPostgresServer() {
   const programs = programsFolder();
@@ -32,6 +32,7 @@ export async function startPostgresServer() {
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   return {
     url,
+    pid: child.pid,
     version: await versionWithin(url, START_MS),
     async stop() {
       process.off('exit', kill);
@@ -41,6 +42,17 @@ export async function startPostgresServer() {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** @returns the address of a new, empty database on the server */
+export async function newDatabase(server, name) {
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  await client.query(`create database ${name}`);
+  await client.end();
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
 }
 
 /** Waits until the server accepts connections. */

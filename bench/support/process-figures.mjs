@@ -6,10 +6,21 @@ export function forgetPeak(pid) {
 }
 
 /** @returns the most resident memory of the process in bytes since `forgetPeak`; undefined outside Linux */
-export function peakRss(pid) {
+export const peakRss = (pid) => statusBytes(pid, 'VmHWM');
+
+/** @returns the resident memory of the process in bytes now; undefined outside Linux */
+export const rssOf = (pid) => statusBytes(pid, 'VmRSS');
+
+function statusBytes(pid, field) {
   if (process.platform !== 'linux') return undefined;
-  const [, kib] = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  const [, kib] = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(kib) * 1_024;
+}
+
+/** Memory of processes in bytes. What several of them share is counted once. Only on Linux. */
+export function sharedMemoryOf(pids) {
+  const kib = pids.map((pid) => /^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))[1]);
+  return kib.reduce((total, one) => total + Number(one) * 1_024, 0);
 }
 
 /**
@@ -35,6 +46,15 @@ export function cpuMicrosOf(pids) {
     }
   }
   return nanoseconds / 1_000;
+}
+
+/**
+ * @param pidsOf the processes of one candidate, which may start and end others meanwhile
+ * @returns a function: microseconds since now, without those of processes that have ended. Only on Linux.
+ */
+export function cpuMeter(pidsOf) {
+  const before = new Map(pidsOf().map((pid) => [pid, cpuMicrosOf([pid])]));
+  return () => pidsOf().reduce((sum, pid) => sum + cpuMicrosOf([pid]) - (before.get(pid) ?? 0), 0);
 }
 
 /** The process and all that it has started, and so on. Only on Linux. */

@@ -8,7 +8,7 @@ const ANSWER_MS = 10_000;
 /**
  * Starts a Redis server for the benchmark, on a free loopback port and without persistence.
  * @param more more options of the server
- * @returns `admin`: a connection of its own, apart from the measured ones; `port`, `version` and `stop()`
+ * @returns `admin`: a connection of its own, apart from the measured ones; `port`, `pid`, `version` and `stop()`
  */
 export async function startRedisServer(more = [], at = freePort()) {
   const port = await at;
@@ -30,6 +30,7 @@ export async function startRedisServer(more = [], at = freePort()) {
     throw new Error(`redis-server on port ${port}: no answer within ${ANSWER_MS} ms`);
   return {
     port,
+    pid: child.pid,
     admin,
     version: field(await admin.info('server'), 'redis_version'),
     stop() {

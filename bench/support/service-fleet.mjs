@@ -6,7 +6,8 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createFleet } from './fleet.mjs';
 import { inFreshProcess } from './fresh-process.mjs';
-import { startPostgresServer } from './postgres-server.mjs';
+import { startHaraka } from './haraka.mjs';
+import { newDatabase, startPostgresServer } from './postgres-server.mjs';
 import { versionOf } from './provenance.mjs';
 import { freePort, startRedisServer } from './redis-server.mjs';
 import { requestBytes, sendAll } from './service-load.mjs';
@@ -16,7 +17,9 @@ import { buildServiceParts } from './service-parts.mjs';
 export const ACCOUNTS = 100;
 const MUCH = ['1000000/1m'];
 const APP = new URL('../../apps/communication-api/', import.meta.url);
-const BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
+export const SERVICE_BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
+/** The built service. */
+export const SERVICE_MAIN = new URL('dist/main.js', APP);
 
 export const [BARE, EMBEDDED, SERVERS] = ['bare Fastify', 'embedded', 'PostgreSQL + Redis'];
 export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock directly, PostgreSQL'];
@@ -24,6 +27,7 @@ export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock d
 export const [SMTP_EMBEDDED, SMTP_SERVERS] = ['SMTP, embedded', 'SMTP, PostgreSQL + Redis'];
 export const SMTP_WITHOUT_COPIES = 'SMTP without copies, PostgreSQL + Redis';
 export const NODEMAILER = 'nodemailer directly';
+export const [QUEUE, HARAKA] = ['BullMQ + nodemailer', 'Haraka'];
 /** The other build of the service that `--against` names. */
 export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [SERVERS]: `${SERVERS}, against` };
 const MEMBERS = {
@@ -34,8 +38,15 @@ const MEMBERS = {
   [AGAINST[SERVERS]]: { kind: 'service', isOther: true, onServers: true },
   [SMTP_EMBEDDED]: { kind: 'service', isSmtp: true },
   [SMTP_SERVERS]: { kind: 'service', isSmtp: true, onServers: true },
-  [SMTP_WITHOUT_COPIES]: { kind: 'service', isSmtp: true, onServers: true, more: { APPEND_MAX_BYTES: '0' } },
+  // With a database of its own, because processes on one database file the copies of each other.
+  [SMTP_WITHOUT_COPIES]: {
+    ...{ kind: 'service', isSmtp: true, onServers: true },
+    ...{ database: 'without_copies', more: { APPEND_MAX_BYTES: '0' } },
+  },
   [NODEMAILER]: { kind: 'nodemailer', isSmtp: true },
+  [QUEUE]: { kind: 'queue', isSmtp: true, onServers: true },
+  // Haraka is a program of its own. The member is its client.
+  [HARAKA]: { kind: 'nodemailer', isSmtp: true, isToHaraka: true },
   [MOCK_EMBEDDED]: { kind: 'mock' },
   [MOCK_SERVERS]: { kind: 'mock', onServers: true },
 };
@@ -45,10 +56,11 @@ const MEMBERS = {
  * @param names some of the names above
  * @param against the `dist` folder of another build of the service; it must find the packages
  * @param profile folder for CPU profiles
- * @returns `members[name]`: `{ port, token, accounts, ask(request) }`, and `versions` and `stop()`
+ * @returns `members[name]`: `{ port, pid, ask(request) }` with what `service-seed.mjs` has made, `pids` of the servers,
+ *   `askSinks(wanted)`, `versions` and `stop()`
  */
 export async function startServices(names, { against, profile }) {
-  execFileSync(process.execPath, [BUILD, '--if-changed'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(process.execPath, [SERVICE_BUILD, '--if-changed'], { stdio: ['ignore', 'ignore', 'inherit'] });
   await buildServiceParts();
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-service-'));
   const needsServers = names.some((name) => MEMBERS[name].onServers);
@@ -62,27 +74,33 @@ export async function startServices(names, { against, profile }) {
   const sinks = names.some((name) => MEMBERS[name].isSmtp) ? await startSinks(fleet) : undefined;
   const shared = {};
   const members = {};
+  const others = [];
   for (const [index, name] of names.entries()) {
     const { kind, ...member } = MEMBERS[name];
-    const main = new URL('main.js', member.isOther ? pathToFileURL(`${resolve(against)}/`) : new URL('dist/', APP))
-      .href;
+    const main = member.isOther ? new URL('main.js', pathToFileURL(`${resolve(against)}/`)) : SERVICE_MAIN;
+    const own = member.database && { DATABASE_URL: await newDatabase(postgres.url, member.database) };
     const environment = {
       // The mail servers of the benchmark are on this machine.
       EGRESS_POLICY: 'off',
       ...member.more,
-      ...(member.onServers ? onServers : { DATA_DIR: join(folder, String(index)) }),
+      ...(member.onServers ? { ...onServers, ...own } : { DATA_DIR: join(folder, String(index)) }),
     };
     const provider = member.isSmtp ? 'imap' : 'mock';
-    const seed = await seedOf(kind, member.onServers ? shared : {}, provider, () =>
+    const seed = await seedOf(kind, member.onServers && own === undefined ? shared : {}, provider, () =>
       newSeed(environment, { provider, credentials: member.isSmtp ? credentialsFor(sinks) : { drafts: true } }),
     );
     const port = await freePort();
-    await fleet.start(name, { kind, main, environment, port, accounts: seed.accounts, sinks });
-    members[name] = { port, ...seed, ask: (request) => fleet.ask(name, request) };
+    const { between, ...places } = await placesOf(member, sinks);
+    if (between !== undefined) others.push(between);
+    const settings = { kind, main: main.href, environment, port, accounts: seed.accounts, redisPort: redis?.port };
+    const pid = await fleet.start(name, { ...settings, ...places });
+    members[name] = { port, ...seed, pid: between?.pid ?? pid, ask: (request) => fleet.ask(name, request) };
     if (kind === 'service') await liftLimits(members[name], provider);
   }
   return {
     members,
+    pids: { postgres: postgres?.pid, redis: redis?.pid },
+    askSinks: (wanted) => fleet.ask('sinks', wanted),
     versions: {
       fastify: versionOf('fastify'),
       ...(sinks === undefined ? {} : { nodemailer: versionOf('nodemailer') }),
@@ -91,11 +109,19 @@ export async function startServices(names, { against, profile }) {
     },
     async stop() {
       await fleet.stop();
+      for (const other of others) other.stop();
       await postgres?.stop();
       redis?.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Where a member sends to: the mail servers, or a program between them and it. */
+async function placesOf({ isToHaraka }, sinks) {
+  if (!isToHaraka) return { sinks, hasLogin: true };
+  const between = await startHaraka(sinks.smtpPort);
+  return { sinks: { smtpPort: between.port }, hasLogin: false, between };
 }
 
 /** What a member sends with. @param shared the seeds of members with the same database, by provider */

@@ -1,17 +1,18 @@
-// A process of the topics service-send, service-smtp, service-memory and service-wizard: the built service, a bare Fastify
-// route with the same answer, the mock provider or nodemailer called directly, or the mail servers that all of them send
-// to. It reports its CPU time and its memory.
+// A process of the topics about the service: the built service, a bare Fastify route with the same answer, the mock provider
+// or nodemailer called directly, a queue in Redis, or the mail servers that all of them send to. It reports its CPU time and
+// its memory.
 process.env.NODE_ENV = 'production';
 const { existsSync, readFileSync, writeFileSync } = await import('node:fs');
 const { cpuMicros } = await import('./cpu.mjs');
 const { answerWith } = await import('./member.mjs');
 
-const { kind, main, environment, port, accounts, sinks } = JSON.parse(process.argv[2]);
+const { kind, main, environment, port, accounts, sinks, redisPort, hasLogin } = JSON.parse(process.argv[2]);
 const STARTS = {
   service: startService,
   bare: startBare,
   mock: startMock,
   nodemailer: startNodemailer,
+  queue: startQueue,
   sinks: startSinks,
 };
 const sendDirectly = await STARTS[kind]();
@@ -52,9 +53,10 @@ async function startBare() {
   });
   app.addContentTypeParser('multipart/form-data', (_, body, done) => body.resume().once('end', () => done(null)));
   app.post('/api/v1/emails', async (_, reply) => reply.code(201).send(answer()));
-  const page = `<!DOCTYPE html><title>A page</title>${'<p>Some text of the page</p>'.repeat(150)}`;
-  app.get('/page', async (_, reply) => reply.type('text/html; charset=utf-8').send(page));
+  const pages = { page: `<!DOCTYPE html><title>A page</title>${'<p>Some text of the page</p>'.repeat(150)}` };
+  app.get('/:name', async ({ params }, reply) => reply.type('text/html; charset=utf-8').send(pages[params.name]));
   await app.listen({ port, host: '127.0.0.1' });
+  return (more) => Object.assign(pages, more) && {};
 }
 
 /** What the service's provider does for a send, without the service. */
@@ -83,23 +85,20 @@ async function startMock() {
 
 /** What a program does that sends the same emails without the service. */
 async function startNodemailer() {
-  const { createTransport } = await import('nodemailer');
-  const transport = createTransport({
-    host: '127.0.0.1',
-    port: sinks.smtpPort,
-    ignoreTLS: true,
-    auth: { user: 'ann', pass: 'secret' },
-    pool: true,
-    maxConnections: 100,
-    maxMessages: Number.POSITIVE_INFINITY,
-  });
+  const { createMailTransport } = await import('./service-queue.mjs');
+  const transport = createMailTransport(sinks.smtpPort, hasLogin);
   return ({ email, ...asked }) => sendInTurns(asked, () => transport.sendMail(email));
+}
+
+async function startQueue() {
+  const { startQueue: start } = await import('./service-queue.mjs');
+  await start({ port, redisPort, sinks });
 }
 
 async function startSinks() {
   const { startMailSinks } = await import('./mail-sinks.mjs');
-  const ports = await startMailSinks();
-  return () => ports;
+  const { ports, until } = await startMailSinks();
+  return (wanted) => (wanted === undefined ? ports : until(wanted));
 }
 
 async function sendInTurns({ sends, connections }, send) {

@@ -11,6 +11,7 @@ export { openStore } from './src/cli/open-store.ts';
 export { readConfig } from './src/config.ts';
 export { Keys } from './src/keys/keys.ts';
 export { createLog } from './src/observability/log.ts';
+export { createPeople } from './src/people/people.ts';
 export { MockMailProvider } from './src/providers/mock/mail.ts';
 export { MockMailbox } from './src/providers/mock/mailbox.ts';
 export { Envelope } from './src/security/envelope.ts';

@@ -4,6 +4,9 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+/** The value that a share of the others is below, such as 0.99. */
+export const quantile = (values, share) => values.toSorted((a, b) => a - b)[Math.floor(values.length * share)];
+
 /** A figure of several rounds: its median, its least and its most. */
 export function spreadOf(values) {
   return { median: median(values), least: Math.min(...values), most: Math.max(...values), values };

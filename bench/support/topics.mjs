@@ -15,8 +15,11 @@ export const TOPICS = [
   'fairness',
   'service-send',
   'service-smtp',
+  'service-delivery',
   'service-memory',
+  'service-start',
   'service-wizard',
+  'service-dashboard',
   'simulation',
 ];
 

@@ -4,7 +4,8 @@ import { bar, createCells } from '../support/cells.mjs';
 import { inRounds } from '../support/rounds.mjs';
 import { BARE, EMBEDDED, SERVERS, startServices } from '../support/service-fleet.mjs';
 import { requestBytes, sendAll } from '../support/service-load.mjs';
-import { median } from '../support/statistics.mjs';
+import { loadPage } from '../support/service-pages.mjs';
+import { median, quantile } from '../support/statistics.mjs';
 import { spread, table, whole } from '../support/table.mjs';
 import { atMost, targetRow } from '../support/targets.mjs';
 
@@ -26,11 +27,11 @@ export async function measure({ quick, profile, progress, rounds = quick ? 3 : 9
     const { port } = members[name];
     const key = `${workload} ${name}`;
     pages[key] ??= await openPage(members[name], name, CONFIGS[workload]);
-    const { request } = pages[key];
+    const { request, bytes, elsewhere } = pages[key];
     const each = isWarmUp ? 200 : counts[key];
     const { seconds: took, milliseconds } = await sendAll(port, [Array.from({ length: each }, () => request)]);
     if (isWarmUp) counts[key] = Math.max(200, Math.round((each / took) * seconds));
-    return { medianMs: median(milliseconds), p99Ms: quantile(milliseconds, 0.99), bytes: pages[key].bytes };
+    return { medianMs: median(milliseconds), p99Ms: quantile(milliseconds, 0.99), bytes, elsewhere };
   };
   const workloads = Object.keys(CONFIGS).map((name) => ({ name, contestants: NAMES.map((one) => ({ name: one })) }));
   try {
@@ -44,10 +45,7 @@ export async function measure({ quick, profile, progress, rounds = quick ? 3 : 9
 /** Opens a link as a browser does, and returns the request for its page, and the bytes of all that the page needs. */
 async function openPage({ port, token }, name, config) {
   const origin = `http://127.0.0.1:${port}`;
-  if (name === BARE) {
-    const page = await fetch(`${origin}/page`);
-    return { request: requestBytes('/page', {}, '', 'GET'), bytes: (await page.arrayBuffer()).byteLength };
-  }
+  if (name === BARE) return { request: requestBytes('/page', {}, '', 'GET'), ...(await loadPage(origin, '/page')) };
   const headers = { 'x-api-key': token, 'content-type': 'application/json' };
   const expires_on = new Date(Date.now() + 120 * MINUTE_MS).toISOString();
   const body = JSON.stringify({ providers: 'mock', redirect_uri: 'https://app.example/cb', expires_on, config });
@@ -55,15 +53,10 @@ async function openPage({ port, token }, name, config) {
   const entry = await fetch(origin + new URL(link).pathname, { redirect: 'manual' });
   const cookie = entry.headers.getSetCookie()[0].split(';')[0];
   const path = entry.headers.get('location').split('?')[0];
-  const html = await (await fetch(origin + path, { headers: { cookie } })).text();
-  let bytes = Buffer.byteLength(html);
-  for (const [, asset] of html.matchAll(/(?:href|src)="(\/auth\/assets\/[^"]+)"/g))
-    bytes += (await (await fetch(origin + asset)).arrayBuffer()).byteLength;
   // The host is the one that the link was opened at.
-  return { request: requestBytes(path, { host: `127.0.0.1:${port}`, cookie }, '', 'GET'), bytes };
+  const request = requestBytes(path, { host: `127.0.0.1:${port}`, cookie }, '', 'GET');
+  return { request, ...(await loadPage(origin, path, { cookie })) };
 }
-
-const quantile = (values, share) => values.toSorted((a, b) => a - b)[Math.floor(values.length * share)];
 
 export function report({ rounds, seconds, figures }) {
   const cells = createCells(figures);
@@ -95,7 +88,13 @@ ${table(
           `${name}, ${workload}: bytes`,
           cells.spread('bytes', workload, name),
           atMost(MOST_BYTES),
-          ({ median: middle }) => whole(middle),
+          middleOf,
+        ),
+        ...targetRow(
+          `${name}, ${workload}: requests to elsewhere`,
+          cells.spread('elsewhere', workload, name),
+          atMost(0),
+          middleOf,
         ),
       ]),
     ),
@@ -113,5 +112,7 @@ ${table(
     },
   };
 }
+
+const middleOf = ({ median: middle }) => whole(middle);
 
 const show = (cell) => (cell === undefined ? '–' : spread(cell));

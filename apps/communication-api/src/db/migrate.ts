@@ -1,4 +1,4 @@
-import { type Migration, Migrator } from 'kysely';
+import { type Migration, Migrator, sql } from 'kysely';
 import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import * as first from './migrations/0001-first.ts';
@@ -34,7 +34,8 @@ const TABLE = 'migrations';
  * @throws UserError if a newer version of the service has migrated the schema already
  */
 export async function migrate(db: Database): Promise<readonly string[]> {
-  await refuseNewerSchema(db);
+  // The migrator reads the catalog of all tables several times, which is most of a start on the embedded database.
+  if (missingIn(await knownMigrationsOf(db)).length === 0) return [];
   const { error, results = [] } = await migratorOf(db).migrateToLatest();
   if (error !== undefined) throw error;
   return results.map(({ migrationName }) => migrationName);
@@ -55,8 +56,7 @@ export class OldSchemaError extends UserError {
  * @throws UserError if one is, or if the schema is newer than this version of the service
  */
 export async function checkSchema(db: Database): Promise<void> {
-  await refuseNewerSchema(db);
-  const missing = (await migratorOf(db).getMigrations()).filter(({ executedAt }) => executedAt === undefined);
+  const missing = missingIn(await knownMigrationsOf(db));
   if (missing.length > 0)
     throw new OldSchemaError(`the schema lacks ${missing.length} of ${MIGRATION_NAMES.length} migrations`);
 }
@@ -65,11 +65,8 @@ export async function checkSchema(db: Database): Promise<void> {
  * Whether every migration that this version knows has run. Those of a newer version do not matter: both versions work
  * with its schema while one replaces the other.
  */
-export async function hasCurrentSchema(db: Database): Promise<boolean> {
-  const rows = await db.withTables<{ [TABLE]: { name: string } }>().selectFrom(TABLE).select('name').execute();
-  const done = new Set(rows.map(({ name }) => name));
-  return MIGRATION_NAMES.every((name) => done.has(name));
-}
+export const hasCurrentSchema = async (db: Database): Promise<boolean> =>
+  missingIn(await migrationsOf(db)).length === 0;
 
 const migratorOf = (db: Database): Migrator =>
   new Migrator({
@@ -79,14 +76,29 @@ const migratorOf = (db: Database): Migrator =>
     migrationLockTableName: 'migrations_lock',
   });
 
-async function refuseNewerSchema(db: Database): Promise<void> {
-  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
-  if (!tables.some(({ name }) => name === TABLE)) return;
+const missingIn = (done: readonly string[]): readonly string[] =>
+  MIGRATION_NAMES.filter((name) => !done.includes(name));
+
+/** The migrations that have run. */
+async function migrationsOf(db: Database): Promise<readonly string[]> {
   const rows = await db.withTables<{ [TABLE]: { name: string } }>().selectFrom(TABLE).select('name').execute();
-  const unknown = rows.map(({ name }) => name).filter((name) => !Object.hasOwn(MIGRATIONS, name));
+  return rows.map(({ name }) => name);
+}
+
+/**
+ * The migrations that have run; none in an empty database.
+ * @throws UserError if a newer version of the service has run one
+ */
+async function knownMigrationsOf(db: Database): Promise<readonly string[]> {
+  const { rows } = await sql<{ readonly exists: boolean }>`select to_regclass(${TABLE}) is not null as exists`.execute(
+    db,
+  );
+  const done = rows[0]?.exists === true ? await migrationsOf(db) : [];
+  const unknown = done.filter((name) => !Object.hasOwn(MIGRATIONS, name));
   if (unknown.length > 0)
     throw new UserError(
-      `The database was migrated by a newer version of the service: this version does not know ${unknown.sort().join(', ')}. Start the newer version.`,
+      `The database was migrated by a newer version of the service: this version does not know ${unknown.toSorted().join(', ')}. Start the newer version.`,
       2,
     );
+  return done;
 }
