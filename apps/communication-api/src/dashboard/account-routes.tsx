@@ -17,7 +17,7 @@ import type { Router } from './router.ts';
 
 /** Accounts of an application, and their status. */
 export function accountRoutes(router: Router, rooms: Rooms): void {
-  const { accounts, links, people, clock } = rooms;
+  const { accounts, scopes, links, people, clock } = rooms;
   const answer = new AccountAnswer(rooms);
 
   router.applicationPage(
@@ -28,17 +28,21 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
       const status = choiceIn(query, 'status', ACCOUNT_STATUSES);
       const provider = choiceIn(query, 'provider', PROVIDER_NAMES);
       const search = textIn(query, 'search');
+      const scope = await scopes.find(application.id, textIn(query, 'scope_id'));
       const rows = await accounts.list(
         application.id,
-        { status, provider, search: search === '' ? undefined : search },
+        {
+          ...{ status, provider, search: search === '' ? undefined : search },
+          scopeIds: scope === undefined ? [] : [scope.id],
+        },
         pageAsked(query, 'before', 'acc'),
       );
       const page = (
         <AccountsPage
           here={here}
           application={application}
-          accounts={listed(rows, 'before', { status, provider, search })}
-          filter={{ status, provider, search }}
+          accounts={listed(rows, 'before', { status, provider, search, scope_id: scope?.id })}
+          filter={{ status, provider, search, scope }}
           isRemoved={'removed' in (query as object)}
         />
       );

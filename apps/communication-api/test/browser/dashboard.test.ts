@@ -269,11 +269,11 @@ describe.each([
     await check();
     await page.goto(`${path}/webhooks`);
     await page.click('main .title');
-    await page.waitForSelector('.filter');
+    await page.waitForSelector('.switch');
     await openAll(page);
     await check();
     await page.click('text=Failed only');
-    await page.waitForSelector('.filter [aria-current] >> text=Failed only');
+    await page.waitForSelector('.switch [aria-current] >> text=Failed only');
     await page.goto(`${path}/webhooks`);
     await check();
   });

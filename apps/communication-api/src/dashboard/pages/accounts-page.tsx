@@ -3,9 +3,10 @@ import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
 import { ACCOUNT_STATUSES, type AccountStatus } from '../../domain/account-status.ts';
 import { PROVIDER_NAMES } from '../../domain/providers.ts';
+import type { Scope } from '../../scopes/scopes.ts';
 import type { Here } from '../here.ts';
 import type { Listed } from '../list-page.ts';
-import { accountPath, applicationPath } from '../paths.ts';
+import { accountPath, applicationPath, scopePath } from '../paths.ts';
 import { AccountBadge, statusLabel } from './account-status.tsx';
 import { ApplicationLayout } from './application-layout.tsx';
 import { ANY, Day, Done, FilterForm, Older, SearchField, SelectField } from './parts.tsx';
@@ -18,20 +19,22 @@ interface AccountsPageProps {
     readonly status: AccountStatus | undefined;
     readonly provider: string | undefined;
     readonly search: string;
+    readonly scope: Scope | undefined;
   };
   /** Whether an account was just removed. */
   readonly isRemoved: boolean;
 }
 
 export function AccountsPage({ here, application, accounts, filter, isRemoved }: AccountsPageProps): JSX.Element {
-  const { status, provider, search } = filter;
+  const { status, provider, search, scope } = filter;
   const path = applicationPath(application.id, 'accounts');
-  const isFiltered = status !== undefined || provider !== undefined || search !== '';
+  const isFiltered = status !== undefined || provider !== undefined || search !== '' || scope !== undefined;
   return (
     <ApplicationLayout here={here} application={application} title="Accounts" part="accounts">
       <Done text={isRemoved ? 'The account is removed. Its credentials are erased.' : undefined} />
       <h1>Accounts</h1>
       <FilterForm action={path} isFiltered={isFiltered}>
+        {scope === undefined ? null : <input type="hidden" name="scope_id" value={scope.id} />}
         <SearchField name="search" label="Name" value={search} />
         <SelectField
           name="status"
@@ -46,6 +49,11 @@ export function AccountsPage({ here, application, accounts, filter, isRemoved }:
           options={[ANY, ...PROVIDER_NAMES.map((value) => ({ value, label: value }))]}
         />
       </FilterForm>
+      {scope === undefined ? null : (
+        <p>
+          Only accounts of the scope <a href={scopePath(application.id, scope.id)}>{scope.name}</a>.
+        </p>
+      )}
       {accounts.rows.length > 0 ? null : isFiltered ? (
         <p class="empty">No account matches.</p>
       ) : (

@@ -138,7 +138,7 @@ const FOUND = {
 };
 
 const Record = ({ record: { type, name, value, status } }: { readonly record: CheckedRecord }): JSX.Element => (
-  <dl class="facts">
+  <dl class="record">
     <dt>Type</dt>
     <dd class="what">
       <code>{type}</code> <span class={`badge ${FOUND[status].look}`}>{FOUND[status].label}</span>

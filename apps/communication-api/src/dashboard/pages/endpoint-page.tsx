@@ -10,7 +10,7 @@ import { accountPath, deliveryPath, endpointPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { AttemptLine, OutcomeBadge, outcomeText } from './deliveries.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
-import { AskedButton, Done, FaultSummary, FormOf, Older, Time } from './parts.tsx';
+import { AskedButton, Done, Fact, FaultSummary, FormOf, Older, Time } from './parts.tsx';
 import { EndpointBadge } from './webhooks-page.tsx';
 
 interface EndpointPageProps {
@@ -112,16 +112,17 @@ const LastAttempt = ({ attempt }: { readonly attempt: Conversation | undefined }
 function Facts({ application, endpoint, last, pending, previousUntil }: EndpointPageProps): JSX.Element {
   return (
     <dl class="facts panel">
-      <dt>Address</dt>
-      <dd class="url">{endpoint.url}</dd>
-      <dt>Kinds of events</dt>
-      <dd class="chips">
-        {endpoint.trigger_events.map((trigger) => (
-          <code key={trigger}>{trigger}</code>
-        ))}
-      </dd>
-      <dt>Accounts</dt>
-      <dd>
+      <Fact name="Address" isLong>
+        {endpoint.url}
+      </Fact>
+      <Fact name="Kinds of events" isLong>
+        <span class="chips">
+          {endpoint.trigger_events.map((trigger) => (
+            <code key={trigger}>{trigger}</code>
+          ))}
+        </span>
+      </Fact>
+      <Fact name="Accounts">
         {endpoint.account_ids === null
           ? 'all'
           : endpoint.account_ids.map((id) => (
@@ -129,29 +130,24 @@ function Facts({ application, endpoint, last, pending, previousUntil }: Endpoint
                 <code>{id}</code>
               </a>
             ))}
-      </dd>
-      <dt>Last success</dt>
-      <dd>
+      </Fact>
+      <Fact name="Last success">
         <LastAttempt attempt={last.delivered} />
-      </dd>
-      <dt>Last failure</dt>
-      <dd>
+      </Fact>
+      <Fact name="Last failure">
         <LastAttempt attempt={last.failed} />
-      </dd>
-      <dt>Events that wait</dt>
-      <dd>{pending}</dd>
+      </Fact>
+      <Fact name="Events that wait">{pending}</Fact>
       {previousUntil === undefined ? null : (
         <>
-          <dt>Secrets</dt>
-          <dd>
+          <Fact name="Secrets">
             two sign, the one of before until <Time at={previousUntil} />
-          </dd>
+          </Fact>
         </>
       )}
-      <dt>Id</dt>
-      <dd>
+      <Fact name="Id">
         <code>{endpoint.id}</code>
-      </dd>
+      </Fact>
     </dl>
   );
 }
@@ -210,7 +206,7 @@ function Deliveries({ application, endpoint, attempts, onlyFailed, path }: Endpo
   return (
     <section aria-labelledby="deliveries">
       <h2 id="deliveries">Deliveries</h2>
-      <nav class="filter" aria-label="Deliveries">
+      <nav class="switch" aria-label="Deliveries">
         <a href={path} aria-current={onlyFailed ? undefined : 'page'}>
           All
         </a>

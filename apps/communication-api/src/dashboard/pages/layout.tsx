@@ -3,7 +3,7 @@ import { DASHBOARD_STYLESHEET } from '../../assets.ts';
 import { initialOf } from '../../wizard/pages/layout.tsx';
 import type { Here } from '../here.ts';
 import { PATHS } from '../paths.ts';
-import { FormOf } from './parts.tsx';
+import { FormOf, Note } from './parts.tsx';
 
 interface DocumentProps {
   readonly title: string;
@@ -103,7 +103,7 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
         </div>
       </header>
       <main id="main" class="wide">
-        {warning === undefined ? null : <p class="warning">{warning}</p>}
+        {warning === undefined ? null : <Note tone="bad">{warning}</Note>}
         {children}
       </main>
     </Document>

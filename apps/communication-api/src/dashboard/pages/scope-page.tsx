@@ -5,7 +5,7 @@ import type { FormProps, Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { applicationPath, scopePath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
-import { AskedButton, Day, Done, FaultSummary, FormOf, TextField } from './parts.tsx';
+import { AskedButton, Day, Done, Fact, FaultSummary, FormOf, TextField } from './parts.tsx';
 
 interface ScopePageProps {
   readonly here: Here;
@@ -41,26 +41,21 @@ export function ScopePage(props: ScopePageProps): JSX.Element {
       </div>
       {scope.status === 'disabled' ? <p class="fault">Requests with the keys of this scope are refused.</p> : null}
       <dl class="facts panel">
-        <dt>Accounts</dt>
-        <dd>
+        <Fact name="Accounts">
           <a href={`${applicationPath(application.id, 'accounts')}?scope_id=${scope.id}`}>
             {counted(use.accounts, 'account')}
           </a>
-        </dd>
-        <dt>Keys</dt>
-        <dd>
+        </Fact>
+        <Fact name="Keys">
           <a href={`${applicationPath(application.id)}#account-keys`}>{counted(use.keys, 'key')}</a>
-        </dd>
-        <dt>Reference</dt>
-        <dd>{scope.reference === null ? 'none' : <code>{scope.reference}</code>}</dd>
-        <dt>Created on</dt>
-        <dd>
+        </Fact>
+        <Fact name="Reference">{scope.reference === null ? 'none' : <code>{scope.reference}</code>}</Fact>
+        <Fact name="Created on">
           <Day at={scope.created_at} />
-        </dd>
-        <dt>Id</dt>
-        <dd>
+        </Fact>
+        <Fact name="Id">
           <code>{scope.id}</code>
-        </dd>
+        </Fact>
       </dl>
       {canManage ? (
         <>
