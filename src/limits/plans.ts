@@ -1,12 +1,14 @@
+import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { OptionError, UnknownPlanError } from '../core/errors.ts';
 import { getOrCreate } from '../core/get-or-create.ts';
-import { type LimitInput, parseLimit } from '../core/limit.ts';
+import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import {
   LAYER_NAMES,
   type Layer,
+  type LayerChange,
   type LayeredLimits,
   type LimitLayer,
   type LimitSet,
@@ -38,20 +40,7 @@ export interface Subject {
 /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
 export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet);
 
-/**
- * Which limit to adjust: that of an account, of a provider, of a customer's plan, or (if none is given) the default
- * one. With `route`, the limit of that route; otherwise the limit for all routes.
- */
-export interface AdjustTarget {
-  readonly account?: string | undefined;
-  readonly provider?: string | undefined;
-  readonly plan?: string | undefined;
-  readonly route?: string | undefined;
-}
-
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
-/** What a target can name beside its route. */
-const TARGETS = ['account', 'provider', 'plan'] as const;
 
 /** Returns the plan of each subject. Caches plans, because stores cache by the identity of a plan. */
 export class Plans {
@@ -112,23 +101,29 @@ export class Plans {
 
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
-    checkOptions(target, [...TARGETS, 'route'], 'target');
-    const limit = windows === 'recommended' ? undefined : parseLimit(windows, placeOfTarget(target));
-    this.#replaceLayer(target, (layer) => layer.adjusted([[target.route, limit]]));
+    const place = placeOfTarget(target);
+    this.adjustAll([[target, windows === 'recommended' ? undefined : parseLimit(windows, place)]]);
   }
 
-  /** Plans without this layer, and of limits that do not change, stay the same objects. */
-  #replaceLayer(target: AdjustTarget, change: (layer: Layer) => Layer): void {
-    const { account, provider, plan } = target;
-    const named = TARGETS.filter((name) => target[name] !== undefined);
-    if (named.length > 1)
-      throw new OptionError('target', named.join(' and '), 'must name only one of account, provider and plan');
-    if (account !== undefined) {
-      this.#accounts ??= new Map();
-      replaceNamed(this.#accounts, account, change);
-    } else if (provider !== undefined) replaceNamed(this.#providers, provider, change);
-    else if (plan !== undefined) replaceNamed(this.#customerPlans, plan, change);
-    else if (typeof this.#default === 'function') {
+  /**
+   * Sets limits; undefined restores the initial one. Plans whose limits do not change stay the same objects.
+   * @throws OptionError
+   */
+  adjustAll(changes: Iterable<readonly [target: AdjustTarget, limit: Limit | undefined]>): void {
+    const byLayer = new Map<string, { readonly of: TargetLayer; readonly changes: LayerChange[] }>();
+    for (const [target, limit] of changes) {
+      const of = layerOf(target);
+      getOrCreate(byLayer, `${of.layer} ${of.name}`, () => ({ of, changes: [] })).changes.push([target.route, limit]);
+    }
+    for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
+  }
+
+  #replaceLayer({ layer, name }: TargetLayer, change: (layer: Layer) => Layer): void {
+    if (layer !== 'default') {
+      if (layer === 'account') this.#accounts ??= new Map();
+      const layers = { account: this.#accounts, provider: this.#providers, plan: this.#customerPlans }[layer];
+      replaceNamed(layers as Map<string, Layer>, name, change);
+    } else if (typeof this.#default === 'function') {
       const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
       throw new OptionError('target', 'neither', reason);
     } else {
@@ -253,8 +248,7 @@ function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: 
 }
 
 function placeOfTarget(target: AdjustTarget): string {
-  const { route } = target;
-  const name = TARGETS.find((each) => target[each] !== undefined);
-  const layer = name === undefined ? 'default' : placeIn(`${name}s`, target[name] as string);
-  return `limits.${layer}.${route === undefined ? 'allMethods' : placeIn('routes', route)}`;
+  const { layer, name } = layerOf(target);
+  const place = layer === 'default' ? layer : placeIn(`${layer}s`, name);
+  return `limits.${place}.${target.route === undefined ? 'allMethods' : placeIn('routes', target.route)}`;
 }
