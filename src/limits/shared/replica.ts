@@ -9,6 +9,7 @@ import {
 } from '../../core/adjustment.ts';
 import { reconcile } from '../../core/lineage.ts';
 import type { AdjustmentStore } from '../../core/ports.ts';
+import { Turns } from '../../core/turns.ts';
 
 /** Rounds of reading and restoring, or of appending, before a call gives up: other processes change the store. */
 const MAX_ROUNDS = 50;
@@ -20,7 +21,7 @@ export class Replica {
   #adjustments = new Map<string, Adjustment>();
   #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
   /** Calls run one after the other, since each begins at the head that the one before has left. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(store: AdjustmentStore, decide = reconcile) {
     this.#store = store;
@@ -47,7 +48,7 @@ export class Replica {
    * @throws what the store throws
    */
   refresh(): Promise<void> {
-    return this.#inTurn(() => this.#refresh());
+    return this.#turns.run(() => this.#refresh());
   }
 
   /**
@@ -56,16 +57,18 @@ export class Replica {
    * @throws what the store or `create` throws
    */
   append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       for (let round = 0; round < MAX_ROUNDS; round++) {
+        // A process that has just written must read too: otherwise it is always faster than one that was refused.
+        await this.#refresh();
         const entry = create(this.head);
-        if (entry === undefined || (await this.#store.append(this.head, entry))) {
-          if (entry !== undefined) this.#apply([entry]);
+        if (entry === undefined) return undefined;
+        if (await this.#store.append(this.head, entry)) {
+          this.#apply([entry]);
           return entry;
         }
-        await this.#refresh();
       }
-      throw new Error('too many other changes');
+      throw new Error(`the adjustments could not be changed: ${MAX_ROUNDS} other changes came first. Try again`);
     });
   }
 
@@ -95,12 +98,6 @@ export class Replica {
   #adopt({ head, recent, adjustments }: AdjustmentState): void {
     this.#known = { head, recent };
     this.#adjustments = new Map(adjustments.map((each) => [targetKey(each.target), each]));
-  }
-
-  #inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(run);
-    this.#last = result.catch(() => undefined);
-    return result;
   }
 }
 

@@ -36,7 +36,8 @@ export function createMemoryAdjustments(options: MemoryAdjustmentsOptions = {}):
   return new MemoryAdjustments(clock);
 }
 
-class MemoryAdjustments implements AdjustmentStore {
+/** Adjustments in memory. */
+export class MemoryAdjustments implements AdjustmentStore {
   readonly durable = false;
   readonly #clock: Clock;
   #head: Head | undefined;
@@ -60,8 +61,13 @@ class MemoryAdjustments implements AdjustmentStore {
     if (isSameHead(head, known)) return { kind: 'same', now };
     const entries = known === undefined ? undefined : this.#entriesAfter(known);
     if (entries !== undefined) return { kind: 'changes', now, entries };
-    const state = { head, adjustments: [...this.#adjustments.values()], recent: this.#entries.slice(-MAX_RECENT) };
-    return { kind: 'all', now, state };
+    return { kind: 'all', now, state: this.state as AdjustmentState };
+  }
+
+  /** Undefined without a history. */
+  get state(): AdjustmentState | undefined {
+    const recent = this.#entries.slice(-MAX_RECENT);
+    return this.#head && { head: this.#head, adjustments: [...this.#adjustments.values()], recent };
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): boolean {
@@ -74,12 +80,17 @@ class MemoryAdjustments implements AdjustmentStore {
     return true;
   }
 
-  restore(seen: Head | undefined, { head, adjustments, recent }: AdjustmentState): boolean {
+  restore(seen: Head | undefined, state: AdjustmentState): boolean {
     if (!isSameHead(this.#head, seen)) return false;
-    this.#adjustments = new Map(adjustments.map((each) => [targetKey(each.target), each]));
-    this.#entries = [...recent];
-    this.#head = head;
+    this.replace(state);
     return true;
+  }
+
+  /** Replaces everything, whatever the head is. */
+  replace(state: AdjustmentState | undefined): void {
+    this.#adjustments = new Map(state?.adjustments.map((each) => [targetKey(each.target), each]));
+    this.#entries = [...(state?.recent ?? [])];
+    this.#head = state?.head;
   }
 
   history(before: number | undefined, limit: number): readonly AdjustmentEntry[] {
