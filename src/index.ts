@@ -3,6 +3,7 @@
  * @module headgate
  */
 
+export type { AdjustTarget } from './core/adjustment.ts';
 export type { Block, BlockTarget } from './core/block.ts';
 export type { KeptResult, OnOrphan } from './core/claim.ts';
 export { type Clock, monotonicClock } from './core/clock.ts';
@@ -71,6 +72,6 @@ export type { ClaimSettings, SettingsInput } from './idempotency/settings.ts';
 export type { Timers } from './idempotency/timers.ts';
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
-export type { AdjustTarget, Limits, Subject } from './limits/plans.ts';
+export type { Limits, Subject } from './limits/plans.ts';
 export { NeverFitsError, QueueFullError, WaitTooLongError } from './worker/errors.ts';
 export { type AcquireOptions, createWorker, type Worker, type WorkerOptions } from './worker/worker.ts';

@@ -55,7 +55,7 @@ const PACKAGES: Record<string, readonly string[]> = {
 };
 
 /** Files that may use Node's modules; all others run on every runtime. */
-const ON_NODE = ['adapters/', 'gateway/', 'http/platform.ts', 'stores/redis/'];
+const ON_NODE = ['adapters/', 'gateway/', 'http/platform.ts', 'stores/file/', 'stores/redis/'];
 
 /** Subpaths that need Node. All others run on every runtime. */
 const FOR_NODE = ['./redis', './node', './express', './fastify', './koa', './nest'];

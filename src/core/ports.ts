@@ -1,3 +1,4 @@
+import type { AdjustmentEntry, AdjustmentState, Head } from './adjustment.ts';
 import type { Block, BlockTarget } from './block.ts';
 import type {
   AbandonCommand,
@@ -11,6 +12,7 @@ import type {
   HeldReply,
 } from './claim.ts';
 import type { Decision, WindowStatus } from './decision.ts';
+import type { AdjustmentReply } from './lineage.ts';
 import type { Plan } from './plan.ts';
 
 /** A value, or a promise of it. */
@@ -143,6 +145,46 @@ export interface ClaimStore {
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
   /** Waits until the store's server answers. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
+  /** Closes what the store itself has opened, never what it was given. */
+  close?(): MaybePromise<void>;
+}
+
+/** A process that reads adjustments, as the store last heard of it. */
+export interface AdjustmentInstance {
+  readonly name: string;
+  /** The change up to which it obeys the adjustments; undefined before its first one. */
+  readonly head: Head | undefined;
+  /** Milliseconds since the store heard of it. */
+  readonly ageMs: number;
+}
+
+/**
+ * Stores the adjustments of shared limits, and the history of their changes. Each method is one atomic step; prove a
+ * store with `adjustmentStoreSuite` in `headgate/testing`.
+ *
+ * A store only compares heads, and never decides which history is right: its callers do. If it does not know whether a
+ * change was stored, it throws.
+ */
+export interface AdjustmentStore {
+  /** Whether the adjustments outlive every process. */
+  readonly durable: boolean;
+  /**
+   * Returns what the store has beyond the head `known`, with the time of its clock. At most 1,000 entries; past that
+   * it returns everything.
+   * @param instance name of the process, to be listed by `instances`; absent if it need not be noted this time
+   */
+  read(known: Head | undefined, instance?: string): MaybePromise<AdjustmentReply>;
+  /**
+   * Stores a change if the head is still `seen` (undefined: there is no history). False if it is another one; nothing
+   * was stored then.
+   */
+  append(seen: Head | undefined, entry: AdjustmentEntry): MaybePromise<boolean>;
+  /** Replaces everything by `state` if the head is still `seen`. False if it is another one. */
+  restore(seen: Head | undefined, state: AdjustmentState): MaybePromise<boolean>;
+  /** Returns entries older than the version `before`, or the last ones; newest first. */
+  history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
+  /** Returns the processes that the store has heard of in the last ten seconds. */
+  instances(): MaybePromise<readonly AdjustmentInstance[]>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }

@@ -1,4 +1,5 @@
 import { LimitError, OptionError } from '../core/errors.ts';
+import { getOrCreate } from '../core/get-or-create.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { checkOptions, isPlainObject, readByName } from '../core/options.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
@@ -59,43 +60,56 @@ export interface LimitLayer {
   readonly routes: Iterable<string>;
 }
 
+/** A new limit for a route, or (undefined) for all of them. Without windows, the initial limit comes back (S10). */
+export type LayerChange = readonly [route: string | undefined, windows: Limit | undefined];
+
+const NO_LIMIT: Limit = /* @__PURE__ */ Object.freeze([]);
+
 /** What a layer can have. */
 export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited'];
 
-/**
- * The checked limits of one layer. {@link adjustAllMethods} and {@link adjustRoute} change them, and can restore the
- * initial ones.
- */
-export class Layer implements LimitLayer {
-  readonly #initial: { readonly allMethods: AllMethods | undefined; readonly routes: ReadonlyMap<string, Limit> };
-  #allMethods: AllMethods | undefined;
-  readonly #routes: Map<string, Limit>;
+/** Limits of a layer that are checked. */
+interface CheckedLimits {
+  readonly allMethods: AllMethods | undefined;
+  readonly routes: ReadonlyMap<string, Limit>;
   /** Whether the user has said that this layer limits nothing. */
   readonly isUnlimited: boolean;
+}
 
-  /** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
-  constructor(set: LimitSet = {}, place = 'limits') {
-    checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
-    const { allMethods, routes, unlimited } = set;
-    this.#routes = readByName(routes, `${place}.routes`, parseLimit);
-    this.#allMethods = allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`);
-    this.#initial = { allMethods: this.#allMethods, routes: new Map(this.#routes) };
-    this.isUnlimited = unlimited === true;
-    if (unlimited !== undefined && unlimited !== true)
-      throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
-    if (this.isUnlimited && this.hasWindows)
-      throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside windows');
+/** The limits of one layer, with adjustments over them. Immutable: plans are cached by the identity of their layers. */
+export class Layer implements LimitLayer {
+  readonly #initial: CheckedLimits;
+  /** This layer without any adjustment. */
+  readonly #unadjusted: Layer;
+  /** By route; that of All methods has the key undefined. */
+  readonly #adjustments: ReadonlyMap<string | undefined, Limit>;
+  readonly allMethods: AllMethods | undefined;
+  readonly #routes: ReadonlyMap<string, Limit>;
+
+  constructor(
+    initial: CheckedLimits,
+    unadjusted?: Layer,
+    adjustments: ReadonlyMap<string | undefined, Limit> = new Map(),
+  ) {
+    this.#initial = initial;
+    this.#unadjusted = unadjusted ?? this;
+    this.#adjustments = adjustments;
+    const { allMethods, routes } = initial;
+    const windows = adjustments.get(undefined);
+    // The scope does not change.
+    this.allMethods = windows === undefined ? allMethods : { windows, scope: allMethods?.scope };
+    this.#routes = adjustments.size === 0 ? routes : merge(routes, adjustments);
   }
 
-  /** Whether a limit of this layer has a window now. */
+  get isUnlimited(): boolean {
+    return this.#initial.isUnlimited;
+  }
+
+  /** Whether a limit of this layer has a window. */
   get hasWindows(): boolean {
-    return [this.#allMethods?.windows, ...this.#routes.values()].some(
+    return [this.allMethods?.windows, ...this.#routes.values()].some(
       (limit) => limit !== undefined && limit.length > 0,
     );
-  }
-
-  get allMethods(): AllMethods | undefined {
-    return this.#allMethods;
   }
 
   routeLimit(route: string): Limit | undefined {
@@ -106,18 +120,38 @@ export class Layer implements LimitLayer {
     return this.#routes.keys();
   }
 
-  /** Sets a new limit; undefined restores the initial one (S10). The scope does not change. */
-  adjustAllMethods(windows: Limit | undefined): void {
-    const { allMethods } = this.#initial;
-    this.#allMethods = windows === undefined ? allMethods : { windows, scope: allMethods?.scope };
+  /** This layer with new limits. Once no limit is adjusted, it is the initial layer itself. */
+  adjusted(changes: Iterable<LayerChange>): Layer {
+    const adjustments = new Map(this.#adjustments);
+    for (const [route, windows] of changes) {
+      if (windows === undefined) adjustments.delete(route);
+      else adjustments.set(route, windows);
+    }
+    return adjustments.size === 0 ? this.#unadjusted : new Layer(this.#initial, this.#unadjusted, adjustments);
   }
+}
 
-  /** Sets a new limit; undefined restores the initial one (S10). */
-  adjustRoute(route: string, limit: Limit | undefined): void {
-    const next = limit ?? this.#initial.routes.get(route);
-    if (next === undefined) this.#routes.delete(route);
-    else this.#routes.set(route, next);
-  }
+/** The layer of a name that has no limits of its own. */
+export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
+  allMethods: undefined,
+  routes: /* @__PURE__ */ new Map(),
+  isUnlimited: false,
+});
+
+/** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
+export function parseLayer(set: LimitSet = {}, place = 'limits'): Layer {
+  checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
+  const { allMethods, routes, unlimited } = set;
+  const layer = new Layer({
+    routes: readByName(routes, `${place}.routes`, parseLimit),
+    allMethods: allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`),
+    isUnlimited: unlimited === true,
+  });
+  if (unlimited !== undefined && unlimited !== true)
+    throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
+  if (layer.isUnlimited && layer.hasWindows)
+    throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside windows');
+  return layer;
 }
 
 /**
@@ -140,12 +174,23 @@ export function layerOfRoute(limits: LimitInput): LimitLayer {
   return { allMethods: undefined, routes: [], routeLimit: () => limit };
 }
 
-/** Creates the plan of a route from its layers, the most specific first. */
-export function createLayeredPlan(layers: readonly LimitLayer[], route: string): Plan {
-  const routeLimit = firstDefined(layers, (layer) => layer.routeLimit(route));
-  const allMethods = firstDefined(layers, (layer) => layer.allMethods);
-  const scope = firstDefined(layers, (layer) => layer.allMethods?.scope);
-  return createPlan(routeLimit ?? [], allMethods?.windows ?? [], scope);
+/**
+ * Creates the plan of a route from layers. The same limits give the same plan, also after one of the layers was
+ * replaced: stores cache by the identity of a plan.
+ */
+export class PlanFactory {
+  /** By the route's own limit, which few plans have, then by that of All methods. */
+  readonly #plans = new WeakMap<Limit, WeakMap<Limit, Map<AllMethodsScope, Plan>>>();
+
+  /** @param layers the most specific first */
+  createPlan(layers: readonly LimitLayer[], route: string): Plan {
+    const routeLimit = firstDefined(layers, (layer) => layer.routeLimit(route)) ?? NO_LIMIT;
+    const allMethods = firstDefined(layers, (layer) => layer.allMethods)?.windows ?? NO_LIMIT;
+    const scope = firstDefined(layers, (layer) => layer.allMethods?.scope) ?? 'route';
+    const ofRouteLimit = getOrCreate(this.#plans, routeLimit, () => new WeakMap());
+    const byScope = getOrCreate(ofRouteLimit, allMethods, () => new Map());
+    return getOrCreate(byScope, scope, () => createPlan(routeLimit, allMethods, scope));
+  }
 }
 
 function parseAllMethods(input: LimitInput | ScopedLimitInput, place: string): AllMethods {
@@ -156,6 +201,15 @@ function parseAllMethods(input: LimitInput | ScopedLimitInput, place: string): A
   if (scope !== 'route' && scope !== 'account')
     throw new OptionError(`${place}.scope`, scope, "must be 'route' or 'account'");
   return { windows: parseLimit(windows, `${place}.windows`), scope };
+}
+
+function merge(
+  routes: ReadonlyMap<string, Limit>,
+  adjustments: ReadonlyMap<string | undefined, Limit>,
+): ReadonlyMap<string, Limit> {
+  const merged = new Map(routes);
+  for (const [route, limit] of adjustments) if (route !== undefined) merged.set(route, limit);
+  return merged;
 }
 
 function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer) => T | undefined): T | undefined {

@@ -1,3 +1,4 @@
+import type { AdjustTarget } from '../core/adjustment.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from '../core/errors.ts';
@@ -9,7 +10,7 @@ import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
-import { type AdjustTarget, type Limits, Plans, type Subject } from './plans.ts';
+import { type Limits, Plans, type Subject } from './plans.ts';
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {

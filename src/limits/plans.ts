@@ -1,16 +1,21 @@
+import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { OptionError, UnknownPlanError } from '../core/errors.ts';
-import { type LimitInput, parseLimit } from '../core/limit.ts';
+import { getOrCreate } from '../core/get-or-create.ts';
+import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import {
-  createLayeredPlan,
   LAYER_NAMES,
-  Layer,
+  type Layer,
+  type LayerChange,
   type LayeredLimits,
   type LimitLayer,
   type LimitSet,
   layerOfRoute,
+  NO_LAYER,
+  PlanFactory,
+  parseLayer,
 } from './layers.ts';
 
 /** The account and operation that a request is limited by. */
@@ -35,36 +40,24 @@ export interface Subject {
 /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
 export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet);
 
-/**
- * Which limit to adjust: that of an account, of a provider, of a customer's plan, or (if none is given) the default
- * one. With `route`, the limit of that route; otherwise the limit for all routes.
- */
-export interface AdjustTarget {
-  readonly account?: string | undefined;
-  readonly provider?: string | undefined;
-  readonly plan?: string | undefined;
-  readonly route?: string | undefined;
-}
-
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
-/** What a target can name beside its route. */
-const TARGETS = ['account', 'provider', 'plan'] as const;
 
 /** Returns the plan of each subject. Caches plans, because stores cache by the identity of a plan. */
 export class Plans {
-  readonly #default: Layer | ((subject: Subject) => Layer);
+  #default: Layer | ((subject: Subject) => Layer);
   readonly #customerPlans: Map<string, Layer> = new Map();
   /** Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan. */
   readonly #listsCustomerPlans: boolean = false;
   readonly #providers: Map<string, Layer> = new Map();
   /** Undefined until an account has its own limits, which saves a look-up per request. */
   #accounts: Map<string, Layer> | undefined;
-  /** The plans of the default layer. Undefined if `limits` is a function. Replaced at every adjustment. */
+  readonly #factory = new PlanFactory();
+  /** The plans of the default layer. Undefined if `limits` is a function. */
   #defaultPlans: PlanCache | undefined;
-  /** The plans of each layer that the function has returned. Replaced at every adjustment. */
-  #plansByLayer = new WeakMap<Layer, PlanCache>();
-  /** The plans of each limit that a request has brought along. Replaced at every adjustment. */
-  #plansByRouteLimits = new WeakMap<LimitInput, PlanCache>();
+  /** The plans of each layer that the function has returned. */
+  readonly #plansByLayer = new WeakMap<Layer, PlanCache>();
+  /** The plans of each limit that a request has brought along. */
+  readonly #plansByRouteLimits = new WeakMap<LimitInput, PlanCache>();
   /** Called if a subject names a provider that has no layer, although others have one. */
   onUnknownProvider: ((provider: string) => void) | undefined;
 
@@ -80,14 +73,14 @@ export class Plans {
       const { default: defaults, plans, providers, accounts } = limits as LayeredLimits;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = new Layer(defaults, `${place}.default`);
+      this.#default = parseLayer(defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
-    } else this.#default = new Layer(limits as LimitSet, place);
+    } else this.#default = parseLayer(limits as LimitSet, place);
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
     checkLimited([this.#default, ...named.flatMap((layers) => [...layers.values()])], limits, place);
-    this.#defaultPlans = new PlanCache([this.#default]);
+    this.#defaultPlans = new PlanCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
   }
 
@@ -108,32 +101,35 @@ export class Plans {
 
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
-    checkOptions(target, [...TARGETS, 'route'], 'target');
-    const limit = windows === 'recommended' ? undefined : parseLimit(windows, placeOfTarget(target));
-    const layer = this.#layerFor(target);
-    if (target.route === undefined) layer.adjustAllMethods(limit);
-    else layer.adjustRoute(target.route, limit);
-    this.#plansByRouteLimits = new WeakMap();
-    if (typeof this.#default === 'function') this.#plansByLayer = new WeakMap();
-    else this.#defaultPlans = new PlanCache([this.#default]);
+    const place = placeOfTarget(target);
+    this.adjustAll([[target, windows === 'recommended' ? undefined : parseLimit(windows, place)]]);
   }
 
-  #layerFor(target: AdjustTarget): Layer {
-    const { account, provider, plan } = target;
-    const named = TARGETS.filter((name) => target[name] !== undefined);
-    if (named.length > 1)
-      throw new OptionError('target', named.join(' and '), 'must name only one of account, provider and plan');
-    if (account !== undefined) {
-      this.#accounts ??= new Map();
-      return getOrCreate(this.#accounts, account, () => new Layer());
+  /**
+   * Sets limits; undefined restores the initial one. Plans whose limits do not change stay the same objects.
+   * @throws OptionError
+   */
+  adjustAll(changes: Iterable<readonly [target: AdjustTarget, limit: Limit | undefined]>): void {
+    const byLayer = new Map<string, { readonly of: TargetLayer; readonly changes: LayerChange[] }>();
+    for (const [target, limit] of changes) {
+      const of = layerOf(target);
+      getOrCreate(byLayer, `${of.layer} ${of.name}`, () => ({ of, changes: [] })).changes.push([target.route, limit]);
     }
-    if (provider !== undefined) return getOrCreate(this.#providers, provider, () => new Layer());
-    if (plan !== undefined) return getOrCreate(this.#customerPlans, plan, () => new Layer());
-    if (typeof this.#default === 'function') {
+    for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
+  }
+
+  #replaceLayer({ layer, name }: TargetLayer, change: (layer: Layer) => Layer): void {
+    if (layer !== 'default') {
+      if (layer === 'account') this.#accounts ??= new Map();
+      const layers = { account: this.#accounts, provider: this.#providers, plan: this.#customerPlans }[layer];
+      replaceNamed(layers as Map<string, Layer>, name, change);
+    } else if (typeof this.#default === 'function') {
       const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
       throw new OptionError('target', 'neither', reason);
+    } else {
+      this.#default = change(this.#default);
+      this.#defaultPlans = new PlanCache([this.#default], this.#factory);
     }
-    return this.#default;
   }
 
   #providerLayer(provider: string): Layer | undefined {
@@ -152,11 +148,12 @@ export class Plans {
   #plansOfDefault(subject: Subject): PlanCache {
     if (this.#defaultPlans !== undefined) return this.#defaultPlans;
     const layer = this.#defaultLayer(subject);
-    return getOrCreate(this.#plansByLayer, layer, () => new PlanCache([layer]));
+    return getOrCreate(this.#plansByLayer, layer, () => new PlanCache([layer], this.#factory));
   }
 
   #plansOfRouteLimits(limits: LimitInput, subject: Subject): PlanCache {
-    const plans = getOrCreate(this.#plansByRouteLimits, limits, () => new PlanCache([layerOfRoute(limits)]));
+    const create = (): PlanCache => new PlanCache([layerOfRoute(limits)], this.#factory);
+    const plans = getOrCreate(this.#plansByRouteLimits, limits, create);
     return plans.withLayer(this.#defaultLayer(subject));
   }
 
@@ -172,12 +169,15 @@ class PlanCache {
   #planOfOtherRoutes: Plan | undefined;
 
   /** @param layers the most specific first */
-  constructor(private readonly layers: readonly LimitLayer[]) {}
+  constructor(
+    private readonly layers: readonly LimitLayer[],
+    private readonly factory: PlanFactory,
+  ) {}
 
   /** The plans of these layers and one more specific layer, if it is given. */
   withLayer(layer: Layer | undefined): PlanCache {
     if (layer === undefined) return this;
-    return getOrCreate(this.#withLayer, layer, () => new PlanCache([layer, ...this.layers]));
+    return getOrCreate(this.#withLayer, layer, () => new PlanCache([layer, ...this.layers], this.factory));
   }
 
   planFor(route: string): Plan {
@@ -186,10 +186,10 @@ class PlanCache {
 
   /** On first use, creates all plans: that of each route with its own limit, and that of all other routes. */
   #fill(route: string): Plan {
-    const { layers } = this;
-    for (const layer of layers) for (const own of layer.routes) this.#byRoute.set(own, createLayeredPlan(layers, own));
+    const { layers, factory } = this;
+    for (const layer of layers) for (const own of layer.routes) this.#byRoute.set(own, factory.createPlan(layers, own));
     // No layer names a symbol, so this is the plan of every route that no layer names.
-    this.#planOfOtherRoutes = createLayeredPlan(layers, OTHER_ROUTE);
+    this.#planOfOtherRoutes = factory.createPlan(layers, OTHER_ROUTE);
     return this.planFor(route);
   }
 }
@@ -205,7 +205,7 @@ const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] remo
 
 /** Creates the layer of a provider or an account. */
 function createLayer(set: LimitSet, place: string): Layer {
-  const layer = new Layer(set, place);
+  const layer = parseLayer(set, place);
   // It would be read as "not limited at all", but the limits that it does not have come from the other layers.
   if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
   return layer;
@@ -233,29 +233,22 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
           set,
           'must return a plain object (expected allMethods, routes or unlimited)',
         );
-      const layer = new Layer(set, 'limits(subject)');
+      const layer = parseLayer(set, 'limits(subject)');
       checkLimited([layer], set, 'limits(subject)');
       return layer;
     });
   };
 }
 
-function getOrCreate<K extends WeakKey | string, V>(
-  values: { get(key: K): V | undefined; set(key: K, value: V): unknown },
-  key: K,
-  make: () => V,
-): V {
-  let value = values.get(key);
-  if (value === undefined) {
-    value = make();
-    values.set(key, value);
-  }
-  return value;
+/** A layer that only adjustments have created is deleted with the last of them. */
+function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): void {
+  const layer = change(layers.get(name) ?? NO_LAYER);
+  if (layer === NO_LAYER) layers.delete(name);
+  else layers.set(name, layer);
 }
 
 function placeOfTarget(target: AdjustTarget): string {
-  const { route } = target;
-  const name = TARGETS.find((each) => target[each] !== undefined);
-  const layer = name === undefined ? 'default' : placeIn(`${name}s`, target[name] as string);
-  return `limits.${layer}.${route === undefined ? 'allMethods' : placeIn('routes', route)}`;
+  const { layer, name } = layerOf(target);
+  const place = layer === 'default' ? layer : placeIn(`${layer}s`, name);
+  return `limits.${place}.${target.route === undefined ? 'allMethods' : placeIn('routes', target.route)}`;
 }

@@ -1,5 +1,9 @@
 import { afterAll, beforeAll } from 'vitest';
+import { createRedisAdjustments } from '../../src/stores/redis/adjustments.ts';
+import type { RedisClient } from '../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
+import type { AdjustmentStoreSubject } from '../../src/testing/adjustment-store-suite.ts';
+import type { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { LimitStoreSubject } from '../../src/testing/limit-store-suite.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
 
@@ -8,22 +12,39 @@ export const histories = (ordinarily: number): number => ordinarily * Number(pro
 
 let stores = 0;
 
-/** Creates stores on one of `clients`, which is connected before the tests of the file, and disconnected after them. */
+/** One of `clients`, which is connected before the tests of the file, and disconnected after them. */
+function connectedTo<Where>(clients: Record<string, Connect<Where>>, name: string, where: Where): () => RedisClient {
+  let connected: ConnectedClient;
+  beforeAll(async () => {
+    connected = await (clients[name] as Connect<Where>)(where);
+  });
+  afterAll(() => connected.disconnect());
+  return () => connected.client;
+}
+
+const newOptions = (clock: FakeClock) => ({ clock, prefix: `test-${process.pid}-${stores++}`, deadlineMs: 10_000 });
+
+/** Creates stores of limits on one of `clients`. */
 export function redisSubject<Where>(
   clients: Record<string, Connect<Where>>,
   name: string,
   where: Where,
   ordinarily: number,
 ): LimitStoreSubject {
-  let connected: ConnectedClient;
-  beforeAll(async () => {
-    connected = await (clients[name] as Connect<Where>)(where);
-  });
-  afterAll(() => connected.disconnect());
+  const client = connectedTo(clients, name, where);
   return {
     name,
     histories: histories(ordinarily),
-    create: (clock) =>
-      createRedisStore(connected.client, { clock, prefix: `test-${process.pid}-${stores++}`, deadlineMs: 10_000 }),
+    create: (clock) => createRedisStore(client(), newOptions(clock)),
   };
+}
+
+/** Creates stores of adjustments on one of `clients`. */
+export function redisAdjustmentsSubject<Where>(
+  clients: Record<string, Connect<Where>>,
+  name: string,
+  where: Where,
+): AdjustmentStoreSubject {
+  const client = connectedTo(clients, name, where);
+  return { name, histories: histories(30), create: (clock) => createRedisAdjustments(client(), newOptions(clock)) };
 }

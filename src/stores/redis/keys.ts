@@ -68,3 +68,19 @@ export function claimKey(prefix: string, scope: string, key: string): string {
   // Colons of the scope are escaped, so the first colon in the braces ends the scope.
   return `${prefix}:claim:{${escapeName(scope).replaceAll(':', '%003a')}:${escapeName(key)}}`;
 }
+
+/** What is stored of the adjustments of one prefix. */
+export interface AdjustmentKeys {
+  readonly adjustments: string;
+  readonly history: string;
+  readonly processes: string;
+}
+
+/**
+ * Names of what is stored of adjustments: `headgate:limits:{adjusted}:now`. All share a hash slot. No record of a limiter
+ * or of a claim has such an end, so they differ from those for all prefixes.
+ */
+export function adjustmentKeys(prefix: string): AdjustmentKeys {
+  const tag = `${prefix}:limits:{adjusted}`;
+  return { adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet` };
+}

@@ -1,0 +1,112 @@
+import { OptionError } from './errors.ts';
+import type { Limit } from './limit.ts';
+import { checkOptions } from './options.ts';
+
+/**
+ * Which limit to adjust: that of an account, of a provider, of a customer's plan, or (if none is given) the default
+ * one. With `route`, the limit of that route; otherwise the limit for all routes.
+ */
+export interface AdjustTarget {
+  readonly account?: string | undefined;
+  readonly provider?: string | undefined;
+  readonly plan?: string | undefined;
+  readonly route?: string | undefined;
+}
+
+/** A limit that replaces one of the base, until it is reset or over. */
+export interface Adjustment {
+  readonly target: AdjustTarget;
+  /** An empty list removes the limit. */
+  readonly windows: Limit;
+  /** Number of the change that set it. */
+  readonly version: number;
+  /** Who set it. */
+  readonly by: string;
+  readonly reason?: string | undefined;
+  /** When it was set, in milliseconds since 1970 on the store's clock. */
+  readonly at: number;
+  /** When it is over, on the same clock. */
+  readonly until?: number | undefined;
+}
+
+/** The last change of a history. Two histories never have the same one, because each change has a random `nonce`. */
+export interface Head {
+  /** Rises by one with each change. */
+  readonly version: number;
+  readonly nonce: string;
+}
+
+/** What one change did to one limit. */
+export interface AdjustedLimit {
+  readonly target: AdjustTarget;
+  /** The adjustment's windows before; undefined if the limit was not adjusted. */
+  readonly from: Limit | undefined;
+  /** The adjustment's windows now; undefined if it was reset. */
+  readonly to: Limit | undefined;
+  readonly until?: number | undefined;
+}
+
+/** One change of the history. It changes all of its limits or none. */
+export interface AdjustmentEntry extends Head {
+  readonly at: number;
+  readonly by: string;
+  readonly reason?: string | undefined;
+  /** `expiry`: the adjustments had reached their ends. */
+  readonly source: 'change' | 'expiry';
+  readonly limits: readonly AdjustedLimit[];
+}
+
+/** Everything that a store has. */
+export interface AdjustmentState {
+  readonly head: Head;
+  readonly adjustments: readonly Adjustment[];
+  /** The last entries of the history, at most {@link MAX_RECENT}, oldest first. The last one is that of `head`. */
+  readonly recent: readonly AdjustmentEntry[];
+}
+
+/** Entries that a process remembers. By them it recognises a store that lost its last changes. */
+export const MAX_RECENT = 1_000;
+
+/** What a target can name beside its route. */
+const TARGETS = ['account', 'provider', 'plan'] as const;
+
+/** The layer of a target, and which one of them. The default layer has no name. */
+export interface TargetLayer {
+  readonly layer: 'default' | (typeof TARGETS)[number];
+  readonly name: string;
+}
+
+/** @throws OptionError if the target names several layers */
+export function layerOf(target: AdjustTarget): TargetLayer {
+  checkOptions(target, [...TARGETS, 'route'], 'target');
+  const named = TARGETS.filter((each) => target[each] !== undefined);
+  if (named.length > 1)
+    throw new OptionError('target', named.join(' and '), 'must name only one of account, provider and plan');
+  const [layer] = named;
+  return layer === undefined ? { layer: 'default', name: '' } : { layer, name: target[layer] as string };
+}
+
+/** A text for each limit that can be adjusted. Two different limits have different texts. */
+export function targetKey(target: AdjustTarget): string {
+  const { layer, name } = layerOf(target);
+  return JSON.stringify(target.route === undefined ? [layer, name] : [layer, name, target.route]);
+}
+
+/** The adjustments after a change, by {@link targetKey}. */
+export function applyEntry(adjustments: Map<string, Adjustment>, entry: AdjustmentEntry): void {
+  const { version, by, reason, at } = entry;
+  for (const { target, to: windows, until } of entry.limits) {
+    if (windows === undefined) adjustments.delete(targetKey(target));
+    else adjustments.set(targetKey(target), { target, windows, version, by, reason, at, until });
+  }
+}
+
+/** The entries with one more, at most {@link MAX_RECENT}. */
+export function withEntry(recent: readonly AdjustmentEntry[], entry: AdjustmentEntry): readonly AdjustmentEntry[] {
+  return [...recent, entry].slice(-MAX_RECENT);
+}
+
+/** Whether two heads are the same change. */
+export function isSameHead(one: Head | undefined, other: Head | undefined): boolean {
+  return one?.version === other?.version && one?.nonce === other?.nonce;
+}

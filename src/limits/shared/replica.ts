@@ -1,0 +1,106 @@
+import {
+  type Adjustment,
+  type AdjustmentEntry,
+  type AdjustmentState,
+  applyEntry,
+  type Head,
+  targetKey,
+  withEntry,
+} from '../../core/adjustment.ts';
+import { reconcile } from '../../core/lineage.ts';
+import type { AdjustmentStore } from '../../core/ports.ts';
+import { Turns } from '../../core/turns.ts';
+
+/** Rounds of reading and restoring, or of appending, before a call gives up: other processes change the store. */
+const MAX_ROUNDS = 50;
+
+/** What one process knows of a store's adjustments. It follows the store, and gives back what the store has lost. */
+export class Replica {
+  readonly #store: AdjustmentStore;
+  readonly #decide: typeof reconcile;
+  #adjustments = new Map<string, Adjustment>();
+  #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
+  /** Calls run one after the other, since each begins at the head that the one before has left. */
+  readonly #turns = new Turns();
+
+  constructor(store: AdjustmentStore, decide = reconcile) {
+    this.#store = store;
+    this.#decide = decide;
+  }
+
+  /** Undefined if this process does not know any history. */
+  get head(): Head | undefined {
+    return this.#known?.head;
+  }
+
+  /** By `targetKey`. */
+  get adjustments(): ReadonlyMap<string, Adjustment> {
+    return this.#adjustments;
+  }
+
+  /** Everything that this process knows; undefined without any history. */
+  get state(): AdjustmentState | undefined {
+    return this.#known && { ...this.#known, adjustments: [...this.#adjustments.values()] };
+  }
+
+  /**
+   * Reads the store, and brings it forward if it lacks what this process knows.
+   * @throws what the store throws
+   */
+  refresh(): Promise<void> {
+    return this.#turns.run(() => this.#refresh());
+  }
+
+  /**
+   * Stores a change on top of the store's history.
+   * @param create creates the entry that follows the head; may be called again. Undefined changes nothing
+   * @throws what the store or `create` throws
+   */
+  append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
+    return this.#turns.run(async () => {
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        // A process that has just written must read too: otherwise it is always faster than one that was refused.
+        await this.#refresh();
+        const entry = create(this.head);
+        if (entry === undefined) return undefined;
+        if (await this.#store.append(this.head, entry)) {
+          this.#apply([entry]);
+          return entry;
+        }
+      }
+      throw new Error(`the adjustments could not be changed: ${MAX_ROUNDS} other changes came first. Try again`);
+    });
+  }
+
+  async #refresh(): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const step = this.#decide(this.#known, await this.#store.read(this.head));
+      switch (step.kind) {
+        case 'keep':
+          return;
+        case 'apply':
+          return this.#apply(step.entries);
+        case 'adopt':
+          return this.#adopt(step.state);
+        case 'restore':
+          await this.#store.restore(step.seen, this.state as AdjustmentState);
+      }
+    }
+  }
+
+  #apply(entries: readonly AdjustmentEntry[]): void {
+    for (const entry of entries) {
+      applyEntry(this.#adjustments, entry);
+      this.#known = { head: headOf(entry), recent: withEntry(this.#known?.recent ?? [], entry) };
+    }
+  }
+
+  #adopt({ head, recent, adjustments }: AdjustmentState): void {
+    this.#known = { head, recent };
+    this.#adjustments = new Map(adjustments.map((each) => [targetKey(each.target), each]));
+  }
+}
+
+function headOf({ version, nonce }: Head): Head {
+  return { version, nonce };
+}

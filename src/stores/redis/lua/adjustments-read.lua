@@ -1,0 +1,75 @@
+--[[
+  Reads the adjustments that a process does not know yet. Notes the process, if it gives its name.
+
+  Input:
+    KEYS[1]  the adjustments
+    KEYS[2]  the history
+    KEYS[3]  the processes
+    ARGV[1]  time in milliseconds, or '' for this server's clock
+    ARGV[2]  version of the head that the process knows, or ''
+    ARGV[3]  nonce of that head, or ''
+    ARGV[4]  most entries of the history in the reply
+    ARGV[5]  '1' if the process is noted
+    ARGV[6]  its name
+
+  Output: a list of the time, the kind (same, none, changes or all), the entries, and for `all` the head and the
+    adjustments. If headgate did not write a value, the output is an error.
+
+  Values: the adjustments are a hash. The field @head has version and nonce, with a colon between them; each other
+    field has the JSON of one adjustment. The history is a stream with the id <version>-0: nonce and JSON of an entry.
+    The processes are a hash by name: the time when each was heard of, version and nonce, with colons between them.
+]]
+
+local now = ARGV[1]
+if now == '' then
+  local time = redis.call('TIME')
+  now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+local known = ARGV[2] ~= '' and ARGV[2] .. ':' .. ARGV[3] or ''
+local most = tonumber(ARGV[4])
+
+-- Makes room for another process: those that were not heard of for ten seconds are forgotten.
+local function forgetProcesses()
+  local processes = redis.call('HGETALL', KEYS[3])
+  for i = 1, #processes, 2 do
+    local heardAt = tonumber(string.match(processes[i + 1], '^%d+')) or 0
+    if now - heardAt > 10000 then redis.call('HDEL', KEYS[3], processes[i]) end
+  end
+end
+
+if ARGV[5] == '1' then
+  -- So many processes are a fault, or an attack.
+  local most = 1000
+  if redis.call('HLEN', KEYS[3]) >= most then forgetProcesses() end
+  if redis.call('HLEN', KEYS[3]) < most then
+    redis.call('HSET', KEYS[3], ARGV[6], now .. ':' .. (known == '' and ':' or known))
+    redis.call('PEXPIRE', KEYS[3], 3600000)
+  end
+end
+
+local head = redis.call('HGET', KEYS[1], '@head')
+if not head then return { now, 'none', {} } end
+if head == known then return { now, 'same', {} } end
+
+local function texts(entries, first)
+  local list = {}
+  for i = first, #entries do list[#list + 1] = entries[i][2][4] end
+  return list
+end
+
+if known ~= '' then
+  -- One more than needed: so it is known whether there are too many. The first one is the head that the process knows.
+  local entries = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', '+', 'COUNT', most + 2)
+  if #entries <= most + 1 and #entries > 1 and entries[1][1] == ARGV[2] .. '-0' and entries[1][2][2] == ARGV[3] then
+    return { now, 'changes', texts(entries, 2) }
+  end
+end
+local entries = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', most)
+local oldestFirst = {}
+for i = #entries, 1, -1 do oldestFirst[#oldestFirst + 1] = entries[i] end
+local adjustments = {}
+local fields = redis.call('HGETALL', KEYS[1])
+for i = 1, #fields, 2 do
+  if fields[i] ~= '@head' then adjustments[#adjustments + 1] = fields[i + 1] end
+end
+return { now, 'all', texts(oldestFirst, 1), head, adjustments }

@@ -1,0 +1,80 @@
+import type { Adjustment, AdjustmentEntry, AdjustmentState, Head } from '../core/adjustment.ts';
+import type { Clock } from '../core/clock.ts';
+import type { AdjustmentReply } from '../core/lineage.ts';
+import type { AdjustmentInstance, AdjustmentStore } from '../core/ports.ts';
+
+/** A store that is as simple as possible, to judge others. It never returns a promise. */
+export interface AdjustmentModel extends AdjustmentStore {
+  read(known: Head | undefined, instance?: string): AdjustmentReply;
+  append(seen: Head | undefined, entry: AdjustmentEntry): boolean;
+  restore(seen: Head | undefined, state: AdjustmentState): boolean;
+  history(before: number | undefined, limit: number): readonly AdjustmentEntry[];
+  instances(): readonly AdjustmentInstance[];
+}
+
+const LISTED_MS = 10_000;
+
+/** Creates the naive model of an {@link AdjustmentStore}. Its histories are short, so it has no bounds. */
+export function createAdjustmentModel(clock: Clock): AdjustmentModel {
+  let base: readonly Adjustment[] = [];
+  let known: readonly AdjustmentEntry[] = [];
+  let added: readonly AdjustmentEntry[] = [];
+  let heard: readonly { readonly name: string; readonly head: Head | undefined; readonly at: number }[] = [];
+  const entries = () => [...known, ...added];
+  const head = () => headOf(entries().at(-1));
+  const isHead = (seen: Head | undefined) => same(seen, head());
+  const adjustments = () => added.reduce(change, base);
+  return {
+    durable: false,
+    read(seen, name) {
+      const now = clock.now();
+      if (name !== undefined) heard = [...heard.filter((one) => one.name !== name), { name, head: seen, at: now }];
+      const last = head();
+      if (last === undefined) return { kind: 'none', now };
+      if (isHead(seen)) return { kind: 'same', now };
+      const all = entries();
+      const at = all.findIndex((entry) => same(headOf(entry), seen));
+      if (at >= 0) return { kind: 'changes', now, entries: all.slice(at + 1) };
+      return { kind: 'all', now, state: { head: last, adjustments: adjustments(), recent: all } };
+    },
+    append(seen, entry) {
+      if (!isHead(seen)) return false;
+      added = [...added, entry];
+      return true;
+    },
+    restore(seen, state) {
+      if (!isHead(seen)) return false;
+      base = state.adjustments;
+      known = state.recent;
+      added = [];
+      return true;
+    },
+    history: (before = Number.POSITIVE_INFINITY, limit) =>
+      entries()
+        .filter(({ version }) => version < before)
+        .reverse()
+        .slice(0, limit),
+    instances: () =>
+      heard.map(({ at, ...one }) => ({ ...one, ageMs: clock.now() - at })).filter(({ ageMs }) => ageMs <= LISTED_MS),
+  };
+}
+
+function change(adjustments: readonly Adjustment[], entry: AdjustmentEntry): readonly Adjustment[] {
+  const { version, by, reason, at } = entry;
+  return entry.limits.reduce<readonly Adjustment[]>((before, { target, to: windows, until }) => {
+    const others = before.filter((one) => nameOf(one) !== nameOf({ target }));
+    return windows === undefined ? others : [...others, { target, windows, version, by, reason, at, until }];
+  }, adjustments);
+}
+
+function nameOf({ target: { account, provider, plan, route } }: Pick<Adjustment, 'target'>): string {
+  return JSON.stringify([account ?? null, provider ?? null, plan ?? null, route ?? null]);
+}
+
+function headOf(entry: AdjustmentEntry | undefined): Head | undefined {
+  return entry && { version: entry.version, nonce: entry.nonce };
+}
+
+function same(one: Head | undefined, other: Head | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other && { version: other.version, nonce: other.nonce });
+}

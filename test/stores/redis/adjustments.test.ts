@@ -1,0 +1,167 @@
+/** What only adjustments in Redis can show: lost data, old data, values of others, and how long a key is stored. */
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { AdjustmentEntry, AdjustTarget, Head } from '../../../src/core/adjustment.ts';
+import { parseLimit } from '../../../src/core/limit.ts';
+import type { AdjustmentStore } from '../../../src/core/ports.ts';
+import { Replica } from '../../../src/limits/shared/replica.ts';
+import { createRedisAdjustments, type RedisAdjustmentsOptions } from '../../../src/stores/redis/adjustments.ts';
+import { readAdjustmentReply, readHistory, readInstances } from '../../../src/stores/redis/adjustments-reply.ts';
+import { adjustmentKeys } from '../../../src/stores/redis/keys.ts';
+import { slotOf } from '../../../src/stores/redis/server-time.ts';
+
+const { port } = inject('redis');
+const client = new Redis({ port, host: '127.0.0.1' });
+beforeAll(() => client.ping());
+afterAll(() => client.disconnect());
+
+let prefixes = 0;
+const newPrefix = (): string => `adjustments-${process.pid}-${prefixes++}`;
+const storeAt = (prefix: string, options: RedisAdjustmentsOptions = {}): AdjustmentStore =>
+  createRedisAdjustments(client, { prefix, deadlineMs: 10_000, logger: false, ...options });
+
+let nonces = 0;
+const entryAfter = (head: Head | undefined, target: AdjustTarget, window: string): AdjustmentEntry => ({
+  ...{ version: (head?.version ?? 0) + 1, nonce: `n${nonces++}`, at: 1_800_000_000_000, by: 'jane', source: 'change' },
+  limits: [{ target, from: undefined, to: parseLimit([window]) }],
+});
+const put = (replica: Replica, account: string, window = '5/1m') =>
+  replica.append((head) => entryAfter(head, { account }, window));
+const accountsOf = (replica: Replica) => [...replica.adjustments.values()].map(({ target }) => target.account).sort();
+
+describe('adjustments in Redis', () => {
+  it('share a slot, and do not expire; only what is stored of processes does', async () => {
+    const prefix = newPrefix();
+    const { adjustments, history, processes } = adjustmentKeys(prefix);
+    expect(new Set([adjustments, history, processes].map(slotOf)).size).toBe(1);
+    const replica = new Replica(storeAt(prefix));
+    await put(replica, 'a');
+    await storeAt(prefix).read(replica.head, 'host:1');
+    const expiries = await Promise.all([adjustments, history, processes].map((key) => client.pttl(key)));
+    expect(expiries).toEqual([-1, -1, expect.closeTo(3_600_000, -5)]);
+  });
+
+  it('come back from the processes that know them, after the server has lost them', async () => {
+    const prefix = newPrefix();
+    const [one, other] = [new Replica(storeAt(prefix)), new Replica(storeAt(prefix))];
+    await put(one, 'a');
+    await other.refresh();
+    await put(one, 'b');
+    await client.del(...Object.values(adjustmentKeys(prefix)));
+    await other.refresh();
+    await one.refresh();
+    await other.refresh();
+    const late = new Replica(storeAt(prefix));
+    await late.refresh();
+    for (const replica of [one, other, late]) {
+      expect(replica.head).toEqual(one.head);
+      expect(accountsOf(replica)).toEqual(['a', 'b']);
+    }
+    const history = await storeAt(prefix).history(undefined, 10);
+    expect(history.map(({ version, by }) => [version, by])).toEqual([
+      [2, 'jane'],
+      [1, 'jane'],
+    ]);
+  });
+
+  it.each(['adjustments', 'history'] as const)('go on if only the key of the %s is lost', async (lost) => {
+    const prefix = newPrefix();
+    const replica = new Replica(storeAt(prefix));
+    await put(replica, 'a');
+    await put(replica, 'b');
+    await client.del(adjustmentKeys(prefix)[lost]);
+    await replica.refresh();
+    await put(replica, 'c');
+    const late = new Replica(storeAt(prefix));
+    await late.refresh();
+    expect([late.head, accountsOf(late)]).toEqual([replica.head, ['a', 'b', 'c']]);
+  });
+
+  it('of an old server that another process has written to replace those of this process', async () => {
+    const prefix = newPrefix();
+    const { adjustments, history } = adjustmentKeys(prefix);
+    const replica = new Replica(storeAt(prefix));
+    await put(replica, 'a');
+    const old = [await client.dumpBuffer(adjustments), await client.dumpBuffer(history)];
+    await put(replica, 'b');
+    await client.restore(adjustments, 0, old[0] as Buffer, 'REPLACE');
+    await client.restore(history, 0, old[1] as Buffer, 'REPLACE');
+    const other = new Replica(storeAt(prefix));
+    await put(other, 'c');
+    await replica.refresh();
+    expect([replica.head, accountsOf(replica)]).toEqual([other.head, ['a', 'c']]);
+  });
+
+  it('200 changes of four processes end in one list, and the history makes the same', async () => {
+    const prefix = newPrefix();
+    const replicas = Array.from({ length: 4 }, () => new Replica(storeAt(prefix)));
+    await Promise.all(
+      replicas.map(async (replica, i) => {
+        for (let n = 0; n < 50; n++) await put(replica, `acc_${(i * n) % 7}`, `${n}/1m`);
+      }),
+    );
+    await Promise.all(replicas.map((replica) => replica.refresh()));
+    const [first] = replicas as [Replica];
+    for (const replica of replicas) expect(replica.adjustments).toEqual(first.adjustments);
+    const history = await storeAt(prefix).history(undefined, 1_000);
+    expect(history.map(({ version }) => version)).toEqual(Array.from({ length: 200 }, (_, i) => 200 - i));
+    const last = new Map(
+      history.toReversed().flatMap(({ limits }) => limits.map((one) => [one.target.account, one.to])),
+    );
+    expect(new Map([...first.adjustments.values()].map((one) => [one.target.account, one.windows]))).toEqual(last);
+  });
+
+  it('of another type are an error that names the reason, and change nothing', async () => {
+    const prefix = newPrefix();
+    const errors: unknown[] = [];
+    await client.set(adjustmentKeys(prefix).adjustments, 'not ours');
+    const store = storeAt(prefix, { onError: (error) => errors.push(error) });
+    await expect(store.read(undefined)).rejects.toThrow(/WRONGTYPE/);
+    await expect(store.append(undefined, entryAfter(undefined, {}, '5/1m'))).rejects.toThrow(/WRONGTYPE/);
+    expect(errors).toHaveLength(2);
+    expect(await client.get(adjustmentKeys(prefix).adjustments)).toBe('not ours');
+  });
+
+  it('rejects options that it does not know or cannot use', () => {
+    expect(() => createRedisAdjustments(client, { prefx: 'a' } as object)).toThrow(/options\.prefx: unknown option/);
+    expect(() => createRedisAdjustments(client, { prefix: '{a}' })).toThrow(/prefix: must be a string without braces/);
+    expect(() => createRedisAdjustments(client, { deadlineMs: 0 })).toThrow(/deadlineMs: must be an integer of 1/);
+  });
+});
+
+describe('a reply about adjustments that headgate did not write', () => {
+  const entry = { version: 1, nonce: 'n', at: 1, by: 'jane', source: 'change', limits: [] };
+  const adjustment = { target: {}, windows: [], version: 1, at: 1, by: 'jane' };
+  const all = (head: string, adjusted: unknown, of: unknown = entry) =>
+    ['1', 'all', [JSON.stringify(of)], head, [JSON.stringify(adjusted)]] as const;
+
+  it('is read if it is right', () => {
+    expect(readAdjustmentReply(all('1:n', adjustment))).toMatchObject({ kind: 'all', state: { head: { version: 1 } } });
+  });
+
+  it.each<unknown>([
+    null,
+    ['x', 'same', []],
+    ['1', 'other', []],
+    ['1', 'changes', 'x'],
+    ['1', 'changes', ['"x"']],
+    all('x', adjustment),
+    all('1:n', { ...adjustment, windows: undefined }),
+    all('1:n', { ...adjustment, windows: [{ max: -1, durationMs: 1 }] }),
+    all('1:n', { ...adjustment, by: 7 }),
+    all('1:n', { ...adjustment, until: 'x' }),
+    all('1:n', adjustment, { ...entry, source: 'x' }),
+    all('1:n', adjustment, { ...entry, nonce: 7 }),
+  ])('is an error: %j', (reply) => {
+    expect(() => readAdjustmentReply(reply)).toThrow(/^unexpected (reply of Redis|value among) |^adjustment\[0\]: /);
+  });
+
+  it('is an error in a list too', () => {
+    expect(() => readHistory(['1', '{}'])).toThrow(/unexpected value/);
+    expect(() => readInstances(['1', 'name', 'x'])).toThrow(/unexpected reply/);
+    expect(readInstances(['9', 'name', '8:1:n', 'new', '9::'])).toEqual([
+      { name: 'name', head: { version: 1, nonce: 'n' }, ageMs: 1 },
+      { name: 'new', head: undefined, ageMs: 0 },
+    ]);
+  });
+});
