@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Retention } from '../../src/journal/retention.ts';
 import type { Send } from '../../src/journal/sends.ts';
 import { linkAccount } from '../support/accounts.ts';
@@ -138,49 +138,5 @@ describe.each(DATABASES)('on %s', async (kind) => {
     now += 31 * DAY_MS;
     const erased = await Promise.all([sends.deleteOld(9), sends.deleteOld(9)]);
     expect(erased[0] + erased[1]).toBe(9);
-  });
-});
-
-describe('the times at which it erases', () => {
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
-  test('a minute after the start and then every hour, in batches, until it is closed', async () => {
-    vi.useFakeTimers();
-    const limits: number[] = [];
-    const rows = [500, 500, 3];
-    const erase = async (limit: number): Promise<number> => {
-      limits.push(limit);
-      return rows.shift() ?? 0;
-    };
-    const retention = new Retention([{ what: 'rows', erase }], log);
-    retention.start();
-    await vi.advanceTimersByTimeAsync(59_999);
-    expect(limits).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(limits).toEqual([500, 500, 500]);
-    await vi.advanceTimersByTimeAsync(HOUR_MS);
-    expect(limits).toHaveLength(4);
-    await retention.close();
-    await vi.advanceTimersByTimeAsync(3 * HOUR_MS);
-    expect(limits).toHaveLength(4);
-  });
-
-  test('a failure is logged, and keeps nothing else from being erased', async () => {
-    const logged: object[] = [];
-    const noting = pino({}, { write: (line) => void logged.push(JSON.parse(line) as object) });
-    const fail = async (): Promise<number> => {
-      throw new Error('The database is away.');
-    };
-    const all = [
-      { what: 'sends', erase: fail },
-      { what: 'links', erase: async () => 7 },
-    ];
-    await new Retention(all, noting).run();
-    expect(logged).toMatchObject([
-      { what: 'sends', err: { message: 'The database is away.' } },
-      { what: 'links', rows: 7 },
-    ]);
   });
 });
