@@ -175,6 +175,7 @@ const WITHOUT_A_WAY_OUT = [
 
 /** Files with a way out of their own, each with its reason. */
 const OTHER_WAYS_OUT: Readonly<Record<string, string>> = {
+  'cli/ask-health.ts fetch': 'the operator names the process',
   'db/database.ts pg': 'the operator names the server',
   'db/directory-lock.ts connect': 'the socket is in the data directory',
   'limits/redis.ts Redis': 'the operator names the server',
