@@ -1,4 +1,5 @@
 import { statfsSync } from 'node:fs';
+import { UserError } from '../domain/user-error.ts';
 
 /**
  * The embedded PostgreSQL needs 16 MB at a time for its log. Without them it gives up in the middle of a statement, and
@@ -9,10 +10,14 @@ const RESERVE_BYTES = 48 * 2 ** 20;
 const LOOK_MS = 100;
 
 /** The disk of the embedded database has too little space. */
-export class DiskFullError extends Error {
+export class DiskFullError extends UserError {
   override readonly name = 'DiskFullError';
   /** What PostgreSQL says if a disk is full. */
   readonly code = '53100';
+
+  constructor(folder: string) {
+    super(`DATA_DIR: The disk of ${folder} has less than ${RESERVE_BYTES / 2 ** 20} MiB of free space. Make room.`, 1);
+  }
 }
 
 /**
@@ -28,7 +33,6 @@ export function createSpaceCheck(folder: string): () => void {
       const { bavail, bsize } = statfsSync(folder);
       [lookedAt, hasSpace] = [now, bavail * bsize >= RESERVE_BYTES];
     }
-    if (!hasSpace)
-      throw new DiskFullError(`The disk of ${folder} has less than ${RESERVE_BYTES / 2 ** 20} MiB of free space.`);
+    if (!hasSpace) throw new DiskFullError(folder);
   };
 }

@@ -5,7 +5,7 @@ import { Kysely } from 'kysely';
 import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
-import { createSpaceCheck, DiskFullError } from './disk-space.ts';
+import { createSpaceCheck } from './disk-space.ts';
 import { pgliteDialect } from './pglite.ts';
 import type { Tables } from './tables.ts';
 
@@ -67,12 +67,7 @@ export async function openDatabase(
 ): Promise<EmbeddedDatabase> {
   const folder = databaseFolderIn(path);
   const checkSpace = createSpaceCheck(path);
-  try {
-    checkSpace();
-  } catch (error) {
-    if (!(error instanceof DiskFullError)) throw error;
-    throw new UserError(`DATA_DIR: ${error.message} Make room, then start again.`, 1, { cause: error });
-  }
+  checkSpace();
   if (!isNew) return fromPglite(await openPglite(folder), checkSpace);
   const marker = join(path, INCOMPLETE);
   writeFileSync(marker, '');

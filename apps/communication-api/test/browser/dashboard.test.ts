@@ -142,7 +142,7 @@ test.each(VIEWS)(
     await check();
     await page.goto(`${url}/dashboard/nothing`);
     await check();
-    expect(new Set(seen).size).toBeGreaterThanOrEqual(12);
+    expect(new Set(seen).size).toBeGreaterThanOrEqual(11);
   },
 );
 

@@ -125,6 +125,7 @@ const ROWS: readonly Row[] = [
     route: `POST ${APPLICATION}/limits/:provider/preview`,
     fields: LIMIT,
     answers: 200,
+    isHarmless: true,
     may: 'yes no yes yes',
   },
   {

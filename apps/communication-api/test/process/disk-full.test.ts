@@ -6,8 +6,8 @@ import { clientOf } from '../support/client.ts';
 import { type RunningProcess, runProcess } from '../support/service-process.ts';
 import { mountSmallDisks } from '../support/small-disk.ts';
 
-// A new embedded database has 40 MB, and the service keeps 48 MB free.
-const disks = await mountSmallDisks({ data: 100, tmp: 1 });
+// A new embedded database has 40 MB and may take twice 16 MB for its log, and the service keeps 48 MB free.
+const disks = await mountSmallDisks({ data: 136, tmp: 1 });
 const environment = { DATA_DIR: disks.pathOf('data'), TMPDIR: disks.pathOf('tmp') };
 const MEBIBYTE = 2 ** 20;
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { until } from '../../../../test/support/redis-server.ts';
 import { startCrashWorld } from '../support/crashes.ts';
 import { runProcess, runToEnd, startProcess } from '../support/service-process.ts';
@@ -7,7 +7,9 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const adminOf = (out: string): string => /(http:\/\/\S+)\/readyz/.exec(out)?.[1] ?? '';
 
-test.concurrent('the health checks say first that a process ends; requests are served meanwhile, and the exit code is 0', async () => {
+test.concurrent('the health checks say first that a process ends; requests are served meanwhile, and the exit code is 0', async ({
+  expect,
+}) => {
   const environment = { DATA_DIR: temporaryFolder(), ADMIN_PORT: '0', SHUTDOWN_DELAY_MS: '2000' };
   const { ready, printed, child, exit } = runProcess([], environment);
   const url = await ready();
@@ -37,7 +39,7 @@ test.concurrent('the health checks say first that a process ends; requests are s
   await expect(fetch(`${admin}/livez`)).rejects.toThrow();
 });
 
-test.concurrent('a port of the admin listener that is in use is an error that names it', async () => {
+test.concurrent('a port of the admin listener that is in use is an error that names it', async ({ expect }) => {
   const { ready, printed } = runProcess([], { DATA_DIR: temporaryFolder(), ADMIN_PORT: '0' });
   await ready();
   const { port } = new URL(adminOf(printed.out));
@@ -47,13 +49,13 @@ test.concurrent('a port of the admin listener that is in use is an error that na
   });
 });
 
-test.concurrent('a role other than "all" needs a database that processes share', async () => {
+test.concurrent('a role other than "all" needs a database that processes share', async ({ expect }) => {
   expect(await runToEnd([], { DATA_DIR: temporaryFolder(), ROLE: 'worker' })).toMatchObject({
     ...{ code: 2, error: expect.stringMatching(/^ROLE: only `all` works without DATABASE_URL/) },
   });
 });
 
-test.concurrent('one process answers requests and another one works in the background', async () => {
+test.concurrent('one process answers requests and another one works in the background', async ({ expect }) => {
   const world = await startCrashWorld();
   const environment = world.newEnvironment();
   const api = await startProcess({ ...environment, ROLE: 'api' });

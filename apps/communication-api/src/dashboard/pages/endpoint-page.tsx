@@ -139,11 +139,9 @@ function Facts({ application, endpoint, last, pending, previousUntil }: Endpoint
       </Fact>
       <Fact name="Events that wait">{pending}</Fact>
       {previousUntil === undefined ? null : (
-        <>
-          <Fact name="Secrets">
-            two sign, the one of before until <Time at={previousUntil} />
-          </Fact>
-        </>
+        <Fact name="Secrets">
+          two sign, the one of before until <Time at={previousUntil} />
+        </Fact>
       )}
       <Fact name="Id">
         <code>{endpoint.id}</code>
