@@ -63,7 +63,7 @@ test('the list is filtered as by the API, and its next page keeps the filter', a
   const scope = await rooms.scopes.create(id, { name: 'Customer 7', reference: null });
   await rooms.accounts.update(id, away.id, { scopeId: scope.id });
   expect(await shown(`scope_id=${scope.id}`)).toEqual(['bob@mock.test']);
-  expect(browser.text).toContain('Only accounts of the scope Customer 7.');
+  expect(browser.text).toContain('Only accounts of the scope Customer 7');
   // What no filter can be shows everything, and nothing that the database would refuse reaches it.
   expect(await shown('status=gone&provider=x&search=%00%ED%A0%80&search=b&before=acc_1')).toHaveLength(2);
   const names = sql`jsonb_build_object('name', 'ann' || n, 'provider_user_id', 'ann' || n)`;
