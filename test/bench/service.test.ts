@@ -88,7 +88,7 @@ describe('the topics about the service', () => {
     const figures = { delivery: { 'BullMQ + nodemailer': repeat(figure) } };
     const { markdown } = delivery.report({ rounds, emails: 400, connections: 10, figures });
     expect(markdown).toMatch(/\| EmailEngine 2\.79\.2 +\| +not measured \|/);
-    expect(markdown).toContain('npm error 404');
+    expect(markdown).toContain('`npm view emailengine-app` answers 404');
   });
 });
 
