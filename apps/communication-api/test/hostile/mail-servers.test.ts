@@ -20,7 +20,7 @@ import { secret } from '../support/secret.ts';
 const password = secret();
 const directNet = new Egress({ policy: 'off' }).through(undefined);
 /** The floods must end before. */
-const deadline = (): AbortSignal => AbortSignal.timeout(15_000);
+const deadline = (): AbortSignal => AbortSignal.timeout(25_000);
 
 /** A server for each connection of which a function speaks. */
 async function startServer(talk: (socket: Socket) => void, encryption: Encryption = 'none'): Promise<number> {
