@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { hashPassword } from '../../src/security/passwords.ts';
 import { peopleOf } from '../support/dashboard.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
@@ -256,7 +257,8 @@ describe('the own login', () => {
     const { sessions } = rooms.people;
     const ofMember = service.db.updateTable('members').where('id', '=', member.id);
     const { password_hash: compared } = await ofMember
-      .set({ name: 'Ann' })
+      // A hash that takes time, as in production.
+      .set({ password_hash: await hashPassword(password) })
       .returning('password_hash')
       .executeTakeFirstOrThrow();
     await sessions.create(member, compared);
