@@ -23,9 +23,6 @@ const PURE = [
   'test/tracking/{tracked-html,tracking-tokens,visitor}.test.ts',
 ];
 
-/** A description of Graph is compiled to code that needs nearly all of a stack. */
-const GRAPH = ['test/faults/outlook.test.ts', 'test/providers/outlook/mail.test.ts'];
-
 /** Pages in Chromium. */
 const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 
@@ -63,10 +60,9 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
 /** The projects of the service. They run after those of the library, so that the two do not slow each other down. */
 export const projects = [
   project('service', ['test/**/*.test.{ts,tsx}'], {
-    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...GRAPH, ...PURE],
+    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...PURE],
     sequence: { groupOrder: 2 },
   }),
-  project('service-graph', GRAPH, { isolate: true, sequence: { groupOrder: 2 } }),
   project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
