@@ -113,7 +113,7 @@ ${table(
   pages.flatMap((page) => names(page).map(row(page))),
 )}
 
-The targets are those of a page of the wizard, which `service-wizard` measures.`,
+The targets are those of a page of the wizard, which \`service-wizard\` measures.`,
     targets: OURS.flatMap((name) =>
       pages.flatMap((page) => [
         ...targetRow(`${name}, ${page}: ms of 99 %`, cells.spread('p99Ms', page, name), atMost(MOST_P99_MS)),
