@@ -5,6 +5,7 @@ import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { configChange, type ReloadReport, reloadReport } from './config/config-change.ts';
+import { limitsOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
@@ -22,6 +23,7 @@ import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/list
 import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
+import { createAdjustedLimits } from './store/adjusted-limits.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
 
@@ -51,13 +53,15 @@ const MIN_SILENCE_MS = 300_000;
 
 /**
  * Builds a gateway from a config, and listens.
- * @throws ListenError
+ * @throws ListenError, ConfigError if the file of the adjustments cannot be read
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
-  const { metrics, limits, idempotency, upstreams } = parts;
+  const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
+  // The first request must be judged by the adjustments.
+  await sharedLimits?.ready();
   let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
   const tls = {
@@ -92,7 +96,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await upstreams.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.(), sharedLimits?.close()]);
     store.close();
   };
   const stop = async (): Promise<number> => {
@@ -118,7 +122,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
 /** Makes what lasts as long as the process, with the bounds of the config that it starts with. */
 function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
-  const metrics = createMetrics(store.metrics);
+  const adjusted = createAdjustedLimits(config, store.adjustments, log);
+  const metrics = createMetrics([...store.metrics, ...(adjusted?.metrics ?? [])]);
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
@@ -128,6 +133,7 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
     metrics,
     buffers,
     limits: metrics.measured(store.limits),
+    sharedLimits: adjusted?.limits,
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,
@@ -149,6 +155,7 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 /** The rules of a config. From now on connections are kept to its upstreams only. */
 function adoptRules(config: Config, parts: RuleParts): Rules {
   const rules = createRules(config, parts);
+  parts.sharedLimits?.rebase(limitsOf(config));
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);
   const routes = config.routes.map(({ route }) => route);

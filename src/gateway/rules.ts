@@ -2,6 +2,7 @@ import { isHeadgateError } from '../core/errors.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { SharedLimits } from '../limits/shared/shared-limits.ts';
 import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCors } from './admission/cors.ts';
@@ -24,6 +25,8 @@ export interface RuleParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly limits: LimitStore;
+  /** Undefined if limits cannot be adjusted at run time. */
+  readonly sharedLimits: SharedLimits | undefined;
   readonly idempotency: Idempotency;
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
@@ -33,9 +36,9 @@ export interface RuleParts {
 
 /** The rules that a config describes. */
 export function createRules(config: Config, parts: RuleParts): Rules {
-  const { log, metrics, limits, idempotency, shares, workBudget, upstreams } = parts;
+  const { log, metrics, limits, sharedLimits, idempotency, shares, workBudget, upstreams } = parts;
   const gate = createGate<Exchange>({
-    limiter: limiterOf(config, limits),
+    limiter: limiterOf(config, limits, sharedLimits),
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
     account: ({ account }) => account?.id,

@@ -132,6 +132,7 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
+  ['adjustments', {}],
 ];
 
 /** Answers late on two paths. */

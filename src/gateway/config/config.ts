@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import { describe } from '../../core/errors.ts';
 import { ConfigError, type ConfigIssue, formatPath } from './config-error.ts';
@@ -74,10 +74,17 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
       ...secrets.file,
       ...(file.listen === undefined ? {} : { listen: listen.listener }),
       ...(file.admin === undefined ? {} : { admin: admin.listener }),
+      ...(isObject(file.adjustments) ? { adjustments: withPath(objectOrEmpty(file.adjustments), folder) } : {}),
     },
     issues: [...secrets.issues, ...listen.issues, ...admin.issues],
     origins: secrets.origins,
   };
+}
+
+/** The path of the file is relative to the folder of the config. */
+function withPath(adjustments: JsonObject, folder: string): JsonObject {
+  const { file } = adjustments;
+  return typeof file === 'string' && file !== '' ? { ...adjustments, file: resolve(folder, file) } : adjustments;
 }
 
 function withFlags(file: object, { host, port, 'admin-port': adminPort, upstream, store }: Overrides): object {
