@@ -1,6 +1,10 @@
 import type { Server } from 'node:http';
+import { hostname } from 'node:os';
 import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
+import { createAdminApi } from './admin/admin-api.ts';
+import { createAdminServer } from './admin/admin-server.ts';
+import { operationsOf } from './admin/operations/index.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
@@ -9,7 +13,6 @@ import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
 import { hostAndPort, upstreamUrls } from './config/upstreams.ts';
-import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import { loadGauges } from './operations/load-gauges.ts';
@@ -17,13 +20,13 @@ import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
-import { createRules, type RuleParts } from './rules.ts';
+import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
-import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
+import { Traffic } from './traffic/traffic.ts';
 
 /** A running gateway. */
 export interface Gateway {
@@ -48,6 +51,7 @@ export interface Gateway {
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least so long. */
 const MIN_SILENCE_MS = 300_000;
+const NO_ADMIN = { tokens: [], hosts: [] };
 
 /**
  * Builds a gateway from a config, and listens.
@@ -57,7 +61,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
-  const { metrics, limits, idempotency, upstreams } = parts;
+  const { metrics, traffic, limits, idempotency, upstreams } = parts;
   let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
   const tls = {
@@ -69,11 +73,25 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     tls: tls.listen.options,
     log,
     metrics,
+    traffic,
     health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
   });
-  const admin = config.admin && createAdminServer(metrics, health, tls.admin.options);
+  const operations = operationsOf({
+    config: () => current.config,
+    limiter: () => current.rules.limiter,
+    store,
+    idempotency,
+    traffic,
+    health,
+    log,
+    startedAt: new Date(),
+    instance: `${hostname()}:${process.pid}`,
+  });
+  const settings = () => current.config.admin ?? NO_ADMIN;
+  const api = createAdminApi({ operations, settings, log, metrics });
+  const admin = config.admin && createAdminServer({ metrics, health, api, tls: tls.admin.options });
   metrics.add(loadGauges({ ...parts, connections: main.connections }));
 
   const reload = (wanted: Config): ReloadReport => {
@@ -84,6 +102,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       main.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
+      traffic.onState({ state: 'reloaded' });
     }
     const kept = [...tls.listen.renew(main.server, next.listen.tls), ...tls.admin.renew(admin, next.admin?.tls)];
     return reloadReport(change, kept);
@@ -119,6 +138,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
 function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
   const metrics = createMetrics(store.metrics);
+  const traffic = new Traffic();
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
@@ -126,13 +146,17 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
   return {
     log,
     metrics,
+    traffic,
     buffers,
-    limits: metrics.measured(store.limits),
+    limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,
       reconcile: undefined,
-      onEvent: (event) => metrics.onIdempotency(event),
+      onEvent(event) {
+        metrics.onIdempotency(event);
+        traffic.onIdempotency(event);
+      },
       logger: (message, err) => log.logger.error({ err }, message),
     }),
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
@@ -147,7 +171,8 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 }
 
 /** The rules of a config. From now on connections are kept to its upstreams only. */
-function adoptRules(config: Config, parts: RuleParts): Rules {
+function adoptRules(config: Config, parts: RuleParts): LimitedRules {
+  parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);

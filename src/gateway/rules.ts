@@ -2,6 +2,7 @@ import { isHeadgateError } from '../core/errors.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { Limiter } from '../limits/limiter.ts';
 import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCors } from './admission/cors.ts';
@@ -18,11 +19,13 @@ import type { Metrics } from './operations/metrics.ts';
 import type { ForwardSettings } from './proxy/proxy.ts';
 import type { Upstreams } from './proxy/upstreams.ts';
 import type { Rules } from './server/rules.ts';
+import type { Traffic } from './traffic/traffic.ts';
 
 /** What lasts as long as the process. All rules share it. */
 export interface RuleParts {
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly traffic: Traffic;
   readonly limits: LimitStore;
   readonly idempotency: Idempotency;
   readonly shares: Shares;
@@ -31,11 +34,17 @@ export interface RuleParts {
   readonly onUpstreamFailure: ForwardSettings['onFailure'];
 }
 
+/** Rules, and the limiter that they ask. */
+export interface LimitedRules extends Rules {
+  readonly limiter: Limiter;
+}
+
 /** The rules that a config describes. */
-export function createRules(config: Config, parts: RuleParts): Rules {
-  const { log, metrics, limits, idempotency, shares, workBudget, upstreams } = parts;
+export function createRules(config: Config, parts: RuleParts): LimitedRules {
+  const { log, metrics, traffic, limits, idempotency, shares, workBudget, upstreams } = parts;
+  const limiter = limiterOf(config, limits);
   const gate = createGate<Exchange>({
-    limiter: limiterOf(config, limits),
+    limiter,
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
     account: ({ account }) => account?.id,
@@ -53,6 +62,7 @@ export function createRules(config: Config, parts: RuleParts): Rules {
     validate: false,
     onEvent(event) {
       metrics.onEvent(event);
+      traffic.onEvent(event);
       if (event.type !== 'failure') return;
       // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
       const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
@@ -83,6 +93,7 @@ export function createRules(config: Config, parts: RuleParts): Rules {
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,
+    limiter,
     forward(exchange, passage) {
       const name = choose(exchange.route?.upstream, exchange.account?.provider);
       upstreams.forward(urls.get(name) as string, exchange, passage, settings);

@@ -24,6 +24,9 @@ import { answers, connected, createRedisClient } from './redis-client.ts';
 
 /** Where the process stores its counters and claims. */
 export interface GatewayStore {
+  readonly kind: 'memory' | 'redis' | 'redis-cluster';
+  /** Whether commands are sent. A store in memory has no circuit breaker. */
+  breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
@@ -69,7 +72,7 @@ function openMemory(config: Config): GatewayStore {
     ...memoryClaimMetrics(() => claims.stats()),
   ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
-  return { limits, claims, metrics, setApplications, health, close() {} };
+  return { kind: 'memory', breaker: () => 'closed', limits, claims, metrics, setApplications, health, close() {} };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -107,6 +110,8 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     return isWell() ? 'ok' : 'degraded';
   };
   return {
+    kind: url.kind,
+    breaker: () => limits.stats().breaker,
     limits,
     claims,
     metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],

@@ -5,6 +5,8 @@ import { tokenShape, withDigest } from './token.ts';
 /** What a token of the Admin API may do. Each role may do what the ones before it may. */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 
+export type AdminRole = (typeof ROLES)[number];
+
 /** The token protects every account, so it must not be one that can be guessed. */
 const SHORTEST_TOKEN = 16;
 

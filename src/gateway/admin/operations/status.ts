@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import { version } from '../../operations/version.ts';
+import { COUNTED, type Second } from '../../traffic/series.ts';
+import type { AdminContext } from '../context.ts';
+import { type Operation, operation } from '../operation.ts';
+import { pageOf } from '../paging.ts';
+import { moment, next, paging } from '../schemas.ts';
+import { shownConfig } from '../shown-config.ts';
+
+const tag = 'Process';
+/** Figures per second are the average of so many seconds. */
+const AVERAGED_SECONDS = 10;
+
+const perSecond = z.object(
+  Object.fromEntries(COUNTED.map((name) => [name, z.number()])) as Record<(typeof COUNTED)[number], z.ZodNumber>,
+);
+
+const status = z.object({
+  name: z.literal('headgate'),
+  version: z.string(),
+  instance: z.string().describe('Host and process'),
+  startedAt: moment,
+  state: z.enum(['serving', 'draining']),
+  store: z.object({
+    kind: z.enum(['memory', 'redis', 'redis-cluster']),
+    health: z.enum(['ok', 'degraded']),
+    breaker: z.enum(['closed', 'open', 'half-open']),
+  }),
+  perSecond: perSecond.describe('Average of the last 10 seconds'),
+  claims: z.object({
+    inFlight: z.int().describe('Claims that this process holds'),
+    background: z.int().describe('Commands that are repeated until the store acknowledges them'),
+    orphansMet: z.int().describe('Orphans that retries ran into; at most 1,000 are remembered'),
+  }),
+});
+
+const key = z.object({
+  application: z.string(),
+  role: z.enum(['service', 'account', 'scoped']),
+  scope: z.string().nullable(),
+  sha256: z.string().describe('The first 8 digits'),
+  expiresAt: moment.nullable(),
+});
+
+/** What a process is, and how it does. */
+export function statusOperations(context: AdminContext): Operation[] {
+  const { config, store, traffic, health, idempotency, startedAt, instance } = context;
+  return [
+    operation({
+      id: 'getStatus',
+      method: 'GET',
+      path: '/v1/status',
+      role: 'viewer',
+      tag,
+      summary: 'How this process does',
+      answer: status,
+      run: async () => ({
+        name: 'headgate' as const,
+        version,
+        instance,
+        startedAt: startedAt.toISOString(),
+        state: health.isReady ? ('serving' as const) : ('draining' as const),
+        store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
+        perSecond: averageOf(traffic.seconds(AVERAGED_SECONDS)),
+        claims: {
+          inFlight: idempotency.held,
+          background: idempotency.pending,
+          orphansMet: traffic.orphans().length,
+        },
+      }),
+    }),
+    operation({
+      id: 'listKeys',
+      method: 'GET',
+      path: '/v1/keys',
+      role: 'viewer',
+      tag,
+      summary: 'The keys of the config, without their secrets',
+      query: z.strictObject(paging),
+      answer: z.object({ keys: z.array(key), next }),
+      run({ query }) {
+        const page = pageOf(config().keys, query);
+        const keys = page.entries.map(({ application, role, scope, sha256, expiresAt = null }) => ({
+          application,
+          role,
+          scope,
+          sha256: sha256.slice(0, 8),
+          expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+        }));
+        return { keys, next: page.next };
+      },
+    }),
+    operation({
+      id: 'getConfig',
+      method: 'GET',
+      path: '/v1/config',
+      role: 'viewer',
+      tag,
+      summary: 'The config of now, with its defaults and without its secrets',
+      answer: z.record(z.string(), z.unknown()),
+      run: () => shownConfig(config()),
+    }),
+  ];
+}
+
+function averageOf(seconds: readonly Second[]): Record<(typeof COUNTED)[number], number> {
+  const averages = COUNTED.map((name) => [
+    name,
+    seconds.reduce((sum, second) => sum + second[name], 0) / seconds.length,
+  ]);
+  return Object.fromEntries(averages);
+}
