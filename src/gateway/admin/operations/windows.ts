@@ -132,7 +132,10 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route);
         if (refusal !== undefined) return refusal;
-        await limiter().reset({ account: body.account, route: body.route });
+        await limiter().reset({
+          ...(body.account === undefined ? {} : { account: body.account }),
+          ...(body.route === undefined ? {} : { route: body.route }),
+        });
         const shown = config().log.account ? { account: body.account ?? null } : {};
         audit(context, caller, 'windows reset', { ...shown, route: body.route ?? null, reason: body.reason });
         traffic.onState({ state: 'windows_reset', by: caller.name });
