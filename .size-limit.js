@@ -14,24 +14,26 @@ const MOST_OF_AN_ADAPTER = 3_000;
 
 /** Everything of each subpath. */
 const WHOLE = {
-  '.': 25_800,
-  './stores': 2_600,
+  '.': 26_000,
+  './stores': 3_300,
   './recommended': 300,
-  './memory': 7_700,
-  './redis': 31_700,
+  './shared-limits': 9_700,
+  './memory': 8_800,
+  './file': 3_600,
+  './redis': 36_500,
   './http': 11_600,
-  './node': 38_900,
-  './express': 39_100,
-  './fastify': 39_400,
-  './koa': 39_100,
-  './nest': 38_200,
-  './fetch': 38_200,
-  './hono': 37_500,
-  './h3': 37_300,
-  './elysia': 37_700,
+  './node': 39_300,
+  './express': 39_500,
+  './fastify': 39_800,
+  './koa': 39_500,
+  './nest': 38_700,
+  './fetch': 38_700,
+  './hono': 37_900,
+  './h3': 37_700,
+  './elysia': 38_100,
   './client': 2_600,
   './client-ip': 3_100,
-  './testing': 46_200,
+  './testing': 49_000,
 };
 
 /** What a server bundles to mount a gate, limits by address included; the bridge under the adapter, `./node` over Node's requests or `./fetch` over the web's. */
@@ -84,7 +86,7 @@ const memory = some('./memory', 'createMemoryStore');
 const gate = some('.', 'createGate');
 
 export default [
-  row('createLimiter', limiter, 6_300),
+  row('createLimiter', limiter, 6_400),
   row('createLimiter, createMemoryStore (target: 6 kB)', limiter + memory, 10_700),
   row('createWorker', some('.', 'createWorker'), 3_600),
   row('createGate', gate, 11_800),

@@ -72,6 +72,6 @@ export type { ClaimSettings, SettingsInput } from './idempotency/settings.ts';
 export type { Timers } from './idempotency/timers.ts';
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
-export type { Limits, Subject } from './limits/plans.ts';
+export type { Limits, PlanSource, Subject } from './limits/plans.ts';
 export { NeverFitsError, QueueFullError, WaitTooLongError } from './worker/errors.ts';
 export { type AcquireOptions, createWorker, type Worker, type WorkerOptions } from './worker/worker.ts';

@@ -72,7 +72,7 @@ const PACKAGES: Record<string, readonly string[]> = {
 const ON_NODE = ['adapters/', 'gateway/', 'http/platform.ts', 'stores/file/', 'stores/redis/'];
 
 /** Subpaths that need Node. All others run on every runtime. */
-const FOR_NODE = ['./redis', './node', './express', './fastify', './koa', './nest'];
+const FOR_NODE = ['./redis', './file', './node', './express', './fastify', './koa', './nest'];
 
 interface Import {
   readonly file: string;
@@ -191,6 +191,9 @@ describe('src', () => {
       // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
       // Large values wait for their turn, up to a bound.
+      // The store of adjustments is read again and again, and asked who obeys a change.
+      'limits/shared/poll.ts',
+      'limits/shared/stored-limits.ts',
       'stores/redis/large-values.ts',
       // Calls to a server have a deadline.
       'stores/shared/circuit-breaker.ts',

@@ -23,6 +23,9 @@ export type HeadgateErrorCode =
   | 'wait_too_long'
   | 'queue_full'
   | 'never_fits'
+  | 'adjustment_conflict'
+  | 'unconfirmed'
+  | 'too_many_adjustments'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');

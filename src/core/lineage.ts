@@ -1,5 +1,11 @@
 import { type AdjustmentEntry, type AdjustmentState, type Head, isSameHead } from './adjustment.ts';
 
+/** What a reply leaves out, because this version cannot read it. */
+export interface UnreadableAdjustments {
+  /** How many adjustments were left out. Absent if none. */
+  readonly unreadable?: number | undefined;
+}
+
 /** What a store has that a process does not know yet. */
 export type AdjustmentReply =
   /** The store has exactly the head that the process knows. */
@@ -7,9 +13,13 @@ export type AdjustmentReply =
   /** The store has no history: it is new, or has lost its data. */
   | { readonly kind: 'none'; readonly now: number }
   /** The changes that follow the head that the process knows, oldest first. */
-  | { readonly kind: 'changes'; readonly now: number; readonly entries: readonly AdjustmentEntry[] }
+  | ({
+      readonly kind: 'changes';
+      readonly now: number;
+      readonly entries: readonly AdjustmentEntry[];
+    } & UnreadableAdjustments)
   /** Everything, because the store does not know the process's head, or has too many changes since then. */
-  | { readonly kind: 'all'; readonly now: number; readonly state: AdjustmentState };
+  | ({ readonly kind: 'all'; readonly now: number; readonly state: AdjustmentState } & UnreadableAdjustments);
 
 /** What a process does with a reply. */
 export type Step =

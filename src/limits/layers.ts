@@ -79,7 +79,6 @@ interface CheckedLimits {
 /** The limits of one layer, with adjustments over them. Immutable: plans are cached by the identity of their layers. */
 export class Layer implements LimitLayer {
   readonly #initial: CheckedLimits;
-  /** This layer without any adjustment. */
   readonly #unadjusted: Layer;
   /** By route; that of All methods has the key undefined. */
   readonly #adjustments: ReadonlyMap<string | undefined, Limit>;
@@ -103,6 +102,11 @@ export class Layer implements LimitLayer {
 
   get isUnlimited(): boolean {
     return this.#initial.isUnlimited;
+  }
+
+  /** This layer without any adjustment. */
+  get unadjusted(): Layer {
+    return this.#unadjusted;
   }
 
   /** Whether a limit of this layer has a window. */

@@ -2,7 +2,7 @@ import { describe } from '../core/errors.ts';
 import type { MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { LatestLimiters } from './latest-limiters.ts';
-import type { Limits } from './plans.ts';
+import { isPlanSource, type Limits, type PlanSource } from './plans.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;
@@ -14,7 +14,7 @@ const LOOKED_AT = 64;
 const SHOWN_NAMES = 5;
 
 /** The limits of the limiter that has the counters, by the identity of the counters. */
-const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits>();
+const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits | PlanSource>();
 
 /** Those of this process. */
 const latestLimiters = /* @__PURE__ */ new LatestLimiters();
@@ -48,7 +48,7 @@ export class LimiterChecks {
   }
 
   /** Call it when the limiter is created. */
-  created(store: LimitStore, limits: Limits): void {
+  created(store: LimitStore, limits: Limits | PlanSource): void {
     const counters = store.identity ?? store;
     const others = limitsByCounters.get(counters);
     limitsByCounters.set(counters, limits);
@@ -88,9 +88,9 @@ export class LimiterChecks {
   }
 }
 
-/** Functions are equal only if they are the same one, because what they return is not known. */
-function areEqual(limits: Limits, others: Limits): boolean {
-  if (typeof limits === 'function' || typeof others === 'function') return limits === others;
+/** Functions and sources are equal only if they are the same one, because what they return is not known. */
+function areEqual(limits: Limits | PlanSource, others: Limits | PlanSource): boolean {
+  if ([limits, others].some((each) => typeof each === 'function' || isPlanSource(each))) return limits === others;
   return JSON.stringify(limits) === JSON.stringify(others);
 }
 

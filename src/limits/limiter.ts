@@ -10,14 +10,17 @@ import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
-import { type Limits, Plans, type Subject } from './plans.ts';
+import { isPlanSource, type Limits, type PlanSource, Plans, type Subject } from './plans.ts';
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
   /** Where counters are stored, e.g. `createMemoryStore()`. {@link Limiter.close} closes it. */
   readonly store: LimitStore;
-  /** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
-  readonly limits: Limits;
+  /**
+   * Limits for every account, limits in layers, a function that returns the limits of a subject, or a source of plans,
+   * such as `createSharedLimits()` returns.
+   */
+  readonly limits: Limits | PlanSource;
   /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request has. `docs/misuse.md`
    * lists them.
@@ -89,8 +92,8 @@ export interface Limiter {
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
    * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the
-   * values of `limits`.
-   * @throws LimitError, OptionError
+   * values of `limits`. Only in this process; `headgate/shared-limits` has limits that all processes share.
+   * @throws LimitError, OptionError (also if `limits` is a source of plans)
    */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
   /** Returns the plan that a request of the subject must fit now. */
@@ -119,11 +122,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
         `must have ${method}(), as createMemoryStore() does${hintFor(store, method)}`,
       );
   }
-  const plans = new Plans(limits);
+  const plans = isPlanSource(limits) ? limits : new Plans(limits);
   const misuse = createMisuseLog(options);
-  const checks = misuse && new LimiterChecks(misuse, plans.limitedRoutes);
+  const checks = misuse && new LimiterChecks(misuse, plans.limitedRoutes ?? []);
   checks?.created(store, limits);
-  if (checks !== undefined) {
+  if (checks !== undefined && plans instanceof Plans) {
     plans.onUnknownProvider = (provider) => {
       plans.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -132,9 +135,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return new StoreLimiter(store, plans, checks);
 }
 
+const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
+
 class StoreLimiter implements Limiter {
   readonly #store: LimitStore;
-  readonly #plans: Plans;
+  readonly #plans: PlanSource;
   readonly #checks: LimiterChecks | undefined;
   #closed = false;
 
@@ -142,7 +147,7 @@ class StoreLimiter implements Limiter {
     return this.#store.synchronous;
   }
 
-  constructor(store: LimitStore, plans: Plans, checks: LimiterChecks | undefined) {
+  constructor(store: LimitStore, plans: PlanSource, checks: LimiterChecks | undefined) {
     this.#store = store;
     this.#plans = plans;
     this.#checks = checks;
@@ -204,6 +209,7 @@ class StoreLimiter implements Limiter {
   }
 
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
+    if (!(this.#plans instanceof Plans)) throw new OptionError('limits', this.#plans, NOT_ADJUSTABLE);
     this.#plans.adjust(target, windows);
   }
 
@@ -214,7 +220,7 @@ class StoreLimiter implements Limiter {
     checkString('route', subject.route);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
-    return this.#plans.planFor(subject);
+    return this.#plans.plan(subject);
   }
 
   async close(): Promise<void> {

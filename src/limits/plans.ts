@@ -42,8 +42,21 @@ export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet)
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
+/** Knows the plan of each subject at any moment, as shared limits do. Equal limits give the same plan object. */
+export interface PlanSource {
+  /** Returns the plan that a request of the subject must fit now. Never waits. */
+  plan(subject: Subject): Plan;
+  /** Routes that have limits of their own. If given, the limiter warns of those that no request has. */
+  readonly limitedRoutes?: readonly string[] | undefined;
+}
+
+/** Whether these limits are a source of plans. No set of limits has a `plan`. */
+export function isPlanSource(limits: Limits | PlanSource): limits is PlanSource {
+  return typeof (limits as Partial<PlanSource> | undefined)?.plan === 'function';
+}
+
 /** Returns the plan of each subject. Caches plans, because stores cache by the identity of a plan. */
-export class Plans {
+export class Plans implements PlanSource {
   #default: Layer | ((subject: Subject) => Layer);
   readonly #customerPlans: Map<string, Layer> = new Map();
   /** Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan. */
@@ -90,7 +103,7 @@ export class Plans {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
-  planFor(subject: Subject): Plan {
+  plan(subject: Subject): Plan {
     const { account, route, provider, plan, limits } = subject;
     let plans = limits === undefined ? this.#plansOfDefault(subject) : this.#plansOfRouteLimits(limits, subject);
     if (plan !== undefined) plans = plans.withLayer(this.#layerOfCustomerPlan(plan));
@@ -102,12 +115,13 @@ export class Plans {
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
     const place = placeOfTarget(target);
+    this.checkAdjustable(target);
     this.adjustAll([[target, windows === 'recommended' ? undefined : parseLimit(windows, place)]]);
   }
 
   /**
    * Sets limits; undefined restores the initial one. Plans whose limits do not change stay the same objects.
-   * @throws OptionError
+   * @param changes of limits that are adjustable
    */
   adjustAll(changes: Iterable<readonly [target: AdjustTarget, limit: Limit | undefined]>): void {
     const byLayer = new Map<string, { readonly of: TargetLayer; readonly changes: LayerChange[] }>();
@@ -118,16 +132,34 @@ export class Plans {
     for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
   }
 
+  /** False of the default layer of a function, which only the function itself can change. */
+  isAdjustable(target: AdjustTarget): boolean {
+    return typeof this.#default !== 'function' || layerOf(target).layer !== 'default';
+  }
+
+  /** @throws OptionError */
+  checkAdjustable(target: AdjustTarget): void {
+    if (this.isAdjustable(target)) return;
+    const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
+    throw new OptionError('target', 'neither', reason);
+  }
+
+  /** One layer; undefined if it has no limits, and for the default one if `limits` is a function. */
+  layer({ layer, name }: TargetLayer): Layer | undefined {
+    if (layer !== 'default') return this.#named(layer)?.get(name);
+    return typeof this.#default === 'function' ? undefined : this.#default;
+  }
+
+  #named(layer: Exclude<TargetLayer['layer'], 'default'>): Map<string, Layer> | undefined {
+    return { account: this.#accounts, provider: this.#providers, plan: this.#customerPlans }[layer];
+  }
+
   #replaceLayer({ layer, name }: TargetLayer, change: (layer: Layer) => Layer): void {
     if (layer !== 'default') {
       if (layer === 'account') this.#accounts ??= new Map();
-      const layers = { account: this.#accounts, provider: this.#providers, plan: this.#customerPlans }[layer];
-      replaceNamed(layers as Map<string, Layer>, name, change);
-    } else if (typeof this.#default === 'function') {
-      const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
-      throw new OptionError('target', 'neither', reason);
+      replaceNamed(this.#named(layer) as Map<string, Layer>, name, change);
     } else {
-      this.#default = change(this.#default);
+      this.#default = change(this.#default as Layer);
       this.#defaultPlans = new PlanCache([this.#default], this.#factory);
     }
   }
@@ -147,17 +179,18 @@ export class Plans {
 
   #plansOfDefault(subject: Subject): PlanCache {
     if (this.#defaultPlans !== undefined) return this.#defaultPlans;
-    const layer = this.#defaultLayer(subject);
+    const layer = this.defaultLayer(subject);
     return getOrCreate(this.#plansByLayer, layer, () => new PlanCache([layer], this.#factory));
   }
 
   #plansOfRouteLimits(limits: LimitInput, subject: Subject): PlanCache {
     const create = (): PlanCache => new PlanCache([layerOfRoute(limits)], this.#factory);
     const plans = getOrCreate(this.#plansByRouteLimits, limits, create);
-    return plans.withLayer(this.#defaultLayer(subject));
+    return plans.withLayer(this.defaultLayer(subject));
   }
 
-  #defaultLayer(subject: Subject): Layer {
+  /** The default layer, which a function can return for each subject. */
+  defaultLayer(subject: Subject): Layer {
     return typeof this.#default === 'function' ? this.#default(subject) : this.#default;
   }
 }
@@ -247,7 +280,8 @@ function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: 
   else layers.set(name, layer);
 }
 
-function placeOfTarget(target: AdjustTarget): string {
+/** The place of a target in `limits`, for messages. */
+export function placeOfTarget(target: AdjustTarget): string {
   const { layer, name } = layerOf(target);
   const place = layer === 'default' ? layer : placeIn(`${layer}s`, name);
   return `limits.${place}.${target.route === undefined ? 'allMethods' : placeIn('routes', target.route)}`;

@@ -4,6 +4,16 @@
  * @module headgate/stores
  */
 
+export {
+  type AdjustedLimit,
+  type Adjustment,
+  type AdjustmentEntry,
+  type AdjustmentState,
+  type AdjustTarget,
+  type Head,
+  MAX_RECENT,
+  targetKey,
+} from '../core/adjustment.ts';
 export type { Block, BlockTarget } from '../core/block.ts';
 export { BlockedDecision } from '../core/blocked-decision.ts';
 export {
@@ -35,8 +45,11 @@ export {
   StoreTimeoutError,
   StoreUnavailableError,
 } from '../core/errors.ts';
+export type { AdjustmentReply, UnreadableAdjustments } from '../core/lineage.ts';
 export { type AllMethodsScope, createPlan, type Plan, type PlanWindow, type ShownWindow } from '../core/plan.ts';
 export type {
+  AdjustmentInstance,
+  AdjustmentStore,
   ClaimId,
   ClaimStore,
   ClaimView,

@@ -12,6 +12,8 @@ export type {
   SuiteServer,
 } from './adapter-subject.ts';
 export { ADAPTER_CASES, adapterSuite } from './adapter-suite.ts';
+export { type AdjustmentModel, createAdjustmentModel } from './adjustment-model.ts';
+export { type AdjustmentStoreSubject, adjustmentStoreSuite } from './adjustment-store-suite.ts';
 export {
   type Arbitraries,
   type ArbitrariesOptions,

@@ -7,24 +7,38 @@ import {
   targetKey,
   withEntry,
 } from '../../core/adjustment.ts';
-import { reconcile } from '../../core/lineage.ts';
+import { type AdjustmentReply, reconcile } from '../../core/lineage.ts';
 import type { AdjustmentStore } from '../../core/ports.ts';
 import { Turns } from '../../core/turns.ts';
 
 /** Rounds of reading and restoring, or of appending, before a call gives up: other processes change the store. */
 const MAX_ROUNDS = 50;
 
+/** Receives what a replica reads, while it reads. */
+export interface ReplicaObserver {
+  /** The store has answered. */
+  onReply(reply: AdjustmentReply): void;
+  /** These adjustments have changed, by `targetKey`. `entries` is empty if everything was read at once. */
+  onChange(keys: Iterable<string>, entries: readonly AdjustmentEntry[]): void;
+  /** The store's history was replaced by what this process knows. */
+  onRestore(): void;
+  /** The store has another history, which this process follows now. It does not have the changes `lost`. */
+  onFork(lost: readonly AdjustmentEntry[]): void;
+}
+
 /** What one process knows of a store's adjustments. It follows the store, and gives back what the store has lost. */
 export class Replica {
   readonly #store: AdjustmentStore;
+  readonly #observer: ReplicaObserver | undefined;
   readonly #decide: typeof reconcile;
   #adjustments = new Map<string, Adjustment>();
   #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
   /** Calls run one after the other, since each begins at the head that the one before has left. */
   readonly #turns = new Turns();
 
-  constructor(store: AdjustmentStore, decide = reconcile) {
+  constructor(store: AdjustmentStore, observer?: ReplicaObserver, decide = reconcile) {
     this.#store = store;
+    this.#observer = observer;
     this.#decide = decide;
   }
 
@@ -45,10 +59,11 @@ export class Replica {
 
   /**
    * Reads the store, and brings it forward if it lacks what this process knows.
+   * @param instance see {@link AdjustmentStore.read}
    * @throws what the store throws
    */
-  refresh(): Promise<void> {
-    return this.#turns.run(() => this.#refresh());
+  refresh(instance?: string): Promise<void> {
+    return this.#turns.run(() => this.#refresh(instance));
   }
 
   /**
@@ -72,18 +87,20 @@ export class Replica {
     });
   }
 
-  async #refresh(): Promise<void> {
+  async #refresh(instance?: string): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const step = this.#decide(this.#known, await this.#store.read(this.head));
+      const reply = await this.#store.read(this.head, instance);
+      this.#observer?.onReply(reply);
+      const step = this.#decide(this.#known, reply);
       switch (step.kind) {
         case 'keep':
           return;
         case 'apply':
           return this.#apply(step.entries);
         case 'adopt':
-          return this.#adopt(step.state);
+          return this.#adopt(step.state, step.forked);
         case 'restore':
-          await this.#store.restore(step.seen, this.state as AdjustmentState);
+          if (await this.#store.restore(step.seen, this.state as AdjustmentState)) this.#observer?.onRestore();
       }
     }
   }
@@ -93,11 +110,19 @@ export class Replica {
       applyEntry(this.#adjustments, entry);
       this.#known = { head: headOf(entry), recent: withEntry(this.#known?.recent ?? [], entry) };
     }
+    const keys = entries.flatMap(({ limits }) => limits.map(({ target }) => targetKey(target)));
+    this.#observer?.onChange(keys, entries);
   }
 
-  #adopt({ head, recent, adjustments }: AdjustmentState): void {
+  #adopt({ head, recent, adjustments }: AdjustmentState, forked: boolean): void {
+    const before = { recent: this.#known?.recent ?? [], keys: [...this.#adjustments.keys()] };
     this.#known = { head, recent };
     this.#adjustments = new Map(adjustments.map((each) => [targetKey(each.target), each]));
+    this.#observer?.onChange(new Set([...before.keys, ...this.#adjustments.keys()]), []);
+    if (!forked) return;
+    const kept = new Set(recent.map(({ nonce }) => nonce));
+    const oldest = recent[0]?.version ?? 0;
+    this.#observer?.onFork(before.recent.filter(({ version, nonce }) => version >= oldest && !kept.has(nonce)));
   }
 }
 

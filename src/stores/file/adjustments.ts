@@ -1,3 +1,8 @@
+/**
+ * Adjustments of limits in a file, for one process.
+ * @module headgate/file
+ */
+
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import type { AdjustmentEntry, AdjustmentState, Head } from '../../core/adjustment.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';

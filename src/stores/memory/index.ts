@@ -3,6 +3,7 @@
  * @module headgate/memory
  */
 
+export { createMemoryAdjustments, type MemoryAdjustmentsOptions } from './adjustments.ts';
 export {
   createMemoryClaimStore,
   type MemoryClaimShares,

@@ -1,31 +1,37 @@
 import type { AdjustmentEntry, Head } from '../../core/adjustment.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import type { AdjustmentInstance } from '../../core/ports.ts';
-import { readAdjustment, readEntry } from '../shared/stored-adjustments.ts';
+import { readAdjustment, readEach, readEntry } from '../shared/stored-adjustments.ts';
 
 const LISTED_MS = 10_000;
 
 /**
- * Reads the output of `adjustments-read.lua`. It is untrusted: anything that headgate does not write is an error.
- * @throws TypeError, LimitError
+ * Reads the output of `adjustments-read.lua`. It is untrusted: anything that headgate does not write is an error. Only a
+ * limit that cannot be read is left out and counted, because a later version may have written it, and the others apply.
+ * @throws TypeError, OptionError
  */
 export function readAdjustmentReply(reply: unknown): AdjustmentReply {
   const [time, kind, entries, head, adjustments] = listOf(reply);
   const now = integerOf(textOf(time));
+  let unreadable: number | undefined;
+  const count = (): void => {
+    unreadable = (unreadable ?? 0) + 1;
+  };
   switch (textOf(kind)) {
     case 'none':
       return { kind: 'none', now };
     case 'same':
       return { kind: 'same', now };
     case 'changes':
-      return { kind: 'changes', now, entries: readEntries(entries) };
+      return { kind: 'changes', now, entries: readEntries(entries, count), unreadable };
     case 'all': {
       const state = {
         head: readHead(textOf(head)),
-        adjustments: listOf(adjustments).map((each) => readAdjustment(parse(each))),
-        recent: readEntries(entries),
+        adjustments: readEach(listOf(adjustments), (each) => readAdjustment(parse(each)), count),
+        // Their limits are those of the past.
+        recent: readEntries(entries, () => {}),
       };
-      return { kind: 'all', now, state };
+      return { kind: 'all', now, state, unreadable };
     }
     default:
       throw unexpected(kind);
@@ -34,7 +40,7 @@ export function readAdjustmentReply(reply: unknown): AdjustmentReply {
 
 /** Reads the output of `adjustments-list.lua` for entries. */
 export function readHistory(reply: unknown): readonly AdjustmentEntry[] {
-  return readEntries(listOf(reply).slice(1));
+  return readEntries(listOf(reply).slice(1), () => {});
 }
 
 /** Reads the output of `adjustments-list.lua` for processes. */
@@ -57,8 +63,8 @@ export function headText(head: Head | undefined): string {
   return head === undefined ? '' : `${head.version}:${head.nonce}`;
 }
 
-function readEntries(reply: unknown): readonly AdjustmentEntry[] {
-  return listOf(reply).map((json) => readEntry(parse(json)));
+function readEntries(reply: unknown, onUnreadable: () => void): readonly AdjustmentEntry[] {
+  return listOf(reply).map((json) => readEntry(parse(json), onUnreadable));
 }
 
 function readHead(text: string): Head {

@@ -5,6 +5,7 @@
 
 export type { ReadyOptions } from '../../core/ports.ts';
 export type { OnStoreFailure } from '../shared/failover.ts';
+export { createRedisAdjustments, type RedisAdjustmentsOptions } from './adjustments.ts';
 export type { LargeValueOptions, RedisClaimStoreOptions } from './claim-options.ts';
 export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './claims.ts';
 export type { RedisClient } from './client.ts';

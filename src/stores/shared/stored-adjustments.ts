@@ -20,7 +20,7 @@ export function readState(value: unknown): AdjustmentState {
   return {
     head: readHead(head),
     adjustments: listOf(adjustments).map(readAdjustment),
-    recent: listOf(recent).map(readEntry),
+    recent: listOf(recent).map((each) => readEntry(each)),
   };
 }
 
@@ -36,12 +36,29 @@ export function readAdjustment(value: unknown): Adjustment {
   };
 }
 
-/** @throws TypeError, LimitError, OptionError */
-export function readEntry(value: unknown): AdjustmentEntry {
+/**
+ * @param onUnreadable is called for each limit that cannot be read, which is left out then. By default it is an error
+ * @throws TypeError, LimitError, OptionError
+ */
+export function readEntry(value: unknown, onUnreadable?: () => void): AdjustmentEntry {
   const fields = fieldsOf(value);
-  const { source, limits } = fields;
+  const { source } = fields;
   if (source !== 'change' && source !== 'expiry') throw unexpected(value);
-  return { ...readHead(fields), ...readAuthor(fields), source, limits: listOf(limits).map(readLimit) };
+  const limits = readEach(listOf(fields.limits), readLimit, onUnreadable);
+  return { ...readHead(fields), ...readAuthor(fields), source, limits };
+}
+
+/** @param onUnreadable is called for each value that cannot be read, which is left out then. By default it is an error */
+export function readEach<T>(values: readonly unknown[], read: (value: unknown) => T, onUnreadable?: () => void): T[] {
+  return values.flatMap((value) => {
+    try {
+      return [read(value)];
+    } catch (error) {
+      if (onUnreadable === undefined) throw error;
+      onUnreadable();
+      return [];
+    }
+  });
 }
 
 function readHead(value: unknown): Head {

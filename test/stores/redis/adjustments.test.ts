@@ -146,14 +146,32 @@ describe('a reply about adjustments that headgate did not write', () => {
     ['1', 'changes', 'x'],
     ['1', 'changes', ['"x"']],
     all('x', adjustment),
-    all('1:n', { ...adjustment, windows: undefined }),
-    all('1:n', { ...adjustment, windows: [{ max: -1, durationMs: 1 }] }),
-    all('1:n', { ...adjustment, by: 7 }),
-    all('1:n', { ...adjustment, until: 'x' }),
     all('1:n', adjustment, { ...entry, source: 'x' }),
     all('1:n', adjustment, { ...entry, nonce: 7 }),
   ])('is an error: %j', (reply) => {
     expect(() => readAdjustmentReply(reply)).toThrow(/^unexpected (reply of Redis|value among) |^adjustment\[0\]: /);
+  });
+
+  it.each([
+    { windows: undefined },
+    { windows: [{ max: -1, durationMs: 1 }] },
+    { by: 7 },
+    { until: 'x' },
+    { target: { tenant: 'a' } },
+  ])('is left out and counted, if it is an adjustment: %j', (wrong) => {
+    const reply = all('1:n', { ...adjustment, ...wrong });
+    expect(readAdjustmentReply([...reply.slice(0, 4), [...reply[4], JSON.stringify(adjustment)]])).toMatchObject({
+      unreadable: 1,
+      state: { head: { version: 1 }, adjustments: [adjustment] },
+    });
+    const limits = [
+      { target: {}, to: [] },
+      { target: {}, to: 'x' },
+    ];
+    expect(readAdjustmentReply(['1', 'changes', [JSON.stringify({ ...entry, limits })]])).toMatchObject({
+      unreadable: 1,
+      entries: [{ version: 1, limits: [{ target: {}, to: [] }] }],
+    });
   });
 
   it('is an error in a list too', () => {

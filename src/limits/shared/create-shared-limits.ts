@@ -1,0 +1,70 @@
+import { builtinModule } from '../../core/builtin-module.ts';
+import { OptionError } from '../../core/errors.ts';
+import type { Logger } from '../../core/logger.ts';
+import { checkOptions } from '../../core/options.ts';
+import type { AdjustmentStore } from '../../core/ports.ts';
+import type { Limits } from '../plans.ts';
+import { checkInteger } from './change.ts';
+import { randomText } from './revision.ts';
+import type { SharedLimits, SharedLimitsEvent } from './shared-limits.ts';
+import { StoredLimits } from './stored-limits.ts';
+
+/** Options of {@link createSharedLimits}. */
+export interface SharedLimitsOptions {
+  /** The limits without any adjustment, as `createLimiter` takes them. */
+  readonly base: Limits;
+  /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
+  readonly adjustments: AdjustmentStore;
+  /**
+   * How often the store is read, in milliseconds: 10 to 60,000.
+   * @default 500
+   */
+  readonly refreshMs?: number | undefined;
+  /**
+   * Most adjustments that there may be: 1 to 100,000. Each process has all of them in memory.
+   * @default 10_000
+   */
+  readonly maxAdjustments?: number | undefined;
+  /**
+   * Name of this process in the list of `instances()`: 1 to 200 characters, different for each.
+   * @default host, process id and four random characters
+   */
+  readonly instance?: string | undefined;
+  /** Is called with everything that happens, for metrics and logs. What it throws is logged. */
+  readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
+  /**
+   * Is called if changes are lost after a fork, or cannot be read. False: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
+}
+
+const OPTIONS = ['base', 'adjustments', 'refreshMs', 'maxAdjustments', 'instance', 'onEvent', 'logger'];
+/**
+ * Creates limits that all processes with the same store of adjustments share.
+ * @example
+ * ```ts
+ * const limits = createSharedLimits({ base: { allMethods: ['60/1m'] }, adjustments: createRedisAdjustments(client) });
+ * const limiter = createLimiter({ store: createRedisStore(client), limits });
+ * await limits.put({ account: 'acc_1' }, ['600/1m'], { by: 'jane', reason: 'INC-12', forMs: 3_600_000 });
+ * ```
+ * @throws LimitError, OptionError with the place of the fault
+ */
+export function createSharedLimits(options: SharedLimitsOptions): SharedLimits {
+  checkOptions(options, OPTIONS, 'options');
+  const { adjustments: store, refreshMs = 500, maxAdjustments = 10_000, instance = ownName() } = options;
+  for (const method of ['read', 'append', 'restore', 'history', 'instances'] as const)
+    if (typeof store?.[method] !== 'function')
+      throw new OptionError('adjustments', store, `must have ${method}(), as createMemoryAdjustments() does`);
+  checkInteger('refreshMs', refreshMs, 10, 60_000);
+  checkInteger('maxAdjustments', maxAdjustments, 1, 100_000);
+  if (typeof instance !== 'string' || instance === '' || instance.length > 200)
+    throw new OptionError('instance', instance, 'must be 1 to 200 characters');
+  const { base, onEvent, logger } = options;
+  return new StoredLimits({ base, adjustments: store, refreshMs, maxAdjustments, instance, onEvent, logger });
+}
+
+function ownName(): string {
+  const host = builtinModule<typeof import('node:os')>('node:os')?.hostname() ?? 'process';
+  return `${host.slice(0, 100)}:${globalThis.process?.pid ?? 0}:${randomText(4)}`;
+}

@@ -1,0 +1,21 @@
+/**
+ * Limits that every process with the same store obeys, and that operators adjust at run time.
+ * @module headgate/shared-limits
+ */
+
+export type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
+export type { PlanSource } from '../plans.ts';
+export type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
+export { createSharedLimits, type SharedLimitsOptions } from './create-shared-limits.ts';
+export { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
+export type { LimitOrigin, LimitSource } from './explanation.ts';
+export type { LimitPreview } from './preview.ts';
+export type {
+  Applied,
+  Changed,
+  HistoryQuery,
+  Instance,
+  SharedLimits,
+  SharedLimitsEvent,
+  SharedLimitsState,
+} from './shared-limits.ts';

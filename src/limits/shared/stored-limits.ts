@@ -1,0 +1,316 @@
+import {
+  type AdjustedLimit,
+  type Adjustment,
+  type AdjustmentEntry,
+  type AdjustTarget,
+  type Head,
+  targetKey,
+} from '../../core/adjustment.ts';
+import { monotonicClock } from '../../core/clock.ts';
+import { Emitter } from '../../core/emitter.ts';
+import { ClosedError } from '../../core/errors.ts';
+import type { LimitInput } from '../../core/limit.ts';
+import type { AdjustmentReply } from '../../core/lineage.ts';
+import { createLogger, type Logger } from '../../core/logger.ts';
+import type { Plan } from '../../core/plan.ts';
+import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
+import { type Limits, placeOfTarget, type Subject } from '../plans.ts';
+import { AdjustedPlans } from './adjusted-plans.ts';
+import {
+  type ChangeOptions,
+  type CheckedChange,
+  checkChangeOptions,
+  checkInteger,
+  checkTarget,
+  type LimitChange,
+  type PutOptions,
+} from './change.ts';
+import { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
+import type { LimitOrigin } from './explanation.ts';
+import { Poll } from './poll.ts';
+import type { LimitPreview } from './preview.ts';
+import { Replica } from './replica.ts';
+import { headOf, randomText, revisionOf } from './revision.ts';
+import type {
+  Applied,
+  Changed,
+  HistoryQuery,
+  Instance,
+  SharedLimits,
+  SharedLimitsEvent,
+  SharedLimitsState,
+} from './shared-limits.ts';
+
+/** Every so many readings the process says that it lives. */
+const NOTED_EVERY = 4;
+const READY_MS = 2_000;
+const APPLIED_MS = 2_000;
+const ASK_APPLIED_MS = 50;
+const PAGE = 500;
+const MAX_HISTORY_LIMIT = 1_000;
+
+/** What {@link StoredLimits} needs, checked. */
+export interface StoredLimitsSettings {
+  readonly base: Limits;
+  readonly adjustments: AdjustmentStore;
+  readonly refreshMs: number;
+  readonly maxAdjustments: number;
+  readonly instance: string;
+  readonly onEvent: ((event: SharedLimitsEvent) => void) | undefined;
+  readonly logger: Logger | false | undefined;
+}
+
+/** Shared limits that follow a store of adjustments. */
+export class StoredLimits implements SharedLimits {
+  readonly instance: string;
+  readonly #store: AdjustmentStore;
+  readonly #maxAdjustments: number;
+  readonly #events: Emitter<SharedLimitsEvent>;
+  readonly #log: Logger;
+  readonly #replica: Replica;
+  readonly #poll: Poll;
+  readonly #plans: AdjustedPlans;
+  #unreadable = 0;
+  /** What the store's clock showed, and when. */
+  #answer: { readonly now: number; readonly at: number } | undefined;
+  #isBehind = false;
+  #readings = 0;
+
+  constructor(settings: StoredLimitsSettings) {
+    const { base, adjustments, refreshMs, maxAdjustments, instance, onEvent, logger } = settings;
+    this.instance = instance;
+    this.#plans = new AdjustedPlans(base, (key) => this.#current(key));
+    this.#store = adjustments;
+    this.#maxAdjustments = maxAdjustments;
+    this.#log = createLogger(logger);
+    this.#events = new Emitter(onEvent, this.#log);
+    this.#replica = new Replica(adjustments, {
+      onReply: (reply) => this.#onReply(reply),
+      onChange: (keys, entries) => this.#onChange(keys, entries),
+      onRestore: () => this.#events.emit({ type: 'restored', revision: this.#revision }),
+      onFork: (lost) => this.#onFork(lost),
+    });
+    this.#poll = new Poll(() => this.#read(), refreshMs);
+  }
+
+  get state(): SharedLimitsState {
+    return {
+      revision: this.#revision,
+      source: this.#answer === undefined ? 'base' : this.#isBehind ? 'kept' : 'store',
+      ageMs: this.#answer && monotonicClock.now() - this.#answer.at,
+      durable: this.#store.durable,
+      adjustments: this.#plans.size,
+      unusable: this.#unreadable + this.#plans.unfit,
+    };
+  }
+
+  get limitedRoutes(): readonly string[] {
+    return this.#plans.limitedRoutes;
+  }
+
+  plan(subject: Subject): Plan {
+    return this.#plans.plan(subject);
+  }
+
+  ready({ timeoutMs = READY_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
+    return this.#poll.waitUntil(() => this.#answer !== undefined, timeoutMs);
+  }
+
+  list(): readonly Adjustment[] {
+    return this.#plans.applied;
+  }
+
+  explain(subject: Subject): readonly LimitOrigin[] {
+    return this.#plans.explain(subject);
+  }
+
+  preview(changes: readonly LimitChange[]): readonly LimitPreview[] {
+    return this.#plans.preview(this.#plans.check(changes));
+  }
+
+  put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed> {
+    const { ifVersion, ...rest } = { ...options };
+    return this.change([{ target, windows, ifVersion }], rest);
+  }
+
+  reset(target: AdjustTarget, options: PutOptions): Promise<Changed> {
+    return this.put(target, 'recommended', options);
+  }
+
+  async change(changes: readonly LimitChange[], options: ChangeOptions): Promise<Changed> {
+    this.#checkOpen();
+    const checked = this.#plans.check(changes);
+    const { by, reason, confirm } = { ...options };
+    // A fault is an error without the store too. The store's clock may show another time.
+    checkChangeOptions(options, this.#now);
+    const entry = await this.#replica.append((head) => {
+      const until = checkChangeOptions(options, this.#now);
+      for (const { key, target, ifVersion } of checked) {
+        const current = this.#current(key);
+        if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0))
+          throw new AdjustmentConflictError(target, current);
+      }
+      const warnings = this.#plans.preview(checked).flatMap((each) => each.warnings);
+      if (warnings.length > 0 && confirm !== true) throw new UnconfirmedError(warnings);
+      const limits = checked.flatMap((change) => this.#adjustedLimit(change, until));
+      this.#checkRoom(checked);
+      return limits.length === 0
+        ? undefined
+        : entryAfter(head, { at: this.#now, by, reason, source: 'change', limits });
+    });
+    // Says at once that this process obeys it.
+    this.#readings = 0;
+    this.#poll.now();
+    const head = entry ?? this.#replica.head;
+    return { revision: revisionOf(head), version: head?.version ?? 0, limits: entry?.limits ?? [] };
+  }
+
+  async history({ before, limit = 100, target }: HistoryQuery = {}): Promise<readonly AdjustmentEntry[]> {
+    if (before !== undefined) checkInteger('before', before, 1, Number.MAX_SAFE_INTEGER);
+    checkInteger('limit', limit, 1, MAX_HISTORY_LIMIT);
+    const key = target && checkTarget(target);
+    if (key === undefined) return this.#store.history(before, limit);
+    const found: AdjustmentEntry[] = [];
+    for (let next = before; ; ) {
+      const page = await this.#store.history(next, PAGE);
+      found.push(...page.filter(({ limits }) => limits.some((each) => targetKey(each.target) === key)));
+      next = page.at(-1)?.version;
+      if (found.length >= limit || page.length < PAGE) return found.slice(0, limit);
+    }
+  }
+
+  async instances(): Promise<readonly Instance[]> {
+    const instances = await this.#store.instances();
+    return instances.map(({ name, head, ageMs }) => ({ name, revision: revisionOf(head), ageMs }));
+  }
+
+  async applied(
+    revision: string,
+    { timeoutMs = APPLIED_MS }: { readonly timeoutMs?: number | undefined } = {},
+  ): Promise<Applied> {
+    const wanted = headOf(revision);
+    const end = monotonicClock.now() + timeoutMs;
+    for (;;) {
+      const instances = await this.#store.instances();
+      const missing = instances.filter((each) => !obeys(each, wanted)).map(({ name }) => name);
+      if ((missing.length === 0 && instances.length > 0) || monotonicClock.now() >= end)
+        return { instances: instances.length - missing.length, of: instances.length, missing };
+      await new Promise((resolve) => setTimeout(resolve, ASK_APPLIED_MS));
+    }
+  }
+
+  rebase(base: Limits): void {
+    this.#plans.rebase(base, this.#replica.adjustments.keys());
+  }
+
+  async close(): Promise<void> {
+    if (!this.#poll.close()) return;
+    await this.#poll.idle();
+    await this.#store.close?.();
+  }
+
+  /** One reading, and the end of what is over. */
+  async #read(): Promise<void> {
+    const isNoted = this.#readings++ % NOTED_EVERY === 0;
+    const before = this.#replica.head;
+    try {
+      await this.#replica.refresh(isNoted ? this.instance : undefined);
+      // Others wait to hear that this process obeys the change.
+      if (this.#replica.head !== before) await this.#replica.refresh(this.instance);
+      this.#isBehind = false;
+    } catch (error) {
+      this.#isBehind = true;
+      this.#events.emit({ type: 'failed', error });
+    }
+    const over = this.#over();
+    if (over.length === 0) return;
+    this.#plans.apply(over.map(({ target }) => targetKey(target)));
+    // Another process may come first, or the store may be away: the next reading tries again.
+    await this.#replica.append((head) => this.#expiry(head)).catch(() => undefined);
+  }
+
+  /** Adjustments that have reached their ends, and are still in the store. */
+  #over(): readonly Adjustment[] {
+    return [...this.#replica.adjustments.values()].filter((each) => this.#isOver(each));
+  }
+
+  #expiry(head: Head | undefined): AdjustmentEntry | undefined {
+    const limits = this.#over().map(({ target, windows }) => ({ target, from: windows, to: undefined }));
+    if (limits.length === 0) return undefined;
+    return entryAfter(head, { at: this.#now, by: 'headgate', reason: undefined, source: 'expiry', limits });
+  }
+
+  #onReply(reply: AdjustmentReply): void {
+    this.#answer = { now: reply.now, at: monotonicClock.now() };
+    const unreadable = 'unreadable' in reply ? (reply.unreadable ?? 0) : 0;
+    if (reply.kind === 'all') this.#unreadable = unreadable;
+    else this.#unreadable += unreadable;
+    if (unreadable > 0)
+      this.#log(`headgate: ${unreadable} adjustments cannot be read by this version, and do not apply here`, undefined);
+  }
+
+  #onChange(keys: Iterable<string>, entries: readonly AdjustmentEntry[]): void {
+    this.#plans.apply(keys);
+    this.#events.emit({ type: 'changed', revision: this.#revision, entries });
+  }
+
+  #onFork(lost: readonly AdjustmentEntry[]): void {
+    for (const { version, by, limits } of lost) {
+      const places = limits.map(({ target }) => placeOfTarget(target)).join(', ');
+      this.#log(
+        `headgate: the change ${version} by ${by} is gone, the store has another history: ${places}`,
+        undefined,
+      );
+    }
+    this.#events.emit({ type: 'forked', revision: this.#revision, lost });
+  }
+
+  /** The adjustment of the store that is not over. */
+  #current(key: string): Adjustment | undefined {
+    const adjustment = this.#replica.adjustments.get(key);
+    return adjustment === undefined || this.#isOver(adjustment) ? undefined : adjustment;
+  }
+
+  #isOver({ until }: Adjustment): boolean {
+    return until !== undefined && until <= this.#now;
+  }
+
+  /** The store's clock now, as far as this process knows it. */
+  get #now(): number {
+    const now = monotonicClock.now();
+    return this.#answer === undefined ? now : this.#answer.now + now - this.#answer.at;
+  }
+
+  get #revision(): string {
+    return revisionOf(this.#replica.head);
+  }
+
+  /** What a change does to its limit. Empty if it resets what is not adjusted. */
+  #adjustedLimit({ key, target, windows }: CheckedChange, until: number | undefined): AdjustedLimit[] {
+    const from = this.#replica.adjustments.get(key)?.windows;
+    if (windows === undefined && from === undefined) return [];
+    return [{ target, from, to: windows, until: windows === undefined ? undefined : until }];
+  }
+
+  #checkRoom(changes: readonly CheckedChange[]): void {
+    const { adjustments } = this.#replica;
+    const added = changes.filter(({ key, windows }) => windows !== undefined && !adjustments.has(key)).length;
+    if (added > 0 && adjustments.size + added > this.#maxAdjustments)
+      throw new TooManyAdjustmentsError(this.#maxAdjustments);
+  }
+
+  #checkOpen(): void {
+    if (this.#poll.isClosed) throw new ClosedError('the shared limits');
+  }
+}
+
+function entryAfter(head: Head | undefined, entry: Omit<AdjustmentEntry, keyof Head>): AdjustmentEntry {
+  return { version: (head?.version ?? 0) + 1, nonce: randomText(12), ...entry };
+}
+
+function obeys({ head }: AdjustmentInstance, wanted: Head | undefined): boolean {
+  if (wanted === undefined) return true;
+  if (head === undefined) return false;
+  const { version, nonce } = wanted;
+  return head.version > version || (head.version === version && head.nonce === nonce);
+}
