@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
+import { createSharedLimits } from '../limits/shared/create-shared-limits.ts';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
 import { operationsOf } from './admin/operations/index.ts';
@@ -9,6 +10,7 @@ import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { configChange, type ReloadReport, reloadReport } from './config/config-change.ts';
+import { limitsOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
@@ -61,7 +63,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
-  const { metrics, traffic, limits, idempotency, upstreams } = parts;
+  const { metrics, traffic, limits, sharedLimits, idempotency, upstreams } = parts;
+  // Until the adjustments are read, the config decides.
+  await sharedLimits.ready({ timeoutMs: config.storeDeadlineMs });
   let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
   const tls = {
@@ -81,6 +85,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
+    sharedLimits,
     store,
     idempotency,
     traffic,
@@ -111,7 +116,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await upstreams.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.()]);
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
     store.close();
   };
   const stop = async (): Promise<number> => {
@@ -148,6 +153,11 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
     metrics,
     traffic,
     buffers,
+    sharedLimits: createSharedLimits({
+      base: limitsOf(config),
+      adjustments: store.adjustments,
+      logger: (message) => log.logger.error(message),
+    }),
     limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
@@ -172,6 +182,7 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 
 /** The rules of a config. From now on connections are kept to its upstreams only. */
 function adoptRules(config: Config, parts: RuleParts): LimitedRules {
+  parts.sharedLimits.rebase(limitsOf(config));
   parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
   const urls = [...upstreamUrls(config).values()];

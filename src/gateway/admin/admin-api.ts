@@ -8,7 +8,7 @@ import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createAuthentication, refuseRole } from './authentication.ts';
 import { InputError, readBody, readQuery, refuseInput } from './input.ts';
-import { type Caller, isStreaming, type Operation } from './operation.ts';
+import { Answered, type Caller, isStreaming, type Operation } from './operation.ts';
 import { refuseOrigin } from './origin.ts';
 
 /** What the Admin API needs to answer. */
@@ -67,7 +67,7 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
     const parameters = readQuery(operation.query, query);
     if (isRefusal(parameters)) return parameters;
     const body = await readBody(operation.body, request);
-    return isRefusal(body) ? body : await operation.run({ query: parameters, body }, caller);
+    return isRefusal(body) ? body : await operation.run({ query: parameters, body, headers: request.headers }, caller);
   };
   /** What a request asks for, as far as it may. */
   const admit = (request: IncomingMessage, id: string): Asked => {
@@ -94,14 +94,15 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
     async handle(request, response) {
       const id = crypto.randomUUID();
       const asked = admit(request, id);
-      const result =
+      const outcome =
         'refusal' in asked ? asked.refusal : await run(request, asked).catch((error: unknown) => fail(error, id));
+      const { result, headers } = outcome instanceof Answered ? outcome : { result: outcome, headers: {} };
       const status = isRefusal(result) ? result.status : 200;
       metrics.onAdminRequest(asked.operation?.id, status);
       const by = 'caller' in asked ? asked.caller.name : undefined;
       const level = request.method === 'GET' ? 'debug' : 'info';
       log.logger[level]({ req_id: id, operation: asked.operation?.id, by, status }, 'admin request');
-      const fields = { ...ANSWER_FIELDS, 'x-request-id': id };
+      const fields = { ...ANSWER_FIELDS, ...headers, 'x-request-id': id };
       if (isStreaming(result)) {
         response.writeHead(200, { ...fields, 'content-type': 'text/event-stream' });
         result.stream(response);

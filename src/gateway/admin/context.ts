@@ -1,5 +1,6 @@
 import type { Idempotency } from '../../idempotency/idempotency.ts';
 import type { Limiter } from '../../limits/limiter.ts';
+import type { SharedLimits } from '../../limits/shared/shared-limits.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
@@ -14,6 +15,8 @@ export interface AdminContext {
   readonly config: () => Config;
   /** The limiter of now. */
   readonly limiter: () => Limiter;
+  /** The limits of the config, with what operators have adjusted. */
+  readonly sharedLimits: SharedLimits;
   readonly store: GatewayStore;
   readonly idempotency: Idempotency;
   readonly traffic: Traffic;

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { z } from 'zod';
 import type { MaybePromise } from '../../core/ports.ts';
 import type { ErrorStatus } from '../../http/error-types.ts';
@@ -10,6 +10,14 @@ import { isRefusal, type Refusal } from '../exchange/refusal.ts';
 export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
   /** `x-request-id` of the answer, and `req_id` of its error and of its log lines. */
   readonly requestId: string;
+}
+
+/** An answer, or a refusal, with header fields of its own. */
+export class Answered {
+  constructor(
+    readonly result: unknown,
+    readonly headers: Readonly<Record<string, string>>,
+  ) {}
 }
 
 /** An answer that goes on until the client or the process ends it. */
@@ -37,14 +45,17 @@ export interface OperationParts<Query extends z.ZodObject, Body extends z.ZodObj
   /** Statuses of its own errors. Those that every operation can have are added in the document. */
   readonly errors?: readonly ErrorStatus[];
   run(
-    input: { readonly query: z.output<Query>; readonly body: z.output<Body> },
+    input: { readonly query: z.output<Query>; readonly body: z.output<Body>; readonly headers: IncomingHttpHeaders },
     caller: Caller,
-  ): MaybePromise<z.input<Answer> | Refusal | Streaming>;
+  ): MaybePromise<z.input<Answer> | Refusal | Streaming | Answered>;
 }
 
 /** An operation of any types. Its parts have the same types, because {@link operation} has checked that. */
 export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType>, 'run'> {
-  run(input: { readonly query: unknown; readonly body: unknown }, caller: Caller): unknown;
+  run(
+    input: { readonly query: unknown; readonly body: unknown; readonly headers: IncomingHttpHeaders },
+    caller: Caller,
+  ): unknown;
 }
 
 /** One row of the table of requests: what it accepts, what it answers, and what it does. */

@@ -1,8 +1,10 @@
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
-import type { ClaimStore, LimitStore } from '../../core/ports.ts';
+import type { AdjustmentStore, ClaimStore, LimitStore } from '../../core/ports.ts';
+import { createMemoryAdjustments } from '../../stores/memory/adjustments.ts';
 import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
+import { createRedisAdjustments } from '../../stores/redis/adjustments.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { MIN_BYTES_PER_MS } from '../../stores/redis/large-values.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
@@ -25,6 +27,8 @@ import { answers, connected, createRedisClient } from './redis-client.ts';
 /** Where the process stores its counters and claims. */
 export interface GatewayStore {
   readonly kind: 'memory' | 'redis' | 'redis-cluster';
+  /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
+  readonly adjustments: AdjustmentStore;
   /** Whether commands are sent. A store in memory has no circuit breaker. */
   breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
@@ -72,7 +76,17 @@ function openMemory(config: Config): GatewayStore {
     ...memoryClaimMetrics(() => claims.stats()),
   ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
-  return { kind: 'memory', breaker: () => 'closed', limits, claims, metrics, setApplications, health, close() {} };
+  return {
+    kind: 'memory',
+    adjustments: createMemoryAdjustments(),
+    breaker: () => 'closed',
+    limits,
+    claims,
+    metrics,
+    setApplications,
+    health,
+    close() {},
+  };
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -111,6 +125,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   };
   return {
     kind: url.kind,
+    adjustments: createRedisAdjustments(client, { deadlineMs, logger: false }),
     breaker: () => limits.stats().breaker,
     limits,
     claims,

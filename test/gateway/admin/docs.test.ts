@@ -8,16 +8,22 @@ import { eventually } from '../../support/raw-http.ts';
 import { startUpstream } from '../../support/upstream.ts';
 
 const PAGE = readFileSync(resolve(import.meta.dirname, '../../../docs/admin-api.md'), 'utf8');
-const EXAMPLES = [...PAGE.matchAll(/^```http\n([A-Z]+) (\S+)\n(?:\n(.*?))?```\n\n```json\n(.*?)^```/gms)].map(
-  ([, method = '', path = '', body, answer = '']) => ({ method, path, body, answer: JSON.parse(answer) as unknown }),
-);
+const EXAMPLES = [
+  ...PAGE.matchAll(/^```http\n([A-Z]+) (\S+)\n((?:\S+: [^\n]*\n)*)(?:\n(.*?))?```\n\n```json\n(.*?)^```/gms),
+].map(([, method = '', path = '', fields = '', body, answer = '']) => ({
+  method,
+  path,
+  fields,
+  body,
+  answer: JSON.parse(answer) as unknown,
+}));
 
 /** What may differ from call to call is its type only. */
 function formOf(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map((element) => formOf(element));
   if (typeof value === 'object' && value !== null)
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, formOf(inner, key)]));
-  return /Ms$|^since$|^valueBytes$/.test(name) ? typeof value : value;
+  return /Ms$|^since$|^valueBytes$|^at$|^until$|^revision$/.test(name) ? typeof value : value;
 }
 
 let gateway: AdminGateway;
@@ -52,8 +58,9 @@ afterAll(() => gateway.stop());
 describe('docs/admin-api.md', () => {
   it('has examples', () => expect(EXAMPLES.length).toBeGreaterThanOrEqual(7));
 
-  it.each(EXAMPLES)('$method $path', async ({ method, path, body, answer }) => {
-    const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+  it.each(EXAMPLES)('$method $path', async ({ method, path, fields, body, answer }) => {
+    const headers = Object.fromEntries(fields.split('\n').flatMap((line) => (line === '' ? [] : [line.split(': ')])));
+    if (body !== undefined) headers['content-type'] = 'application/json';
     const reply = await gateway.admin(method, path, { headers, ...(body === undefined ? {} : { body }) });
     expect(formOf(JSON.parse(reply.text))).toEqual(formOf(answer));
   });

@@ -173,12 +173,19 @@ describe('limits of an account', () => {
       plan: null,
       route: CHATS,
       limits: [
-        { limit: 'route', from: 'account', windows: [], hides: [{ from: 'provider', windows: ['3/1m'] }] },
+        {
+          limit: 'route',
+          from: 'account',
+          adjusted: false,
+          windows: [],
+          hides: [{ from: 'provider', adjusted: false, windows: ['3/1m'] }],
+        },
         {
           limit: 'all-methods',
           from: 'provider',
+          adjusted: false,
           windows: ['5/1m', '8/1h'],
-          hides: [{ from: 'default', windows: ['1000/1m'] }],
+          hides: [{ from: 'default', adjusted: false, windows: ['1000/1m'] }],
         },
       ],
     });

@@ -5,6 +5,7 @@ import { type Operation, operation } from '../operation.ts';
 import { claimOperations } from './claims.ts';
 import { drainOperations } from './drain.ts';
 import { eventOperations } from './events.ts';
+import { limitOperations } from './limits.ts';
 import { statusOperations } from './status.ts';
 import { trafficOperations } from './traffic.ts';
 import { windowOperations } from './windows.ts';
@@ -13,6 +14,7 @@ import { windowOperations } from './windows.ts';
 export function operationsOf(context: AdminContext): Operation[] {
   const operations = [
     ...statusOperations(context),
+    ...limitOperations(context),
     ...windowOperations(context),
     ...trafficOperations(context),
     ...eventOperations(context),

@@ -26,6 +26,16 @@ const status = z.object({
     health: z.enum(['ok', 'degraded']),
     breaker: z.enum(['closed', 'open', 'half-open']),
   }),
+  limits: z.object({
+    revision: z.string().describe('The last change that this process obeys; `0` without one'),
+    source: z
+      .enum(['store', 'kept', 'base'])
+      .describe('kept: the store is away, and the last known apply; base: the adjustments were never read'),
+    ageMs: z.number().nullable().describe('Time since the store was read'),
+    durable: z.boolean().describe('Whether the adjustments outlive every process'),
+    adjustments: z.int(),
+    unusable: z.int().describe('Adjustments that this version cannot read, or that do not fit the config'),
+  }),
   perSecond: perSecond.describe('Average of the last 10 seconds'),
   claims: z.object({
     inFlight: z.int().describe('Claims that this process holds'),
@@ -44,7 +54,7 @@ const key = z.object({
 
 /** What a process is, and how it does. */
 export function statusOperations(context: AdminContext): Operation[] {
-  const { config, store, traffic, health, idempotency, startedAt, instance } = context;
+  const { config, sharedLimits, store, traffic, health, idempotency, startedAt, instance } = context;
   return [
     operation({
       id: 'getStatus',
@@ -61,6 +71,7 @@ export function statusOperations(context: AdminContext): Operation[] {
         startedAt: startedAt.toISOString(),
         state: health.isReady ? ('serving' as const) : ('draining' as const),
         store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
+        limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
         perSecond: averageOf(traffic.seconds(AVERAGED_SECONDS)),
         claims: {
           inFlight: idempotency.held,

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { WindowStatus } from '../../../core/decision.ts';
 import type { Account } from '../../config/schema.ts';
-import { isRefusal, refuse } from '../../exchange/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
 import { type AdminContext, accountOf, audit, refuseRoute } from '../context.ts';
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
-import { type Operation, operation } from '../operation.ts';
+import { type Caller, type Operation, operation } from '../operation.ts';
 import { named, reason, windowState } from '../schemas.ts';
 import { stateOf } from '../window-state.ts';
 
@@ -15,15 +15,16 @@ const AT_ONCE = 8;
 const account = named('An account of the config');
 const route = named('A route of the config, such as `POST /api/v1/emails`');
 const from = z.enum(LAYERS).describe('The layer that the limit comes from');
+const adjusted = z.boolean().describe('Whether an operator has set it');
 
 const windows = z.object({
   account: z.string(),
   provider: z.string().nullable(),
   plan: z.string().nullable(),
-  routes: z.array(z.object({ route: z.string(), windows: z.array(windowState.extend({ from })) })),
+  routes: z.array(z.object({ route: z.string(), windows: z.array(windowState.extend({ from, adjusted })) })),
 });
 
-const origin = z.object({ from, windows: z.array(z.string()).describe('Such as `60/1m`') });
+const origin = z.object({ from, adjusted, windows: z.array(z.string()).describe('Such as `60/1m`') });
 
 const effective = z.object({
   account: z.string(),
@@ -52,12 +53,12 @@ const explanation = z.object({
 
 /** What limits hold for an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
-  const { config, limiter, store, traffic } = context;
+  const { config, limiter, sharedLimits, store, traffic } = context;
   const subjectOf = ({ id, provider, plan }: Account, route: string) => ({ account: id, route, provider, plan });
   const peek = async (of: Account, route: string) => {
-    const origins = originsOf(config(), of, route);
+    const origins = originsOf(sharedLimits, of, route);
     const statuses = await limiter().peek(subjectOf(of, route));
-    return { route, windows: statuses.map((status) => ({ ...stateOf(status), from: layerOf(origins, status) })) };
+    return { route, windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })) };
   };
   return [
     operation({
@@ -74,12 +75,7 @@ export function windowOperations(context: AdminContext): Operation[] {
         const of = accountOf(config(), query.account);
         const refusal = refuseRoute(config(), query.route);
         if (isRefusal(of)) return of;
-        const limits = originsOf(config(), of, query.route).map((each) => ({
-          ...each,
-          windows: [...each.windows],
-          hides: each.hides.map((hidden) => ({ ...hidden, windows: [...hidden.windows] })),
-        }));
-        return refusal ?? { ...namesOf(of), route: query.route, limits };
+        return refusal ?? { ...namesOf(of), route: query.route, limits: originsOf(sharedLimits, of, query.route) };
       },
     }),
     operation({
@@ -123,11 +119,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       answer: z.object({ reset: z.literal(true) }),
       errors: [404, 503],
       async run({ body }, caller) {
-        const isForAll = body.account === undefined && body.route === undefined;
-        if (isForAll && body.all !== true) return unprocessable('account: give account or route, or "all": true');
-        if (!isForAll && body.all === true) return unprocessable('all: must not be given beside account and route');
-        if (isForAll && caller.role !== 'admin')
-          return refuse(403, 'errors/insufficient_permissions', 'To reset everything needs the role admin.');
+        const fault = refuseReset(body, caller);
+        if (fault !== undefined) return fault;
         const of = body.account === undefined ? undefined : accountOf(config(), body.account);
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route);
@@ -182,8 +175,21 @@ function namesOf({ id, provider, plan }: Account) {
   return { account: id, provider: provider ?? null, plan: plan ?? null };
 }
 
-function layerOf(origins: readonly LimitOrigin[], { limit }: WindowStatus): LimitOrigin['from'] {
-  return (origins.find((each) => each.limit === limit) as LimitOrigin).from;
+function originOf(origins: readonly LimitOrigin[], { limit }: WindowStatus): Pick<LimitOrigin, 'from' | 'adjusted'> {
+  const { from, adjusted } = origins.find((each) => each.limit === limit) as LimitOrigin;
+  return { from, adjusted };
+}
+
+/** Refuses a reset that could mean more than its sender thinks. */
+function refuseReset(
+  { account, route, all }: { account?: string | undefined; route?: string | undefined; all?: true | undefined },
+  { role }: Caller,
+): Refusal | undefined {
+  const isForAll = account === undefined && route === undefined;
+  if (isForAll && all !== true) return unprocessable('account: give account or route, or "all": true');
+  if (!isForAll && all === true) return unprocessable('all: must not be given beside account and route');
+  if (!isForAll || role === 'admin') return undefined;
+  return refuse(403, 'errors/insufficient_permissions', 'To reset everything needs the role admin.');
 }
 
 function unprocessable(detail: string) {
