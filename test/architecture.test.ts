@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   client: ['core'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
-  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate'],
+  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address'],
 };
 
 /** The same inside `gateway`. The file `gateway.ts` counts like a folder. */
@@ -35,12 +35,26 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   admission: ['config', 'body', 'exchange'],
   tls: ['config'],
   operations: ['exchange', 'tls'],
+  traffic: ['exchange'],
+  admin: ['config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store'],
   store: ['config', 'operations'],
   proxy: ['config', 'body', 'exchange'],
-  server: ['exchange', 'operations', 'tls'],
-  rules: ['config', 'exchange', 'admission', 'operations', 'proxy', 'server'],
-  gateway: ['config', 'body', 'admission', 'operations', 'store', 'proxy', 'server', 'rules', 'tls'],
-  workers: ['config', 'operations', 'server', 'gateway', 'tls'],
+  server: ['exchange', 'operations', 'traffic', 'tls'],
+  rules: ['config', 'exchange', 'admission', 'operations', 'traffic', 'proxy', 'server'],
+  gateway: [
+    'admin',
+    'config',
+    'body',
+    'admission',
+    'operations',
+    'traffic',
+    'store',
+    'proxy',
+    'server',
+    'rules',
+    'tls',
+  ],
+  workers: ['admin', 'config', 'operations', 'server', 'gateway', 'tls'],
   cli: ['config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 

@@ -1,6 +1,10 @@
 import type { Server } from 'node:http';
+import { hostname } from 'node:os';
 import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
+import { createAdminApi } from './admin/admin-api.ts';
+import { createAdminServer } from './admin/admin-server.ts';
+import { operationsOf } from './admin/operations/index.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
@@ -10,7 +14,6 @@ import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
 import { hostAndPort, upstreamUrls } from './config/upstreams.ts';
-import { createAdminServer } from './operations/admin.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import { loadGauges } from './operations/load-gauges.ts';
@@ -18,14 +21,14 @@ import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
-import { createRules, type RuleParts } from './rules.ts';
+import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
-import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
 import { createAdjustedLimits } from './store/adjusted-limits.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
+import { Traffic } from './traffic/traffic.ts';
 
 /** A running gateway. */
 export interface Gateway {
@@ -46,10 +49,14 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
+/** Longest wait at the start for the adjustments; the first reading may take so many deadlines of the store. */
+const READY_MS = 2_000;
+const FIRST_READING = 4;
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least so long. */
 const MIN_SILENCE_MS = 300_000;
+const NO_ADMIN = { tokens: [], hosts: [] };
 
 /**
  * Builds a gateway from a config, and listens.
@@ -59,9 +66,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
-  const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
-  // The first request must be judged by the adjustments.
-  await sharedLimits?.ready();
+  const { metrics, traffic, limits, sharedLimits, idempotency, upstreams } = parts;
+  // The first request must be judged by the adjustments, if the store answers.
+  await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
   let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
   const tls = {
@@ -73,11 +80,26 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     tls: tls.listen.options,
     log,
     metrics,
+    traffic,
     health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
   });
-  const admin = config.admin && createAdminServer(metrics, health, tls.admin.options);
+  const operations = operationsOf({
+    config: () => current.config,
+    limiter: () => current.rules.limiter,
+    sharedLimits,
+    store,
+    idempotency,
+    traffic,
+    health,
+    log,
+    startedAt: new Date(),
+    instance: `${hostname()}:${process.pid}`,
+  });
+  const settings = () => current.config.admin ?? NO_ADMIN;
+  const api = createAdminApi({ operations, settings, log, metrics });
+  const admin = config.admin && createAdminServer({ metrics, health, api, tls: tls.admin.options });
   metrics.add(loadGauges({ ...parts, connections: main.connections }));
 
   const reload = (wanted: Config): ReloadReport => {
@@ -88,6 +110,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       main.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
+      traffic.onState({ state: 'reloaded' });
     }
     const kept = [...tls.listen.renew(main.server, next.listen.tls), ...tls.admin.renew(admin, next.admin?.tls)];
     return reloadReport(change, kept);
@@ -96,7 +119,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await upstreams.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.(), sharedLimits?.close()]);
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
     store.close();
   };
   const stop = async (): Promise<number> => {
@@ -123,7 +146,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
 function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
   const adjusted = createAdjustedLimits(config, store.adjustments, log);
-  const metrics = createMetrics([...store.metrics, ...(adjusted?.metrics ?? [])]);
+  const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);
+  const traffic = new Traffic();
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
@@ -131,14 +155,18 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
   return {
     log,
     metrics,
+    traffic,
     buffers,
-    limits: metrics.measured(store.limits),
-    sharedLimits: adjusted?.limits,
+    sharedLimits: adjusted.limits,
+    limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,
       reconcile: undefined,
-      onEvent: (event) => metrics.onIdempotency(event),
+      onEvent(event) {
+        metrics.onIdempotency(event);
+        traffic.onIdempotency(event);
+      },
       logger: (message, err) => log.logger.error({ err }, message),
     }),
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
@@ -153,9 +181,10 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 }
 
 /** The rules of a config. From now on connections are kept to its upstreams only. */
-function adoptRules(config: Config, parts: RuleParts): Rules {
+function adoptRules(config: Config, parts: RuleParts): LimitedRules {
+  parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
-  parts.sharedLimits?.rebase(limitsOf(config));
+  parts.sharedLimits.rebase(limitsOf(config));
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);
   const routes = config.routes.map(({ route }) => route);

@@ -2,6 +2,7 @@ import { isHeadgateError } from '../core/errors.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
+import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import type { SharedLimits } from '../limits/shared/shared-limits.ts';
 import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
@@ -10,7 +11,6 @@ import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
-import { limiterOf } from './config/limits.ts';
 import type { Config } from './config/schema.ts';
 import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
 import type { Exchange } from './exchange/exchange.ts';
@@ -19,14 +19,16 @@ import type { Metrics } from './operations/metrics.ts';
 import type { ForwardSettings } from './proxy/proxy.ts';
 import type { Upstreams } from './proxy/upstreams.ts';
 import type { Rules } from './server/rules.ts';
+import type { Traffic } from './traffic/traffic.ts';
 
 /** What lasts as long as the process. All rules share it. */
 export interface RuleParts {
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly traffic: Traffic;
   readonly limits: LimitStore;
-  /** Undefined if limits cannot be adjusted at run time. */
-  readonly sharedLimits: SharedLimits | undefined;
+  /** The limits of the config, with what operators have adjusted. */
+  readonly sharedLimits: SharedLimits;
   readonly idempotency: Idempotency;
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
@@ -34,11 +36,18 @@ export interface RuleParts {
   readonly onUpstreamFailure: ForwardSettings['onFailure'];
 }
 
+/** Rules, and the limiter that they ask. */
+export interface LimitedRules extends Rules {
+  readonly limiter: Limiter;
+}
+
 /** The rules that a config describes. */
-export function createRules(config: Config, parts: RuleParts): Rules {
-  const { log, metrics, limits, sharedLimits, idempotency, shares, workBudget, upstreams } = parts;
+export function createRules(config: Config, parts: RuleParts): LimitedRules {
+  const { log, metrics, traffic, limits, idempotency, shares, workBudget, upstreams } = parts;
+  // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  const limiter = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const gate = createGate<Exchange>({
-    limiter: limiterOf(config, limits, sharedLimits),
+    limiter,
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
     account: ({ account }) => account?.id,
@@ -56,6 +65,7 @@ export function createRules(config: Config, parts: RuleParts): Rules {
     validate: false,
     onEvent(event) {
       metrics.onEvent(event);
+      traffic.onEvent(event);
       if (event.type !== 'failure') return;
       // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
       const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
@@ -86,6 +96,7 @@ export function createRules(config: Config, parts: RuleParts): Rules {
       fingerprintSecret: config.idempotency.secret,
     }),
     gate,
+    limiter,
     forward(exchange, passage) {
       const name = choose(exchange.route?.upstream, exchange.account?.provider);
       upstreams.forward(urls.get(name) as string, exchange, passage, settings);

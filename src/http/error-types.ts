@@ -8,15 +8,24 @@ export interface ErrorTypesByStatus {
   400: 'errors/malformed_request' | 'errors/missing_idempotency_key';
   /** A request without an account, or the gateway's check of the API key. */
   401: 'errors/missing_credentials' | 'errors/invalid_credentials' | 'api/expired_authorization';
-  /** A gate's `deny` refused the request, or a scoped API key was used for an account outside its scope. */
-  403: 'errors/resource_access_restricted';
+  /**
+   * A gate's `deny` refused the request, or a scoped API key was used for an account outside its scope. Or the role of a
+   * token of the Admin API is too low.
+   */
+  403: 'errors/resource_access_restricted' | 'errors/insufficient_permissions';
   /** A path that no route matches, or an account that is unknown to the caller's application. */
   404: 'errors/resource_not_found' | 'errors/invalid_resource_identifier';
+  /** The Admin API has this path, but not with this method. */
+  405: 'errors/method_not_allowed';
   /** The client did not send its request in time. */
   408: 'errors/request_timeout';
   /** An idempotency key that is in use, or that belongs to another request. */
   409: 'errors/conflict' | 'errors/already_used';
+  /** The Admin API: the limit was changed since the client has read it. */
+  412: 'errors/precondition_failed';
   413: 'errors/payload_too_large';
+  /** The body of a request for the Admin API is not JSON. */
+  415: 'errors/unsupported_media_type';
   422: 'errors/unprocessable_entity';
   /** A limit of headgate's, or the provider's own. */
   429: 'api/too_many_requests' | 'provider/too_many_requests';

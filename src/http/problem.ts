@@ -40,6 +40,7 @@ const TITLES: Readonly<Record<number, string>> = {
   408: 'Request timeout',
   409: 'Conflict',
   410: 'Gone',
+  412: 'Precondition failed',
   413: 'Payload too large',
   415: 'Unsupported media type',
   422: 'Unprocessable entity',

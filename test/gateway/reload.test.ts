@@ -4,7 +4,7 @@ import { checkConfig } from '../../src/gateway/config/config.ts';
 import { EFFECTS } from '../../src/gateway/config/config-change.ts';
 import { configOf, ratesOf, TOKEN } from '../support/gateway.ts';
 import { type InProcess, startInProcess } from '../support/in-process.ts';
-import { eventually, openRaw, pause, rawRequest } from '../support/raw-http.ts';
+import { eventually, openRaw, pause, rawRequest, send } from '../support/raw-http.ts';
 import { answer, held, startUpstream, type Upstream } from '../support/upstream.ts';
 
 const CHATS = '/api/v1/chats?account_id=acc_1';
@@ -132,8 +132,11 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
-  ['adjustments', {}],
+  ['adjustments', { refreshMs: 1_000 }],
 ];
+
+/** What a reload applies to the next request for the Admin API. */
+const ADMIN_RELOADED = ['admin.tokens', 'admin.hosts', 'admin.insecure'];
 
 /** Answers late on two paths. */
 const startSlowUpstream = () =>
@@ -150,7 +153,7 @@ const startSlowUpstream = () =>
 
 describe('a reload', () => {
   it('every key of the config has a row here', () => {
-    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs');
+    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs', ADMIN_RELOADED);
     const pathsOf = ([key, effect]: [string, unknown]): string[] =>
       typeof effect === 'string' ? [key] : Object.keys(effect as object).map((name) => `${key}.${name}`);
     // Certificates have tests of their own.
@@ -206,6 +209,23 @@ describe('a reload', () => {
     hold.release();
     for (const reply of await Promise.all(running)) expect(reply).toMatchObject({ status: 200, text: '{"ok":true}' });
     expect(first.seen).toHaveLength(2);
+  });
+
+  it('applies `admin.tokens`, `admin.hosts` and `admin.insecure` to the next request for the Admin API', async () => {
+    const config = (admin: object) => fullConfig(NOWHERE, { admin: { ...anyPort, ...admin } });
+    const tokens = [{ name: 'vera', token: 'a-token-of-the-admin-api' }];
+    const hosts = ['ops.example.com'];
+    const gateway = await startInProcess(config({}));
+    const shown = async (host = 'localhost') => {
+      const headers = { host, authorization: 'Bearer a-token-of-the-admin-api' };
+      return (await send(gateway.adminPort, { path: '/v1/status', headers })).status;
+    };
+    expect(await shown()).toBe(404);
+    expect(reload(gateway, config({ tokens }))).toEqual({ changed: ['admin.tokens'], needsRestart: [] });
+    expect([await shown(), await shown('ops.example.com')]).toEqual([200, 403]);
+    const last = config({ tokens, hosts, insecure: true });
+    expect(reload(gateway, last)).toEqual({ changed: ['admin.hosts', 'admin.insecure'], needsRestart: [] });
+    expect(await shown('ops.example.com')).toBe(200);
   });
 
   it('applies `drainMs` to the next stop', async () => {

@@ -5,14 +5,12 @@ import { fieldValues } from '../../http/raw-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import { type BodyStageOptions, createBodyStage } from './body-stage.ts';
+import { bearerTokenOf } from './credentials.ts';
 import type { ApiKey, Keys } from './keys.ts';
 import { readAccount } from './read-account.ts';
 import type { RouteMatch, Routes } from './routes.ts';
 import type { Shares } from './shares.ts';
 import { readTarget, type Target } from './target.ts';
-
-/** Any case is allowed, and so are several spaces (RFC 9110, section 11.1). */
-const BEARER = /^bearer +(.*)$/i;
 
 /** What the stages in front of the gate need. */
 export interface AdmissionOptions extends BodyStageOptions {
@@ -58,12 +56,10 @@ export function createAdmission(options: AdmissionOptions) {
  * The token of `X-API-KEY`, also if it is empty, otherwise that of `Authorization: Bearer`. Then `Authorization` is the
  * gateway's own field, and is not forwarded.
  */
-function tokenOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
-  const token = headers['x-api-key'];
+function tokenOf(request: IncomingMessage): string | undefined {
+  const token = request.headers['x-api-key'];
   if (token !== undefined) return Array.isArray(token) ? token.join() : token;
-  if (headers.authorization === undefined) return undefined;
-  // Node's `headers` has only the first of several, and an upstream could read another one.
-  return BEARER.exec(fieldValues(rawHeaders, 'authorization').join())?.[1];
+  return bearerTokenOf(request);
 }
 
 /** Refuses heads that Node's parser accepts, but that must not be forwarded. */

@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
-import { digestOfToken } from '../config/token-digest.ts';
-import { type Refusal, refuse } from '../exchange/refusal.ts';
+import type { Refusal } from '../exchange/refusal.ts';
+import { createCredentials } from './credentials.ts';
 
 /** What a key may reach. */
 export type Role = 'service' | 'account' | 'scoped';
@@ -12,8 +12,6 @@ export interface ApiKey {
   readonly role: Role;
   /** The one scope of a scoped key. */
   readonly scope: string | null;
-  /** Milliseconds since 1970; infinite for a key that never expires. */
-  readonly expiresAtMs: number;
 }
 
 /** Knows keys by the SHA-256 of their tokens. */
@@ -22,31 +20,13 @@ export interface Keys {
   authenticate(token: string | undefined): ApiKey | Refusal;
 }
 
-/**
- * A key is looked up by the SHA-256 of its token, in constant time for any number of keys. The time of the look-up
- * shows nothing of a token, because no client can choose the digest of what it sends.
- * @param now wall clock in milliseconds since 1970, because expiry is a date
- */
+const PROBLEMS = {
+  missing: 'The request has no API key: send it in the header X-API-KEY, or as Authorization: Bearer.',
+  unknown: 'The API key is unknown.',
+  expired: 'The API key has expired: use its replacement.',
+};
+
+/** @param now wall clock in milliseconds since 1970, because expiry is a date */
 export function createKeys(config: Config['keys'], now: () => number = Date.now): Keys {
-  const keys = new Map<string, ApiKey>();
-  for (const { sha256, application, role, scope, expiresAt } of config) {
-    const expiresAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
-    keys.set(sha256, { application, role, scope, expiresAtMs });
-  }
-  return {
-    authenticate(token) {
-      if (token === undefined || token === '') {
-        return refuse(
-          401,
-          'errors/missing_credentials',
-          'The request has no API key: send it in the header X-API-KEY, or as Authorization: Bearer.',
-        );
-      }
-      const key = keys.get(digestOfToken(token));
-      if (key === undefined) return refuse(401, 'errors/invalid_credentials', 'The API key is unknown.');
-      return now() < key.expiresAtMs
-        ? key
-        : refuse(401, 'api/expired_authorization', 'The API key has expired: use its replacement.');
-    },
-  };
+  return { authenticate: createCredentials(config, PROBLEMS, now) };
 }

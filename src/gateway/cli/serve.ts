@@ -56,7 +56,8 @@ function announce(
   log: Log,
 ): void {
   if (demo !== undefined) process.stdout.write(`${demo.banner(address, adminAddress)}\n`);
-  const schemeOf = (listener: Config['admin']) => (listener?.tls === undefined ? 'http' : 'https');
+  const schemeOf = (listener: Pick<Config['listen'], 'tls'> | undefined) =>
+    listener?.tls === undefined ? 'http' : 'https';
   if (adminAddress !== undefined) {
     log.logger.info({ ...adminAddress, url: urlOf(adminAddress, schemeOf(config.admin)) }, 'admin listening');
   }

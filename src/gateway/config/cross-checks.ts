@@ -1,13 +1,14 @@
 import { describe } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { HEADER_NAME, unusableSource } from './account-source.ts';
+import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { isOwnField } from './request-fields.ts';
 import { parametersOf, parseRoute, shapeOf } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
-import { digestOfToken } from './token-digest.ts';
+import { tokenIssues } from './token-checks.ts';
 import { DEFAULT_UPSTREAM } from './upstreams.ts';
 
 const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choose another one`;
@@ -24,6 +25,7 @@ const NO_DEFAULT = 'must be given with plans: it has the limits of accounts with
 export function crossChecks(file: JsonObject): ConfigIssue[] {
   return [
     ...keyIssues(arrayOrEmpty(file.keys)),
+    ...adminIssues(file),
     ...accountIssues(arrayOrEmpty(file.accounts), Object.keys(objectOrEmpty(objectOrEmpty(file.limits).plans))),
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...limitIssues(objectOrEmpty(file.limits), textsOf(file.accounts, 'id'), textsOf(file.routes, 'route')),
@@ -39,27 +41,15 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
 }
 
 function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
-  const issues: ConfigIssue[] = [];
-  const seen = new Map<string, number>();
+  const issues = tokenIssues(keys, 'keys', 'key', new Map());
   for (const [index, key] of keys.entries()) {
-    // The schema has reported anything else.
-    if (!isObject(key)) continue;
-    const { sha256, token, role, scope } = key as JsonObject;
-    const path = `keys[${index}]`;
-    if ((sha256 === undefined) === (token === undefined)) {
-      issues.push({ path, reason: 'needs exactly one of sha256 and token' });
-    }
+    const { role, scope } = objectOrEmpty(key);
+    const path = `keys[${index}].scope`;
     const hasScope = scope !== undefined && scope !== null;
-    if (role === 'scoped' && !hasScope) issues.push({ path: `${path}.scope`, reason: 'a scoped key needs a scope' });
+    if (role === 'scoped' && !hasScope) issues.push({ path, reason: 'a scoped key needs a scope' });
     // If it were silently ignored, it would look like a restriction that does not exist.
-    if (role !== 'scoped' && hasScope) {
-      issues.push({ path: `${path}.scope`, reason: 'only a key with the role "scoped" has a scope' });
-    }
-    const digest = typeof token === 'string' ? digestOfToken(token) : sha256;
-    if (typeof digest !== 'string') continue;
-    const first = seen.get(digest.toLowerCase());
-    if (first === undefined) seen.set(digest.toLowerCase(), index);
-    else issues.push({ path, reason: `is the same key as keys[${first}]` });
+    if (isObject(key) && role !== 'scoped' && hasScope)
+      issues.push({ path, reason: 'only a key with the role "scoped" has a scope' });
   }
   return issues;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RATE_LIMIT_STYLES, type RateLimitFields, rateLimitStyles } from '../../http/rate-limit-fields.ts';
+import { admin } from './schema/admin.ts';
 import { cors } from './schema/cors.ts';
 import { idempotency } from './schema/idempotency.ts';
 import { key } from './schema/key.ts';
@@ -55,7 +56,9 @@ const provider = z.strictObject({
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; the gateway does not read it'),
   listen: listener(8080).prefault({}).describe('The listener for requests'),
-  admin: listener(8081).optional().describe("The operator's listener, for /metrics. Without it /metrics is not served"),
+  admin: admin
+    .optional()
+    .describe("The operator's listener, for /metrics and the Admin API. Without it neither is served"),
   store: secret(z.string())
     .prefault('memory')
     .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),
@@ -135,7 +138,7 @@ export const configSchema = z.strictObject({
     .prefault({})
     .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
   adjustments: adjustments
-    .optional()
+    .prefault({})
     .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
 });
 
@@ -147,6 +150,9 @@ export type Config = z.output<typeof configSchema>;
 
 /** A connected account of the config. */
 export type Account = Config['accounts'][number];
+
+/** A token of the Admin API. */
+export type AdminToken = NonNullable<Config['admin']>['tokens'][number];
 
 /** The JSON Schema of the config file: the content of `docs/config.schema.json`. */
 export function jsonSchema(): string {

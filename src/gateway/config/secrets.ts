@@ -1,5 +1,5 @@
 import type { ConfigIssue } from './config-error.ts';
-import { isObject, type JsonObject } from './json.ts';
+import { isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { readReferencedFile } from './referenced-file.ts';
 
 /** A config whose references to secrets have been replaced by the secrets. */
@@ -39,12 +39,16 @@ export function readSecrets(file: JsonObject, folder: string): WithSecrets {
     const secrets = given.map((name) => [name, read((value as JsonObject)[name], `${path}${name}`)]);
     return { ...value, ...Object.fromEntries(secrets) };
   };
-  const { keys, idempotency } = file;
+  const copyTokens = (tokens: readonly unknown[], path: string) =>
+    tokens.map((token, i) => copy(token, ['sha256', 'token'], `${path}[${i}].`));
+  const { keys, idempotency, admin } = file;
+  const { tokens } = objectOrEmpty(admin);
   return {
     file: {
       ...copy(file, ['store'], ''),
       ...(isObject(idempotency) ? { idempotency: copy(idempotency, ['secret'], 'idempotency.') } : {}),
-      ...(Array.isArray(keys) ? { keys: keys.map((key, i) => copy(key, ['sha256', 'token'], `keys[${i}].`)) } : {}),
+      ...(Array.isArray(keys) ? { keys: copyTokens(keys, 'keys') } : {}),
+      ...(Array.isArray(tokens) ? { admin: { ...(admin as object), tokens: copyTokens(tokens, 'admin.tokens') } } : {}),
     },
     issues,
     origins,

@@ -1,7 +1,7 @@
-import { isIPv4 } from 'node:net';
 import { recommendedLimits } from '../../limits/recommended.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { layerHasWindows } from './limits.ts';
+import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute, type RouteTemplate } from './routes.ts';
 import type { Config } from './schema.ts';
@@ -167,11 +167,6 @@ function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['list
 
 function timeOf(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** Whether only this machine can reach a listener on the host. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 function warnIf(isSo: boolean, path: string, reason: string): ConfigIssue[] {

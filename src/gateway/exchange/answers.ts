@@ -21,6 +21,11 @@ export function refuseExchange(
   { cut = false, headers = {} }: { readonly cut?: boolean; readonly headers?: Reply['headers'] | undefined } = {},
 ): void {
   exchange.release?.();
+  sendReply(exchange, refusalReply(refusal, exchange.id, headers), cut);
+}
+
+/** The answer that carries the error object of a refusal. */
+export function refusalReply(refusal: Refusal, id: string, headers: Reply['headers'] = {}): Reply {
   const { retryAfter, status } = refusal;
   const fields: Record<string, string | string[]> = Object.assign(
     {},
@@ -28,7 +33,7 @@ export function refuseExchange(
     retryAfter !== undefined && { 'retry-after': String(retryAfter) },
     status === 401 && CHALLENGE,
   );
-  sendReply(exchange, problemReply(refusal.problem(exchange.id), fields), cut);
+  return problemReply(refusal.problem(id), fields);
 }
 
 /**

@@ -6,8 +6,11 @@ export type HealthCheck = 'GET /healthz' | 'GET /livez' | 'GET /readyz';
 
 /** What the gateway answers to health checks. Both listeners have them. */
 export interface Health {
-  /** From now on the gateway is alive, but not ready. */
+  /** From now on the gateway is alive, but not ready. Nothing makes it ready again. */
   drain(): void;
+  /** Says that the gateway is not ready, so that a load balancer takes it out, or that it is ready again. */
+  setReady(isReady: boolean): void;
+  readonly isReady: boolean;
   answer(check: HealthCheck): Promise<Reply>;
 }
 
@@ -17,14 +20,21 @@ export interface Health {
  */
 export function createHealth(state: () => Promise<'ok' | 'degraded' | 'starting'>): Health {
   let draining = false;
+  let takenOut = false;
   const current = shared(state);
   return {
     drain() {
       draining = true;
     },
+    setReady(isReady) {
+      takenOut = !isReady;
+    },
+    get isReady() {
+      return !draining && !takenOut;
+    },
     async answer(check) {
       if (check === 'GET /livez') return reply('ok');
-      return reply(draining ? 'draining' : await current());
+      return reply(draining || takenOut ? 'draining' : await current());
     },
   };
 }

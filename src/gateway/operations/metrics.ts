@@ -33,8 +33,12 @@ export interface Metrics {
   onCertificate(listener: ListenerName, expiresAtMs: number): void;
   /** @param upstream its host and port */
   onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
-  /** The same store, with the time of its calls measured. */
-  measured(store: LimitStore): LimitStore;
+  /** @param operation undefined if the Admin API has no such operation */
+  onAdminRequest(operation: string | undefined, status: number): void;
+  /** A request for the Admin API had no valid token. */
+  onAdminAuthFailure(): void;
+  /** The same store, with the time of its calls measured. `onCall` is also told it, in seconds. */
+  measured(store: LimitStore, onCall?: (seconds: number) => void): LimitStore;
 }
 
 /** One metric with its values, as prom-client gives it to be added to that of another process. */
@@ -97,6 +101,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'upstream',
     'cause',
   );
+  const adminRequests = counter(
+    'admin_requests_total',
+    'Answered requests of the Admin API by operation ("none": there is no such operation) and status',
+    'operation',
+    'status',
+  );
+  const adminFailures = counter('admin_auth_failures_total', 'Requests of the Admin API without a valid token');
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
   const claims = counter(
@@ -225,7 +236,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
-    measured: (store) => measuredStore(store, (operation, seconds) => storeSeconds.observe({ operation }, seconds)),
+    onAdminRequest: (operation = 'none', status) => adminRequests.inc({ operation, status: String(status) }),
+    onAdminAuthFailure: () => adminFailures.inc(),
+    measured: (store, onCall) =>
+      measuredStore(store, (operation, seconds) => {
+        storeSeconds.observe({ operation }, seconds);
+        onCall?.(seconds);
+      }),
   };
 }
 

@@ -10,6 +10,7 @@ import { type Health, type HealthCheck, healthCheckOf } from '../operations/heal
 import type { Log } from '../operations/log.ts';
 import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
 import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
+import type { Traffic } from '../traffic/traffic.ts';
 import { type Connections, watchConnections } from './connections.ts';
 import type { Rules } from './rules.ts';
 import { closeSilentConnections, type SilenceLimits } from './silence.ts';
@@ -20,6 +21,7 @@ export interface ServerOptions {
   readonly rules: () => Rules;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly traffic: Pick<Traffic, 'onAnswered'>;
   /** Undefined for a listener without TLS. */
   readonly tls?: TlsOptions | undefined;
   /** Most connections at a time. */
@@ -49,7 +51,7 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** Takes requests through the stages. An unexpected error is answered with 500, and the process goes on. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { log, metrics, health } = options;
+  const { log, metrics, traffic, health } = options;
   let draining = false;
   const settings = {
     headersTimeout: HEADERS_MS,
@@ -130,7 +132,9 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
       const check = exchange.route === undefined ? checkOf(exchange) : undefined;
       metrics.onRequest(check ?? exchange.route?.name ?? preflightLabel(exchange), status);
-      if (check === undefined) log.request(exchange, status);
+      if (check !== undefined) return;
+      traffic.onAnswered(exchange.decision);
+      log.request(exchange, status);
     });
     connections.whenTurn(exchange, () => {
       try {

@@ -30,11 +30,14 @@ import { answers, connected, createRedisClient } from './redis-client.ts';
 
 /** Where the process stores its counters and claims. */
 export interface GatewayStore {
+  readonly kind: 'memory' | 'redis' | 'redis-cluster';
+  /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
+  readonly adjustments: AdjustmentStore;
+  /** Whether commands are sent. A store in memory has no circuit breaker. */
+  breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
-  /** Changes of limits at run time. */
-  readonly adjustments: AdjustmentStore;
   readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
@@ -80,8 +83,17 @@ async function openMemory(config: Config): Promise<GatewayStore> {
     ...memoryClaimMetrics(() => claims.stats()),
   ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
-  const adjustments = await openAdjustments(config.adjustments?.file);
-  return { limits, claims, adjustments, metrics, setApplications, health, close() {} };
+  return {
+    kind: 'memory',
+    adjustments: await openAdjustments(config.adjustments.file),
+    breaker: () => 'closed',
+    limits,
+    claims,
+    metrics,
+    setApplications,
+    health,
+    close() {},
+  };
 }
 
 /** @throws ConfigError if the file cannot be read: by the config alone, more might pass than an operator has allowed */
@@ -132,9 +144,11 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     return isWell() ? 'ok' : 'degraded';
   };
   return {
+    kind: url.kind,
+    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger: false }),
+    breaker: () => limits.stats().breaker,
     limits,
     claims,
-    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger }),
     metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health,
     // Each process has a fixed bound per application, however many there are.

@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
+import { createAdminServer } from '../admin/admin-server.ts';
 import { configChange, reloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
 import type { Gateway } from '../gateway.ts';
-import { createAdminServer } from '../operations/admin.ts';
 import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { createMetrics, familiesOf } from '../operations/metrics.ts';
@@ -37,7 +37,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   };
   const health = createHealth(async () => (pool.listening > 0 ? 'ok' : 'starting'));
   const tls = new ListenerTls('admin', config.admin?.tls, { log, metrics: own });
-  const admin = config.admin && createAdminServer({ render }, health, tls.options);
+  const admin = config.admin && createAdminServer({ metrics: { render }, health, tls: tls.options });
   const closeAdmin = (): void => {
     admin?.close();
     admin?.closeAllConnections();

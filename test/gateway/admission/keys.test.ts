@@ -81,7 +81,6 @@ describe('accounts', () => {
     role,
     application,
     scope,
-    expiresAtMs: Number.POSITIVE_INFINITY,
   });
 
   it.each([

@@ -14,6 +14,10 @@ import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 
 const HASH = 'a'.repeat(64);
+/** What an `admin` without tokens has by default. */
+const ADMIN = { tokens: [], hosts: [], insecure: false };
+const ADMIN_TOKEN = 'an-admin-token-for-tests';
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const SUBJECT = { account: 'acc_1', route: 'GET /x' };
 
 const WORKERS_IN_MEMORY =
@@ -77,6 +81,7 @@ describe('defaults', () => {
       routes: [],
       strictSiblings: false,
       limits: { recommended: false, default: {}, plans: {}, providers: {}, accounts: {} },
+      adjustments: { refreshMs: 500, max: 10_000 },
     });
   });
 
@@ -85,7 +90,7 @@ describe('defaults', () => {
       { admin: {}, keys: [{ sha256: HASH, application: 'a' }], accounts: [{ id: 'x', application: 'a' }] },
       'test',
     );
-    expect(config.admin).toEqual({ host: '127.0.0.1', port: 8081 });
+    expect(config.admin).toEqual({ ...ADMIN, host: '127.0.0.1', port: 8081 });
     expect(config.keys[0]).toEqual({ sha256: HASH, application: 'a', role: 'account', scope: null });
     expect(config.accounts[0]).toEqual({ id: 'x', application: 'a', scope: null });
   });
@@ -145,6 +150,49 @@ describe('errors', () => {
     [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
     [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
     [{ admin: { port: 8080 } }, ['admin.port: 8080 is also the port of listen']],
+    [
+      { admin: { tokens: [{ name: 'jane', token: 'too-short' }] } },
+      ['admin.tokens[0].token: must be 16 to 1,024 printable ASCII characters without spaces'],
+    ],
+    [
+      { admin: { tokens: [{ name: 'jane', token: ADMIN_TOKEN, role: 'root' }, { token: 'another-admin-token' }] } },
+      [
+        'admin.tokens[0].role: must be one of "viewer", "operator", "admin", got "root"',
+        'admin.tokens[1].name: is missing (expected a string)',
+      ],
+    ],
+    [
+      {
+        keys: [{ token: ADMIN_TOKEN, application: 'a' }],
+        admin: {
+          tokens: [
+            { name: 'jane', token: ADMIN_TOKEN },
+            { name: 'joe', token: 'another-admin-token' },
+            { name: 'jim', sha256: sha256('another-admin-token').toUpperCase() },
+            { name: 'jill' },
+          ],
+        },
+      },
+      [
+        'admin.tokens[0]: is the same token as keys[0]',
+        'admin.tokens[2]: is the same token as admin.tokens[1]',
+        'admin.tokens[3]: needs exactly one of sha256 and token',
+      ],
+    ],
+    [
+      { store: 'redis://h', workers: 'auto', admin: { host: '::', tokens: [{ name: 'jane', token: ADMIN_TOKEN }] } },
+      [
+        'admin.tokens: would be sent to "::" without TLS: add admin.tls, listen on 127.0.0.1, or set "insecure": true behind a proxy with TLS',
+        'admin.tokens: the Admin API needs "workers": 1, because each worker has figures of its own',
+      ],
+    ],
+    [
+      { admin: { hosts: ['ops.example.com', '[::1]', 'ops.example.com/', 'ops:8081', ''] } },
+      ['ops.example.com/', 'ops:8081', ''].map(
+        (host, i) =>
+          `admin.hosts[${i + 2}]: must be a host name such as "ops.example.com", without scheme and port, got "${host}"`,
+      ),
+    ],
     [{ perApplication: { maxLargeBytes: -1 } }, ['perApplication.maxLargeBytes: must be at least 0, got -1']],
     [{ headers: 'x' }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "x"']],
     [{ headers: 'both' }, ['headers: write ["x-ratelimit", "ietf"] instead, got "both"']],
@@ -231,6 +279,10 @@ describe('errors', () => {
       { upstream: 'http://host/?secret' },
       { store: 'secret' },
       { admin: 'http://u:secret@host' },
+      { admin: { tokens: ['secret'] } },
+      { admin: { tokens: 'secret' } },
+      { admin: { tokens: [{ name: 'jane', token: 'a secret of many words' }] } },
+      { admin: { tokens: [{ name: 'jane', sha256: ['secret'] }] } },
       { limits: { providers: 'secret' } },
       JSON.stringify(secret),
     ]) {
@@ -704,8 +756,12 @@ describe('flags', () => {
 
   it('--admin-port overrides admin.port, and turns the listener on', () => {
     const flags = { 'admin-port': '9' };
-    expect(checkConfig({ admin: { host: 'h', port: 1 } }, 'test', flags).admin).toEqual({ host: 'h', port: 9 });
-    expect(checkConfig({}, 'test', flags).admin).toEqual({ host: '127.0.0.1', port: 9 });
+    expect(checkConfig({ admin: { host: 'h', port: 1 } }, 'test', flags).admin).toEqual({
+      ...ADMIN,
+      host: 'h',
+      port: 9,
+    });
+    expect(checkConfig({}, 'test', flags).admin).toEqual({ ...ADMIN, host: '127.0.0.1', port: 9 });
     expect(checkConfig({}, 'test').admin).toBeUndefined();
     expect(issuesOf({}, { 'admin-port': 'x' })).toEqual(['--admin-port: must be a number, got "x"']);
   });

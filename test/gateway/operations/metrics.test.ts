@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../../src/core/decision.ts';
 import type { LimitStore } from '../../../src/core/ports.ts';
-import { createAdminServer } from '../../../src/gateway/operations/admin.ts';
+import { createAdminServer } from '../../../src/gateway/admin/admin-server.ts';
 import { createHealth } from '../../../src/gateway/operations/health.ts';
 import { createMetrics } from '../../../src/gateway/operations/metrics.ts';
 import { createLimiter } from '../../../src/limits/limiter.ts';
@@ -142,7 +142,7 @@ describe('metrics', () => {
 describe('the admin listener', () => {
   async function open(metrics = create()) {
     const health = createHealth(async () => 'degraded');
-    const server = createAdminServer(metrics, health);
+    const server = createAdminServer({ metrics, health });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as { port: number };
     return {

@@ -32,6 +32,7 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
     }),
     log,
     metrics,
+    traffic: { onAnswered() {} },
     health,
     maxConnections: 100,
     silence: { clientTimeoutMs: 10_000, silenceMs: 10_000 },

@@ -12,7 +12,8 @@ const windowObject = z.strictObject({
   durationMs: z.int().min(1).describe('Length of the window in milliseconds'),
 });
 
-const limit = z
+/** One limit. */
+export const limit = z
   .array(z.union([windowText, windowObject], { error: 'must be "60/1m" or { "max": 60, "durationMs": 60000 }' }))
   .describe('A request must fit into all of these windows. [] means no such limit here');
 

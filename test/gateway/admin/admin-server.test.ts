@@ -1,14 +1,14 @@
 /** The operator's listener, on real sockets. */
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createAdminServer } from '../../../src/gateway/operations/admin.ts';
+import { createAdminServer } from '../../../src/gateway/admin/admin-server.ts';
 import { createHealth } from '../../../src/gateway/operations/health.ts';
 import { afterFile } from '../../support/after-file.ts';
 import { eventually, openRaw, type RawConnection, rawRequest, send } from '../../support/raw-http.ts';
 
 async function startAdmin(render: () => Promise<string>, state: Parameters<typeof createHealth>[0] = async () => 'ok') {
   const collect = async () => ({ contentType: 'text/plain', text: await render() });
-  const server = createAdminServer({ render: collect }, createHealth(state));
+  const server = createAdminServer({ metrics: { render: collect }, health: createHealth(state) });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   afterFile(() => void server.close().closeAllConnections());
   const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));

@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http';
+import { parseLimit } from '../../core/limit.ts';
+import { createPlan } from '../../core/plan.ts';
+import { blockName, parseIp } from '../../ip-address.ts';
+import { createMemoryStore } from '../../stores/memory/limits.ts';
+import { bearerTokenOf, createCredentials } from '../admission/credentials.ts';
+import { type AdminRole, ROLES } from '../config/schema/admin.ts';
+import type { AdminToken } from '../config/schema.ts';
+import { isRefusal, type Refusal, refuse } from '../exchange/refusal.ts';
+
+/** Knows who sends a request to the Admin API. */
+export interface Authentication {
+  /** The token of a request, or 401, or 429 after too many failures of its address. */
+  authenticate(request: IncomingMessage, tokens: readonly AdminToken[]): AdminToken | Refusal;
+}
+
+const PROBLEMS = {
+  missing: 'The request has no token: send Authorization: Bearer.',
+  unknown: 'The token is unknown.',
+  expired: 'The token has expired: use its replacement.',
+};
+
+/** Failures per minute of an address, or of a network of IPv6, whose host chooses its addresses freely. */
+const FAILURES = createPlan([], parseLimit(['10/1m']));
+const NETWORK_BITS = 64;
+const ROUTE = 'authentication';
+
+/** @param onFailure is called for each request without a valid token */
+export function createAuthentication(onFailure: () => void): Authentication {
+  const failures = createMemoryStore();
+  const lookUps = new WeakMap<readonly AdminToken[], ReturnType<typeof createCredentials<AdminToken>>>();
+  const lookUpIn = (tokens: readonly AdminToken[]) => {
+    const known = lookUps.get(tokens) ?? createCredentials(tokens, PROBLEMS, Date.now);
+    lookUps.set(tokens, known);
+    return known;
+  };
+  return {
+    authenticate(request, tokens) {
+      const client = clientOf(request);
+      const waitMs = failures.peek(client, ROUTE, FAILURES).find(({ remaining }) => remaining === 0)?.resetMs;
+      if (waitMs !== undefined) {
+        const detail = 'Too many requests of this address had no valid token: wait for the time that retry-after says.';
+        return { ...refuse(429, 'api/too_many_requests', detail), retryAfter: Math.ceil(waitMs / 1_000) };
+      }
+      const token = lookUpIn(tokens)(bearerTokenOf(request));
+      if (!isRefusal(token)) return token;
+      onFailure();
+      try {
+        failures.consume(client, ROUTE, FAILURES, 1);
+      } catch {
+        // The store is full. With so many addresses at hand, a bound per address stops nobody.
+      }
+      return token;
+    },
+  };
+}
+
+/** 403 if the role of a token is less than the one that is needed. */
+export function refuseRole(token: AdminToken, needed: AdminRole): Refusal | undefined {
+  if (ROLES.indexOf(token.role) >= ROLES.indexOf(needed)) return undefined;
+  return refuse(403, 'errors/insufficient_permissions', `This needs the role ${needed}; the token has ${token.role}.`);
+}
+
+function clientOf({ socket }: IncomingMessage): string {
+  const text = socket.remoteAddress ?? '';
+  const address = parseIp(text);
+  return address === undefined ? text : blockName(address, NETWORK_BITS);
+}

@@ -1,0 +1,82 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { z } from 'zod';
+import type { AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
+import { isHeadgateError } from '../../core/errors.ts';
+import type { Limit, LimitInput } from '../../core/limit.ts';
+import type { AdjustmentConflictError } from '../../limits/shared/errors.ts';
+import type { LimitPreview } from '../../limits/shared/preview.ts';
+import type { Applied } from '../../limits/shared/shared-limits.ts';
+import { refuse } from '../exchange/refusal.ts';
+import { InputError } from './input.ts';
+import { recommendationFor } from './limit-list.ts';
+import { textsOf } from './limit-origins.ts';
+import type { entry } from './limit-schemas.ts';
+import { Answered } from './operation.ts';
+
+/** @throws InputError if it names several layers */
+export function checkedTarget(given: AdjustTarget): AdjustTarget {
+  const of = Object.fromEntries(Object.entries(given).filter(([, name]) => name !== undefined)) as AdjustTarget;
+  if (Object.keys(of).filter((field) => field !== 'route').length > 1)
+    throw new InputError([{ path: 'target', reason: 'must name only one of account, provider and plan' }]);
+  return of;
+}
+
+/** @throws InputError */
+export function windowsFor(of: AdjustTarget, windows: LimitInput | 'recommended'): LimitInput {
+  if (windows !== 'recommended') return windows;
+  const recommended = recommendationFor(of);
+  if (recommended !== null) return recommended;
+  throw new InputError([{ path: 'windows', reason: 'headgate has no recommendation for this limit' }]);
+}
+
+/**
+ * The version that the client has seen.
+ * @throws InputError
+ */
+export function versionIn({ 'if-match': match, 'if-none-match': noneMatch }: IncomingHttpHeaders): number | undefined {
+  if (noneMatch !== undefined) {
+    if (noneMatch === '*' && match === undefined) return 0;
+    throw new InputError([{ path: 'If-None-Match', reason: 'must be *, and not beside If-Match' }]);
+  }
+  if (match === undefined) return undefined;
+  const version = /^"(\d{1,15})"$/.exec(match)?.[1];
+  if (version !== undefined) return Number(version);
+  throw new InputError([{ path: 'If-Match', reason: 'must be the etag of the limit, such as "17"' }]);
+}
+
+/** @throws InputError for a fault of the request, and every other error */
+export function refuseChange(error: unknown, etagOf: (of: AdjustTarget) => Readonly<Record<string, string>>): Answered {
+  if (isHeadgateError(error, 'adjustment_conflict')) {
+    const { target, message } = error as AdjustmentConflictError;
+    return new Answered(refuse(412, 'errors/precondition_failed', message), etagOf(target));
+  }
+  if (isHeadgateError(error, 'too_many_adjustments'))
+    return new Answered(refuse(409, 'errors/conflict', error.message), {});
+  if (isHeadgateError(error, 'unconfirmed')) throw new InputError([{ path: 'confirm', reason: error.message }]);
+  if (isHeadgateError(error, 'invalid_option') || isHeadgateError(error, 'invalid_limit'))
+    throw new InputError([{ path: '', reason: error.message }]);
+  throw error;
+}
+
+export function shownPreview({ target, before, after, warnings }: LimitPreview) {
+  return { target, before: textsOrNull(before), after: textsOrNull(after), warnings: [...warnings] };
+}
+
+export function shownApplied({ instances, of, missing }: Applied) {
+  return { instances, of, missing: [...missing] };
+}
+
+export function shownEntry({ version, at, by, reason, source, limits }: AdjustmentEntry): z.input<typeof entry> {
+  return {
+    version,
+    at: new Date(at).toISOString(),
+    by,
+    reason: reason ?? null,
+    source,
+    changes: limits.map(({ target, from, to }) => ({ target, old: textsOrNull(from), new: textsOrNull(to) })),
+  };
+}
+
+function textsOrNull(limit: Limit | undefined): string[] | null {
+  return limit === undefined ? null : textsOf(limit);
+}

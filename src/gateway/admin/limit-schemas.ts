@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { limit as limitSchema } from '../config/schema/limits.ts';
+import { moment, named } from './schemas.ts';
+
+export const MAX_CHANGES = 100;
+
+export const targetShape = {
+  account: named('The limit of an account').optional(),
+  provider: named('The limit of a provider').optional(),
+  plan: named('The limit of a plan of customers').optional(),
+  route: named('The limit of this route; otherwise the limit for all routes').optional(),
+};
+const windowTexts = z.array(z.string()).describe('Such as `60/1m`');
+const target = z.object(targetShape);
+
+export const shown = z.object({
+  target,
+  limit: z.enum(['route', 'all-methods']),
+  base: windowTexts.nullable().describe("The config's; null if it has none"),
+  recommended: windowTexts.nullable().describe("Headgate's recommendation for the provider"),
+  effective: windowTexts.nullable(),
+  adjusted: z
+    .object({
+      windows: windowTexts,
+      version: z.int(),
+      by: z.string(),
+      reason: z.string().nullable(),
+      at: moment,
+      until: moment.nullable(),
+    })
+    .nullable()
+    .describe('What an operator has set'),
+});
+
+const applied = z
+  .object({ instances: z.int(), of: z.int(), missing: z.array(z.string()) })
+  .describe('How many of the living processes obey the change');
+
+export const previewed = z.object({
+  changes: z.array(
+    z.object({
+      target,
+      before: windowTexts.nullable(),
+      after: windowTexts.nullable(),
+      warnings: z.array(z.string()).describe('With one of them the change needs `confirm`'),
+    }),
+  ),
+});
+
+export const changed = z.object({
+  revision: z.string(),
+  durable: z.boolean().describe('Whether the change outlives every process'),
+  applied: applied.optional(),
+});
+
+export const how = {
+  dryRun: z.boolean().default(false).describe('Only says what would change'),
+  wait: z.literal('applied').optional().describe('Waits until every process obeys, at most 2 seconds'),
+};
+
+export const windows = z.union([limitSchema, z.literal('recommended')], {
+  error: 'must be an array of windows such as "60/1m", or "recommended"',
+});
+export const end = {
+  forMs: z.int().min(1).optional().describe('How long it lasts. Without it and `until` it has no end'),
+  until: z.iso
+    .datetime({ offset: true, error: 'must be a time in ISO 8601 with its offset' })
+    .optional()
+    .describe('When it is over, in place of `forMs`'),
+};
+export const confirm = z.boolean().default(false).describe('Confirms the warnings of `dryRun`');
+
+export const entry = z.object({
+  version: z.int(),
+  at: moment,
+  by: z.string(),
+  reason: z.string().nullable(),
+  source: z.enum(['change', 'expiry']),
+  changes: z.array(
+    z.object({
+      target,
+      old: windowTexts.nullable().describe('The adjustment before; null: there was none'),
+      new: windowTexts.nullable().describe('The adjustment after; null: it was reset'),
+    }),
+  ),
+});

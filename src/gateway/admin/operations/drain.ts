@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { refuse } from '../../exchange/refusal.ts';
+import { type AdminContext, audit } from '../context.ts';
+import { type Operation, operation } from '../operation.ts';
+import { reason } from '../schemas.ts';
+
+const tag = 'Process';
+const body = z.strictObject({ reason });
+
+/** Takes the process out of a load balancer, and puts it back. */
+export function drainOperations(context: AdminContext): Operation[] {
+  const { health, traffic } = context;
+  return [
+    operation({
+      id: 'drain',
+      method: 'POST',
+      path: '/v1/drain',
+      role: 'admin',
+      tag,
+      summary: '`/readyz` answers 503, so that a load balancer takes the process out',
+      description: 'Requests are served on. Only SIGTERM ends the process.',
+      body,
+      answer: z.object({ state: z.literal('draining') }),
+      run({ body }, caller) {
+        health.setReady(false);
+        audit(context, caller, 'drained', { reason: body.reason });
+        traffic.onState({ state: 'draining', by: caller.name });
+        return { state: 'draining' as const };
+      },
+    }),
+    operation({
+      id: 'undrain',
+      method: 'POST',
+      path: '/v1/undrain',
+      role: 'admin',
+      tag,
+      summary: '`/readyz` answers 200 again',
+      body,
+      answer: z.object({ state: z.literal('serving') }),
+      errors: [409],
+      run({ body }, caller) {
+        health.setReady(true);
+        if (!health.isReady)
+          return refuse(409, 'errors/conflict', 'The process is shutting down, which cannot be called off.');
+        audit(context, caller, 'undrained', { reason: body.reason });
+        traffic.onState({ state: 'serving', by: caller.name });
+        return { state: 'serving' as const };
+      },
+    }),
+  ];
+}

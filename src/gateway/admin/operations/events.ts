@@ -1,0 +1,73 @@
+import type { ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { refuseForNow } from '../../exchange/refusal.ts';
+import { EVENT_TYPES, OUTCOMES } from '../../traffic/event-feed.ts';
+import type { AdminContext } from '../context.ts';
+import { type Operation, operation } from '../operation.ts';
+import { named } from '../schemas.ts';
+
+const HEARTBEAT_MS = 15_000;
+/** A client that reads nothing for so long is gone. */
+const STALLED_MS = 60_000;
+
+/** What happens, while it happens. */
+export function eventOperations({ traffic }: AdminContext): Operation[] {
+  return [
+    operation({
+      id: 'streamEvents',
+      method: 'GET',
+      path: '/v1/events',
+      role: 'viewer',
+      tag: 'Traffic',
+      summary: 'Events of this process, as server-sent events',
+      description:
+        'At most 8 clients. A client that reads too slowly gets the event `dropped` with a count. `after` takes the id of the last event that the client has.',
+      query: z.strictObject({
+        types: z.array(z.enum(EVENT_TYPES)).default([...EVENT_TYPES]),
+        account: named('Only decisions about this account').optional(),
+        route: named('Only decisions about this route').optional(),
+        outcome: z.enum(OUTCOMES).optional().describe('Only decisions with this outcome'),
+        sample: z.number().min(0).max(1).default(1).describe('Share of the decisions'),
+        after: z.int().min(0).optional().describe('As the field Last-Event-ID'),
+      }),
+      answer: z.string(),
+      mediaType: 'text/event-stream',
+      errors: [503],
+      run({ query: { after, ...filter } }) {
+        let response: ServerResponse | undefined;
+        const early: string[] = [];
+        const end = traffic.subscribe(
+          filter,
+          {
+            write: (text) => (response === undefined ? early.push(text) > 0 : response.write(text)),
+            onDrain: (listener) => response?.once('drain', listener),
+          },
+          after,
+        );
+        if (end === undefined) return refuseForNow('Too many clients listen to the events.');
+        return {
+          stream(opened) {
+            response = opened;
+            keepOpen(opened, end);
+            opened.write(`: events follow\n\n${early.join('')}`);
+          },
+        };
+      },
+    }),
+  ];
+}
+
+/** Sends a comment from time to time, so that proxies do not close the connection, and notices that the client is gone. */
+function keepOpen(response: ServerResponse, end: () => void): void {
+  response.socket?.setTimeout(0);
+  let stalledMs = 0;
+  const heartbeat = setInterval(() => {
+    stalledMs = response.writableNeedDrain ? stalledMs + HEARTBEAT_MS : 0;
+    if (stalledMs >= STALLED_MS) response.destroy();
+    else if (stalledMs === 0) response.write(':\n\n');
+  }, HEARTBEAT_MS).unref();
+  response.once('close', () => {
+    clearInterval(heartbeat);
+    end();
+  });
+}

@@ -1,0 +1,262 @@
+import { z } from 'zod';
+import { type AdjustmentEntry, type AdjustTarget, targetKey } from '../../../core/adjustment.ts';
+import type { LimitInput } from '../../../core/limit.ts';
+import type { LimitChange } from '../../../limits/shared/change.ts';
+import type { Changed } from '../../../limits/shared/shared-limits.ts';
+import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
+import { type AdminContext, audit } from '../context.ts';
+import {
+  checkedTarget,
+  refuseChange,
+  shownApplied,
+  shownEntry,
+  shownPreview,
+  versionIn,
+  windowsFor,
+} from '../limit-change.ts';
+import { exportLimits, listLimits, shownLimit } from '../limit-list.ts';
+import { LAYERS } from '../limit-origins.ts';
+import {
+  changed,
+  confirm,
+  end,
+  entry,
+  how,
+  MAX_CHANGES,
+  previewed,
+  shown,
+  targetShape,
+  windows,
+} from '../limit-schemas.ts';
+import { Answered, type Caller, type Operation, operation } from '../operation.ts';
+import { pageOf } from '../paging.ts';
+import { named, next, paging, reason } from '../schemas.ts';
+
+const tag = 'Limits';
+
+/** A change of limits, as a request asks for it. */
+interface Wanted {
+  readonly changes: readonly LimitChange[];
+  readonly reason: string;
+  readonly forMs?: number | undefined;
+  readonly until?: string | undefined;
+  readonly confirm: boolean;
+  readonly query: { readonly dryRun: boolean; readonly wait?: 'applied' | undefined };
+}
+
+/** Limits that operators adjust while processes run. Every process with the same store obeys them. */
+export function limitOperations(context: AdminContext): Operation[] {
+  const { config, sharedLimits } = context;
+  const currentOf = (of: AdjustTarget) => {
+    const key = targetKey(of);
+    return sharedLimits.list().find((adjustment) => targetKey(adjustment.target) === key);
+  };
+  const show = (of: AdjustTarget) => shownLimit(config(), of, currentOf(of));
+  const etagOf = (of: AdjustTarget) => ({ etag: `"${currentOf(of)?.version ?? 0}"` });
+
+  /** @throws InputError, and what the store throws */
+  const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
+    const { changes, reason, forMs, until, confirm, query } = wanted;
+    try {
+      const preview = sharedLimits.preview(changes);
+      if (query.dryRun) return { changes: preview.map(shownPreview) };
+      const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
+      const done = await sharedLimits.change(changes, {
+        by: caller.name,
+        reason: reason || undefined,
+        confirm,
+        ...end,
+      });
+      audit(context, caller, 'limits changed', { revision: done.revision, limits: done.limits.length, reason });
+      return done;
+    } catch (error) {
+      return refuseChange(error, etagOf);
+    }
+  };
+  const waited = async ({ revision }: Changed, { wait }: Wanted['query']) => ({
+    revision,
+    durable: sharedLimits.state.durable,
+    ...(wait === undefined ? {} : { applied: shownApplied(await sharedLimits.applied(revision)) }),
+  });
+  const changeOne = async (of: AdjustTarget, wanted: Wanted, caller: Caller) => {
+    const done = await change(wanted, caller);
+    if (done instanceof Answered || 'changes' in done) return done;
+    return new Answered({ ...show(of), ...(await waited(done, wanted.query)) }, etagOf(of));
+  };
+
+  return [
+    operation({
+      id: 'listLimits',
+      method: 'GET',
+      path: '/v1/limits',
+      role: 'viewer',
+      tag,
+      summary: 'The limits of every layer: the config, and what operators have set',
+      query: z.strictObject({
+        layer: z.enum(LAYERS).optional(),
+        name: named('Name of the account, provider or plan').optional(),
+        adjusted: z.literal(true).optional().describe('Only what operators have set'),
+        ...paging,
+      }),
+      answer: z.object({ revision: z.string(), durable: z.boolean(), limits: z.array(shown), next }),
+      run({ query }) {
+        const { revision, durable } = sharedLimits.state;
+        const found = listLimits(config(), sharedLimits.list()).filter(({ target, adjusted }) => {
+          const [layer = 'default', name] = Object.entries(target).find(([field]) => field !== 'route') ?? [];
+          if (query.layer !== undefined && query.layer !== layer) return false;
+          return (query.name === undefined || query.name === name) && (query.adjusted !== true || adjusted !== null);
+        });
+        const page = pageOf(found, query);
+        return { revision, durable, limits: [...page.entries], next: page.next };
+      },
+    }),
+    operation({
+      id: 'getLimit',
+      method: 'GET',
+      path: '/v1/limit',
+      role: 'viewer',
+      tag,
+      summary: 'One limit. Its `etag` is the version of the adjustment, 0 without one',
+      query: z.strictObject(targetShape),
+      answer: shown,
+      run({ query }) {
+        const of = checkedTarget(query);
+        return new Answered(show(of), etagOf(of));
+      },
+    }),
+    operation({
+      id: 'putLimit',
+      method: 'PUT',
+      path: '/v1/limit',
+      role: 'operator',
+      tag,
+      summary: 'Adjusts one limit in every process with the same store',
+      description: '`If-Match` with the `etag` that the client has seen, or `If-None-Match: *`, refuses a lost update.',
+      query: z.strictObject({ ...targetShape, ...how }),
+      body: z.strictObject({ windows, reason, confirm, ...end }),
+      answer: z.union([shown.extend(changed.shape), previewed]),
+      errors: [409, 412, 503],
+      run({ query: { dryRun, wait, ...given }, body: { windows, ...rest }, headers }, caller) {
+        const of = checkedTarget(given);
+        const change = { target: of, windows: windowsFor(of, windows), ifVersion: versionIn(headers) };
+        return changeOne(of, { changes: [change], ...rest, query: { dryRun, wait } }, caller);
+      },
+    }),
+    operation({
+      id: 'resetLimit',
+      method: 'DELETE',
+      path: '/v1/limit',
+      role: 'operator',
+      tag,
+      summary: 'Removes what operators have set, so that the config applies again',
+      description: 'Also if nothing was set.',
+      query: z.strictObject({ ...targetShape, ...how, reason }),
+      answer: z.union([shown.extend(changed.shape), previewed]),
+      errors: [409, 412, 503],
+      run({ query: { dryRun, wait, reason, ...given }, headers }, caller) {
+        const of = checkedTarget(given);
+        const change = { target: of, windows: 'recommended' as const, ifVersion: versionIn(headers) };
+        return changeOne(of, { changes: [change], reason, confirm: true, query: { dryRun, wait } }, caller);
+      },
+    }),
+    operation({
+      id: 'changeLimits',
+      method: 'POST',
+      path: '/v1/limits/batch',
+      role: 'operator',
+      tag,
+      summary: 'Adjusts or resets up to 100 limits, all or none',
+      query: z.strictObject(how),
+      body: z.strictObject({
+        changes: z
+          .array(
+            z.strictObject({
+              target: z.strictObject(targetShape),
+              windows: z
+                .union([limitSchema, z.null()], { error: 'must be an array of windows such as "60/1m", or null' })
+                .describe('null resets the limit'),
+              version: z.int().min(0).optional().describe('The version that the client has seen'),
+            }),
+          )
+          .min(1)
+          .max(MAX_CHANGES),
+        reason,
+        confirm,
+        ...end,
+      }),
+      answer: z.union([changed.extend({ limits: z.array(shown) }), previewed]),
+      errors: [409, 412, 503],
+      async run({ query, body: { changes, ...rest } }, caller) {
+        const wanted = changes.map(({ target, windows, version }) => ({
+          target: checkedTarget(target),
+          windows: windows === null ? ('recommended' as const) : (windows as LimitInput),
+          ifVersion: version,
+        }));
+        const done = await change({ changes: wanted, ...rest, query }, caller);
+        if (done instanceof Answered || 'changes' in done) return done;
+        return { ...(await waited(done, query)), limits: wanted.map(({ target }) => show(target)) };
+      },
+    }),
+    operation({
+      id: 'listLimitChanges',
+      method: 'GET',
+      path: '/v1/limits/history',
+      role: 'viewer',
+      tag,
+      summary: 'The changes of limits, the newest first',
+      query: z.strictObject({
+        ...targetShape,
+        before: z.int().min(1).optional().describe('Only changes with a smaller version'),
+        limit: paging.limit,
+      }),
+      answer: z.object({
+        entries: z.array(entry),
+        next: z.int().nullable().describe('`before` of the next request; null at the end'),
+      }),
+      errors: [503],
+      async run({ query: { before, limit, ...given } }) {
+        const of = checkedTarget(given);
+        const target = Object.keys(of).length === 0 ? undefined : of;
+        const entries = await sharedLimits.history({ before, limit, target });
+        return {
+          entries: entries.map(shownEntry),
+          next: entries.length === limit ? ((entries.at(-1) as AdjustmentEntry).version ?? null) : null,
+        };
+      },
+    }),
+    operation({
+      id: 'exportLimits',
+      method: 'GET',
+      path: '/v1/limits/export',
+      role: 'viewer',
+      tag,
+      summary: 'The `limits` of the config with every adjustment written into it',
+      description: 'Put it into the file, reload, and then reset the adjustments.',
+      answer: limitsSchema,
+      run: () => exportLimits(config(), sharedLimits.list()),
+    }),
+    operation({
+      id: 'listInstances',
+      method: 'GET',
+      path: '/v1/instances',
+      role: 'viewer',
+      tag: 'Process',
+      summary: 'The processes with the same store that were heard of in the last ten seconds',
+      answer: z.object({
+        instances: z.array(
+          z.object({
+            name: z.string(),
+            revision: z.string().describe('The last change of limits that it obeys'),
+            ageMs: z.number().describe('Time since the store heard of it'),
+            self: z.boolean().describe('Whether it is the process that answers'),
+          }),
+        ),
+      }),
+      errors: [503],
+      async run() {
+        const instances = await sharedLimits.instances();
+        return { instances: instances.map((each) => ({ ...each, self: each.name === sharedLimits.instance })) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { version } from '../../operations/version.ts';
+import { COUNTED, type Second } from '../../traffic/series.ts';
+import type { AdminContext } from '../context.ts';
+import { type Operation, operation } from '../operation.ts';
+import { pageOf } from '../paging.ts';
+import { moment, next, paging } from '../schemas.ts';
+import { shownConfig } from '../shown-config.ts';
+
+const tag = 'Process';
+/** Figures per second are the average of so many seconds. */
+const AVERAGED_SECONDS = 10;
+
+const perSecond = z.object(
+  Object.fromEntries(COUNTED.map((name) => [name, z.number()])) as Record<(typeof COUNTED)[number], z.ZodNumber>,
+);
+
+const status = z.object({
+  name: z.literal('headgate'),
+  version: z.string(),
+  instance: z.string().describe('Host and process'),
+  startedAt: moment,
+  state: z.enum(['serving', 'draining']),
+  store: z.object({
+    kind: z.enum(['memory', 'redis', 'redis-cluster']),
+    health: z.enum(['ok', 'degraded']),
+    breaker: z.enum(['closed', 'open', 'half-open']),
+  }),
+  limits: z.object({
+    revision: z.string().describe('The last change that this process obeys; `0` without one'),
+    version: z.int().describe('The number of that change'),
+    source: z
+      .enum(['store', 'kept', 'base'])
+      .describe('kept: the store is away, and the last known apply; base: the adjustments were never read'),
+    ageMs: z.number().nullable().describe('Time since the store was read'),
+    durable: z.boolean().describe('Whether the adjustments outlive every process'),
+    adjustments: z.int(),
+    unusable: z.int().describe('Adjustments that this version cannot read, or that do not fit the config'),
+  }),
+  perSecond: perSecond.describe('Average of the last 10 seconds'),
+  claims: z.object({
+    inFlight: z.int().describe('Claims that this process holds'),
+    background: z.int().describe('Commands that are repeated until the store acknowledges them'),
+    orphansMet: z.int().describe('Orphans that retries ran into; at most 1,000 are remembered'),
+  }),
+});
+
+const key = z.object({
+  application: z.string(),
+  role: z.enum(['service', 'account', 'scoped']),
+  scope: z.string().nullable(),
+  sha256: z.string().describe('The first 8 digits'),
+  expiresAt: moment.nullable(),
+});
+
+/** What a process is, and how it does. */
+export function statusOperations(context: AdminContext): Operation[] {
+  const { config, sharedLimits, store, traffic, health, idempotency, startedAt, instance } = context;
+  return [
+    operation({
+      id: 'getStatus',
+      method: 'GET',
+      path: '/v1/status',
+      role: 'viewer',
+      tag,
+      summary: 'How this process does',
+      answer: status,
+      run: async () => ({
+        name: 'headgate' as const,
+        version,
+        instance,
+        startedAt: startedAt.toISOString(),
+        state: health.isReady ? ('serving' as const) : ('draining' as const),
+        store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
+        limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
+        perSecond: averageOf(traffic.seconds(AVERAGED_SECONDS)),
+        claims: {
+          inFlight: idempotency.held,
+          background: idempotency.pending,
+          orphansMet: traffic.orphans().length,
+        },
+      }),
+    }),
+    operation({
+      id: 'listKeys',
+      method: 'GET',
+      path: '/v1/keys',
+      role: 'viewer',
+      tag,
+      summary: 'The keys of the config, without their secrets',
+      query: z.strictObject(paging),
+      answer: z.object({ keys: z.array(key), next }),
+      run({ query }) {
+        const page = pageOf(config().keys, query);
+        const keys = page.entries.map(({ application, role, scope, sha256, expiresAt = null }) => ({
+          application,
+          role,
+          scope,
+          sha256: sha256.slice(0, 8),
+          expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+        }));
+        return { keys, next: page.next };
+      },
+    }),
+    operation({
+      id: 'getConfig',
+      method: 'GET',
+      path: '/v1/config',
+      role: 'viewer',
+      tag,
+      summary: 'The config of now, with its defaults and without its secrets',
+      answer: z.record(z.string(), z.unknown()),
+      run: () => shownConfig(config()),
+    }),
+  ];
+}
+
+function averageOf(seconds: readonly Second[]): Record<(typeof COUNTED)[number], number> {
+  const averages = COUNTED.map((name) => [
+    name,
+    seconds.reduce((sum, second) => sum + second[name], 0) / seconds.length,
+  ]);
+  return Object.fromEntries(averages);
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+const MAX_NAME = 1_024;
+const DEFAULT_PAGE = 100;
+const MAX_PAGE = 500;
+
+/** The name of an account, an application, a provider, a route or a key. */
+export const named = (what: string) => z.string().min(1).max(MAX_NAME).describe(what);
+
+export const moment = z.string().describe('ISO 8601, in UTC');
+
+export const reason = z
+  .string()
+  .regex(/^[^\p{Cc}]{0,500}$/u, 'must be at most 500 characters, without control characters')
+  .default('')
+  .describe('Why it is done. The log has it');
+
+/** The parameters of a list. */
+export const paging = {
+  limit: z.int().min(1).max(MAX_PAGE).default(DEFAULT_PAGE).describe('Most entries of the answer'),
+  cursor: z.string().optional().describe('`next` of the answer before'),
+};
+
+export const next = z.string().nullable().describe('`cursor` of the next request; null at the end');
+
+/** The error object that every error answer has. */
+export const problem = z
+  .object({
+    title: z.string(),
+    detail: z.string().optional().describe('What is wrong, where, and what would be right'),
+    type: z.string().describe('Tells errors apart'),
+    status: z.int(),
+    req_id: z.string().describe('The same as the field `x-request-id`'),
+  })
+  .describe('What every error answer has');
+
+/** A window of a limit, and how full it is. */
+export const windowState = z.object({
+  limit: z.enum(['route', 'all-methods']),
+  max: z.int(),
+  used: z.int().describe('At most `max`'),
+  remaining: z.int(),
+  durationMs: z.int(),
+  resetMs: z.int().describe('Time until the window is over; 0 if it has not begun'),
+});

@@ -1,0 +1,48 @@
+import type { Config } from '../config/schema.ts';
+
+const SHOWN_DIGITS = 8;
+
+/**
+ * A config without its secrets, for operators. Keys have an operation of their own, because there may be many; of the
+ * accounts there may be more, so only their number is shown.
+ */
+export function shownConfig({
+  keys,
+  accounts,
+  admin,
+  listen,
+  store,
+  idempotency,
+  upstream,
+  upstreams,
+  ...rest
+}: Config) {
+  const { secret, ...settings } = idempotency;
+  return {
+    ...rest,
+    listen: { ...listen, tls: shownTls(listen.tls) },
+    ...(admin && {
+      admin: {
+        ...admin,
+        tls: shownTls(admin.tls),
+        tokens: admin.tokens.map(({ sha256, ...token }) => ({ ...token, sha256: sha256.slice(0, SHOWN_DIGITS) })),
+      },
+    }),
+    store: withoutPassword(store),
+    upstream: withoutPassword(upstream),
+    upstreams: Object.fromEntries(Object.entries(upstreams).map(([name, url]) => [name, withoutPassword(url)])),
+    idempotency: { ...settings, hasSecret: secret !== undefined },
+    keys: keys.length,
+    accounts: accounts.length,
+  };
+}
+
+/** The files of TLS are private, but whether clients need a certificate is not. */
+function shownTls(tls: Config['listen']['tls']) {
+  return tls && { minVersion: tls.minVersion, hasClientCa: tls.clientCa !== undefined };
+}
+
+/** A URL of a store or an upstream without what stands in front of its host. */
+function withoutPassword(url: string): string {
+  return url.replace(/^([a-z-]+:\/\/).*@/is, '$1');
+}

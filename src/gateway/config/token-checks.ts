@@ -1,0 +1,35 @@
+import type { ConfigIssue } from './config-error.ts';
+import { isObject, type JsonObject } from './json.ts';
+import { digestOfToken } from './token-digest.ts';
+
+/**
+ * Checks that each credential of a list has one secret, and that no other credential has the same.
+ * @param seen the place of each digest of lists that were checked before; those of this list are added
+ */
+export function tokenIssues(
+  list: readonly unknown[],
+  path: string,
+  noun: 'key' | 'token',
+  seen: Map<string, string>,
+): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
+  for (const [index, credential] of list.entries()) {
+    // The schema has reported anything else.
+    if (!isObject(credential)) continue;
+    const { sha256, token } = credential as JsonObject;
+    const place = `${path}[${index}]`;
+    if ((sha256 === undefined) === (token === undefined))
+      issues.push({ path: place, reason: 'needs exactly one of sha256 and token' });
+    const digest = digestOf(sha256, token);
+    if (digest === undefined) continue;
+    const first = seen.get(digest);
+    if (first === undefined) seen.set(digest, place);
+    else issues.push({ path: place, reason: `is the same ${noun} as ${first}` });
+  }
+  return issues;
+}
+
+function digestOf(sha256: unknown, token: unknown): string | undefined {
+  const digest = typeof token === 'string' ? digestOfToken(token) : sha256;
+  return typeof digest === 'string' ? digest.toLowerCase() : undefined;
+}

@@ -1,0 +1,103 @@
+import type { Decision, WindowStatus } from '../../core/decision.ts';
+import { HeavyHitters, type Hitter } from './heavy-hitters.ts';
+
+/** By what accounts are ranked. `near`: accepted, although a window is at least 80 % full. */
+export const RANKINGS = ['rejected', 'near', 'accepted'] as const;
+export type Ranking = (typeof RANKINGS)[number];
+
+/** An account that is at the top. */
+export interface TopAccount {
+  readonly account: string;
+  readonly count: number;
+  /** How much of `count` may be of other accounts. */
+  readonly error: number;
+  /** The route of its last decision. */
+  readonly route: string;
+  /** The fullest window of its last decision. */
+  readonly tightest: WindowStatus | undefined;
+}
+
+/** The accounts at the top, and how well that is known. */
+export interface TopList {
+  readonly accounts: readonly TopAccount[];
+  readonly exact: boolean;
+  /** Since when it was counted, in milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
+const COUNTERS = 1_024;
+/** Two halves take turns, so that an account that was busy an hour ago is not at the top. */
+const HALF_MS = 300_000;
+const NEAR = 0.2;
+
+type Half = Readonly<Record<Ranking, HeavyHitters<Decision>>> & { readonly sinceMs: number };
+
+/** Counts accounts in bounded memory: the last five to ten minutes. */
+export class TopAccounts {
+  #current: Half;
+  #before: Half | undefined;
+
+  constructor(nowMs: number) {
+    this.#current = createHalf(nowMs);
+  }
+
+  add(decision: Decision, nowMs: number): void {
+    if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
+    const { accepted, account } = decision;
+    if (!accepted) this.#current.rejected.add(account, decision);
+    else {
+      this.#current.accepted.add(account, decision);
+      if (isNear(decision)) this.#current.near.add(account, decision);
+    }
+  }
+
+  list(by: Ranking, limit: number, nowMs: number): TopList {
+    if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
+    const halves = [this.#current, ...(this.#before === undefined ? [] : [this.#before])];
+    const merged = new Map<string, Hitter<Decision>>();
+    for (const half of halves) {
+      for (const { name, count, error, note } of half[by].list()) {
+        const known = merged.get(name);
+        if (known === undefined) merged.set(name, { name, count, error, note });
+        else merged.set(name, { ...known, count: known.count + count, error: known.error + error });
+      }
+    }
+    const top = [...merged.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, limit);
+    return {
+      accounts: top.map(({ name, count, error, note }) => ({
+        account: name,
+        count,
+        error,
+        route: note.route,
+        tightest: tightestOf(note),
+      })),
+      exact: halves.every((half) => half[by].isExact),
+      sinceMs: (halves.at(-1) as Half).sinceMs,
+    };
+  }
+
+  #turn(nowMs: number): void {
+    // After a pause of a whole half, nothing of before is recent.
+    this.#before = nowMs - this.#current.sinceMs < 2 * HALF_MS ? this.#current : undefined;
+    this.#current = createHalf(nowMs);
+  }
+}
+
+function createHalf(sinceMs: number): Half {
+  const create = () => new HeavyHitters<Decision>(COUNTERS);
+  return { rejected: create(), near: create(), accepted: create(), sinceMs };
+}
+
+function isNear({ trace }: Decision): boolean {
+  for (const { remaining, max } of trace) if (remaining <= max * NEAR) return true;
+  return false;
+}
+
+/** The window with the least room. Of a rejection it is the one that rejected. */
+export function tightestOf({ trace }: Decision): WindowStatus | undefined {
+  let tightest: WindowStatus | undefined;
+  for (const window of trace) {
+    if (tightest === undefined || window.remaining * tightest.max <= tightest.remaining * window.max) tightest = window;
+  }
+  return tightest;
+}
