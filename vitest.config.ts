@@ -29,6 +29,7 @@ const REDIS = [
   'test/address/redis.test.ts',
   'test/gateway/store/*.test.ts',
   'test/idempotency/redis.test.ts',
+  'test/limits/shared/redis.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',
   'test/worker/redis.test.ts',
 ];

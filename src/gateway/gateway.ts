@@ -2,10 +2,10 @@ import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
-import { createSharedLimits } from '../limits/shared/create-shared-limits.ts';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
 import { operationsOf } from './admin/operations/index.ts';
+import { createUnadjustedLimits } from './admin/unadjusted-limits.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
@@ -26,6 +26,7 @@ import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
+import { createAdjustedLimits } from './store/adjusted-limits.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
 import { Traffic } from './traffic/traffic.ts';
@@ -57,15 +58,15 @@ const NO_ADMIN = { tokens: [], hosts: [] };
 
 /**
  * Builds a gateway from a config, and listens.
- * @throws ListenError
+ * @throws ListenError, ConfigError if the file of the adjustments cannot be read
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
   const { metrics, traffic, limits, sharedLimits, idempotency, upstreams } = parts;
-  // Until the adjustments are read, the config decides.
-  await sharedLimits.ready({ timeoutMs: config.storeDeadlineMs });
+  // The first request must be judged by the adjustments.
+  await sharedLimits?.ready();
   let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
   const tls = {
@@ -82,10 +83,12 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
   });
+  const shownLimits = sharedLimits ?? createUnadjustedLimits(config);
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
-    sharedLimits,
+    sharedLimits: shownLimits,
+    isAdjustable: sharedLimits !== undefined,
     store,
     idempotency,
     traffic,
@@ -104,6 +107,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     const next = change.config;
     if (change.changed.length > 0) {
       current = { config: next, rules: adoptRules(next, parts) };
+      shownLimits.rebase(limitsOf(next));
       main.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
@@ -116,7 +120,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await upstreams.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.(), shownLimits.close()]);
     store.close();
   };
   const stop = async (): Promise<number> => {
@@ -142,7 +146,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
 /** Makes what lasts as long as the process, with the bounds of the config that it starts with. */
 function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
-  const metrics = createMetrics(store.metrics);
+  const adjusted = createAdjustedLimits(config, store.adjustments, log);
+  const metrics = createMetrics([...store.metrics, ...(adjusted?.metrics ?? [])]);
   const traffic = new Traffic();
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
@@ -153,12 +158,8 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
     metrics,
     traffic,
     buffers,
-    sharedLimits: createSharedLimits({
-      base: limitsOf(config),
-      adjustments: store.adjustments,
-      logger: (message) => log.logger.error(message),
-    }),
     limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
+    sharedLimits: adjusted?.limits,
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,
@@ -182,9 +183,9 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 
 /** The rules of a config. From now on connections are kept to its upstreams only. */
 function adoptRules(config: Config, parts: RuleParts): LimitedRules {
-  parts.sharedLimits.rebase(limitsOf(config));
   parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
+  parts.sharedLimits?.rebase(limitsOf(config));
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);
   const routes = config.routes.map(({ route }) => route);

@@ -132,6 +132,7 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
+  ['adjustments', {}],
 ];
 
 /** What a reload applies to the next request for the Admin API. */

@@ -46,6 +46,7 @@ export const EFFECTS: Effects<Config> = {
   cors: 'reload',
   strictSiblings: 'reload',
   limits: 'reload',
+  adjustments: 'restart',
 };
 
 /** What a reload makes of a config. */

@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { checkJson } from './check-json.ts';
 import { ConfigError, type ConfigIssue } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
@@ -75,10 +75,17 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
       ...secrets.file,
       ...(file.listen === undefined ? {} : { listen: listen.listener }),
       ...(file.admin === undefined ? {} : { admin: admin.listener }),
+      ...(isObject(file.adjustments) ? { adjustments: withPath(objectOrEmpty(file.adjustments), folder) } : {}),
     },
     issues: [...secrets.issues, ...listen.issues, ...admin.issues],
     origins: secrets.origins,
   };
+}
+
+/** The path of the file is relative to the folder of the config. */
+function withPath(adjustments: JsonObject, folder: string): JsonObject {
+  const { file } = adjustments;
+  return typeof file === 'string' && file !== '' ? { ...adjustments, file: resolve(folder, file) } : adjustments;
 }
 
 function withFlags(file: object, { host, port, 'admin-port': adminPort, upstream, store }: Overrides): object {

@@ -30,6 +30,16 @@ const log = z.strictObject({
   account: z.boolean().default(false).describe('Whether request lines name the account. Its id may be personal data'),
 });
 
+const adjustments = z.strictObject({
+  file: name
+    .optional()
+    .describe(
+      'Where one process without Redis stores them, relative to the folder of the config. Without it they end with it',
+    ),
+  refreshMs: z.int().min(10).max(60_000).default(500).describe('How often the store is read, in milliseconds'),
+  max: z.int().min(1).max(100_000).default(10_000).describe('Most adjustments'),
+});
+
 const account = z.strictObject({
   id: name.describe('The id that requests give'),
   application: name,
@@ -127,6 +137,9 @@ export const configSchema = z.strictObject({
   limits: limits
     .prefault({})
     .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
+  adjustments: adjustments
+    .optional()
+    .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
 });
 
 /** A config as written in a file. */

@@ -1,6 +1,9 @@
+import type { StoreUnavailableError } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
 import type { AdjustmentStore, ClaimStore, LimitStore } from '../../core/ports.ts';
+import { describeThrown } from '../../core/thrown.ts';
+import { createFileAdjustments } from '../../stores/file/adjustments.ts';
 import { createMemoryAdjustments } from '../../stores/memory/adjustments.ts';
 import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
@@ -8,6 +11,7 @@ import { createRedisAdjustments } from '../../stores/redis/adjustments.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { MIN_BYTES_PER_MS } from '../../stores/redis/large-values.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { routesOf } from '../config/routes.ts';
 import { MAX_TIMER_MS } from '../config/schema/values.ts';
 import type { Config } from '../config/schema.ts';
@@ -27,13 +31,13 @@ import { answers, connected, createRedisClient } from './redis-client.ts';
 /** Where the process stores its counters and claims. */
 export interface GatewayStore {
   readonly kind: 'memory' | 'redis' | 'redis-cluster';
-  /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
-  readonly adjustments: AdjustmentStore;
   /** Whether commands are sent. A store in memory has no circuit breaker. */
   breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
+  /** Changes of limits at run time. */
+  readonly adjustments: AdjustmentStore;
   readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
@@ -60,13 +64,16 @@ const SILENCE_MS = 5_000;
 /** At most one line per second reports Redis errors. */
 const LOG_EVERY_MS = 1_000;
 
-/** Opens the store of the config. If Redis is down, that is a warning, not an error. */
+/**
+ * Opens the store of the config. If Redis is down, that is a warning, not an error.
+ * @throws ConfigError if the file of the adjustments cannot be read
+ */
 export async function openStore(config: Config, log: Log): Promise<GatewayStore> {
   const url = parseStoreUrl(config.store) ?? { kind: 'memory' };
   return url.kind === 'memory' ? openMemory(config) : openRedis(config, url, log);
 }
 
-function openMemory(config: Config): GatewayStore {
+async function openMemory(config: Config): Promise<GatewayStore> {
   const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
   const claims = createMemoryClaimStore(claimBounds(config));
   const health = async () => 'ok' as const;
@@ -76,17 +83,26 @@ function openMemory(config: Config): GatewayStore {
     ...memoryClaimMetrics(() => claims.stats()),
   ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
+  const adjustments = await openAdjustments(config.adjustments?.file);
   return {
     kind: 'memory',
-    adjustments: createMemoryAdjustments(),
     breaker: () => 'closed',
-    limits,
-    claims,
-    metrics,
-    setApplications,
-    health,
+    ...{ limits, claims, adjustments, metrics, setApplications, health },
     close() {},
   };
+}
+
+/** @throws ConfigError if the file cannot be read: by the config alone, more might pass than an operator has allowed */
+async function openAdjustments(file: string | undefined): Promise<AdjustmentStore> {
+  if (file === undefined) return createMemoryAdjustments();
+  const adjustments = createFileAdjustments(file);
+  try {
+    await adjustments.read(undefined);
+  } catch (error) {
+    const { cause } = error as StoreUnavailableError;
+    throw new ConfigError(file, [{ path: 'adjustments.file', reason: describeThrown(cause).message }]);
+  }
+  return adjustments;
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
@@ -125,10 +141,10 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   };
   return {
     kind: url.kind,
-    adjustments: createRedisAdjustments(client, { deadlineMs, logger: false }),
     breaker: () => limits.stats().breaker,
     limits,
     claims,
+    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger }),
     metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health,
     // Each process has a fixed bound per application, however many there are.

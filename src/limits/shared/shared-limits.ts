@@ -13,13 +13,17 @@ export type SharedLimitsEvent =
   | { readonly type: 'restored'; readonly revision: string }
   /** The store has another history than this process knew. These changes are gone. */
   | { readonly type: 'forked'; readonly revision: string; readonly lost: readonly AdjustmentEntry[] }
-  /** The store could not be read. The last known adjustments apply. */
-  | { readonly type: 'failed'; readonly error: unknown };
+  /** The store could not be read. The last known adjustments apply. `isFirst`: the reading before it succeeded. */
+  | { readonly type: 'failed'; readonly error: unknown; readonly isFirst: boolean }
+  /** The store was read again. */
+  | { readonly type: 'recovered' };
 
 /** What a process knows of the adjustments. */
 export interface SharedLimitsState {
   /** The last change that this process obeys, such as `17.k3v9q2`; `0` if there was none. */
   readonly revision: string;
+  /** The number of that change; 0 if there was none. */
+  readonly version: number;
   /** `store`: the last reading succeeded. `kept`: it failed, and the last known apply. `base`: none succeeded so far. */
   readonly source: 'store' | 'kept' | 'base';
   /** Milliseconds since the store was read; undefined before. */

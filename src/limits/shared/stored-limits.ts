@@ -74,7 +74,8 @@ export class StoredLimits implements SharedLimits {
   /** What the store's clock showed, and when. */
   #answer: { readonly now: number; readonly at: number } | undefined;
   #isBehind = false;
-  #readings = 0;
+  /** Since the process has said that it lives. */
+  #readings = NOTED_EVERY;
 
   constructor(settings: StoredLimitsSettings) {
     const { base, adjustments, refreshMs, maxAdjustments, instance, onEvent, logger } = settings;
@@ -96,6 +97,7 @@ export class StoredLimits implements SharedLimits {
   get state(): SharedLimitsState {
     return {
       revision: this.#revision,
+      version: this.#replica.head?.version ?? 0,
       source: this.#answer === undefined ? 'base' : this.#isBehind ? 'kept' : 'store',
       ageMs: this.#answer && monotonicClock.now() - this.#answer.at,
       durable: this.#store.durable,
@@ -159,7 +161,7 @@ export class StoredLimits implements SharedLimits {
         : entryAfter(head, { at: this.#now, by, reason, source: 'change', limits });
     });
     // Says at once that this process obeys it.
-    this.#readings = 0;
+    this.#readings = NOTED_EVERY;
     this.#poll.now();
     const head = entry ?? this.#replica.head;
     return { revision: revisionOf(head), version: head?.version ?? 0, limits: entry?.limits ?? [] };
@@ -211,16 +213,18 @@ export class StoredLimits implements SharedLimits {
 
   /** One reading, and the end of what is over. */
   async #read(): Promise<void> {
-    const isNoted = this.#readings++ % NOTED_EVERY === 0;
+    const isNoted = this.#readings >= NOTED_EVERY;
     const before = this.#replica.head;
     try {
       await this.#replica.refresh(isNoted ? this.instance : undefined);
       // Others wait to hear that this process obeys the change.
       if (this.#replica.head !== before) await this.#replica.refresh(this.instance);
+      this.#readings = isNoted ? 1 : this.#readings + 1;
+      if (this.#isBehind) this.#events.emit({ type: 'recovered' });
       this.#isBehind = false;
     } catch (error) {
+      this.#events.emit({ type: 'failed', error, isFirst: !this.#isBehind });
       this.#isBehind = true;
-      this.#events.emit({ type: 'failed', error });
     }
     const over = this.#over();
     if (over.length === 0) return;

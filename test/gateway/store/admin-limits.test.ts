@@ -7,7 +7,11 @@ import { startUpstream } from '../../support/upstream.ts';
 
 const redis = await redisForFile();
 const upstream = await startUpstream();
-const config = { store: `redis://127.0.0.1:${redis.port}`, limits: { default: { allMethods: ['1000/1m'] } } };
+const config = {
+  store: `redis://127.0.0.1:${redis.port}`,
+  adjustments: {},
+  limits: { default: { allMethods: ['1000/1m'] } },
+};
 const limitOf = async (gateway: AdminGateway) =>
   ratesOf(await gateway.ask('GET', '/api/v1/chats?account_id=acc_1')).limit;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { SharedLimitsState } from '../../../limits/shared/shared-limits.ts';
 import { version } from '../../operations/version.ts';
 import { COUNTED, type Second } from '../../traffic/series.ts';
 import type { AdminContext } from '../context.ts';
@@ -27,6 +28,7 @@ const status = z.object({
     breaker: z.enum(['closed', 'open', 'half-open']),
   }),
   limits: z.object({
+    adjustable: z.boolean().describe('Whether the config has `adjustments`'),
     revision: z.string().describe('The last change that this process obeys; `0` without one'),
     source: z
       .enum(['store', 'kept', 'base'])
@@ -54,7 +56,7 @@ const key = z.object({
 
 /** What a process is, and how it does. */
 export function statusOperations(context: AdminContext): Operation[] {
-  const { config, sharedLimits, store, traffic, health, idempotency, startedAt, instance } = context;
+  const { config, sharedLimits, isAdjustable, store, traffic, health, idempotency, startedAt, instance } = context;
   return [
     operation({
       id: 'getStatus',
@@ -71,7 +73,7 @@ export function statusOperations(context: AdminContext): Operation[] {
         startedAt: startedAt.toISOString(),
         state: health.isReady ? ('serving' as const) : ('draining' as const),
         store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
-        limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
+        limits: limitsIn(sharedLimits.state, isAdjustable),
         perSecond: averageOf(traffic.seconds(AVERAGED_SECONDS)),
         claims: {
           inFlight: idempotency.held,
@@ -112,6 +114,10 @@ export function statusOperations(context: AdminContext): Operation[] {
       run: () => shownConfig(config()),
     }),
   ];
+}
+
+function limitsIn({ revision, source, ageMs, durable, adjustments, unusable }: SharedLimitsState, adjustable: boolean) {
+  return { adjustable, revision, source, ageMs: ageMs ?? null, durable, adjustments, unusable };
 }
 
 function averageOf(seconds: readonly Second[]): Record<(typeof COUNTED)[number], number> {

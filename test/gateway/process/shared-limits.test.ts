@@ -1,0 +1,153 @@
+/** Gateways and a library process obey the same adjustments of limits. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, inject, it } from 'vitest';
+import { createSharedLimits, type SharedLimits } from '../../../src/limits/shared/index.ts';
+import { createFileAdjustments } from '../../../src/stores/file/adjustments.ts';
+import { createRedisAdjustments } from '../../../src/stores/redis/index.ts';
+import { redisForFile } from '../../support/for-file.ts';
+import {
+  type Config,
+  configOf,
+  type Gateway,
+  ratesOf,
+  runHeadgate,
+  scratchFolder,
+  startGateway,
+  writeConfig,
+} from '../../support/gateway.ts';
+import { eventually, pause } from '../../support/raw-http.ts';
+import { startUpstream } from '../../support/upstream.ts';
+
+const redis = await redisForFile();
+const upstream = await startUpstream();
+const client = new Redis({ port: redis.port, host: '127.0.0.1' });
+const opened: SharedLimits[] = [];
+afterAll(async () => {
+  await Promise.all(opened.map((limits) => limits.close()));
+  client.disconnect();
+});
+
+const LIMITS = { default: { allMethods: ['1000/1h'] } };
+const config = (rest: Config = {}): Config =>
+  configOf(upstream.url, { store: `redis://127.0.0.1:${redis.port}/0`, limits: LIMITS, adjustments: {}, ...rest });
+const limitOf = async (gateway: Gateway, account = 'acc_1') =>
+  Number(ratesOf(await gateway.ask('GET', `/api/v1/chats?account_id=${account}`)).limit);
+const scrape = async ({ adminPort }: Gateway, metric: string) =>
+  new RegExp(`^headgate_limits_${metric} (\\S+)$`, 'm').exec(
+    await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text(),
+  )?.[1];
+
+/** An embedded library, as in another program. */
+async function startLibrary(): Promise<SharedLimits> {
+  const limits = createSharedLimits({ base: LIMITS, adjustments: createRedisAdjustments(client), logger: false });
+  opened.push(limits);
+  await limits.ready();
+  return limits;
+}
+
+describe('two gateways and a library on one Redis', () => {
+  it('obey a change within a second; counters stay, and a reset gives back the config', async () => {
+    const library = await startLibrary();
+    await library.put({ account: 'acc_9' }, ['900/1h'], { by: 'joe' });
+    const [one, other] = await Promise.all([startGateway(config()), startGateway(config())]);
+    expect(await Promise.all([one, other].map((gateway) => limitOf(gateway)))).toEqual([1000, 1000]);
+    const { revision } = await library.put({ account: 'acc_1' }, ['500/1h'], { by: 'jane', reason: 'INC-12' });
+    await pause(1_000);
+    const reply = ratesOf(await other.ask('GET', '/api/v1/chats?account_id=acc_1'));
+    expect([reply.limit, reply.remaining]).toEqual([500, 497]);
+    expect(await limitOf(one)).toBe(500);
+    expect(await limitOf(one, 'acc_2')).toBe(1000);
+    expect(await library.applied(revision)).toEqual({ instances: 3, of: 3, missing: [] });
+    expect(await scrape(one, 'version')).toBe('2');
+    expect(await scrape(one, 'adjustments')).toBe('2');
+    expect(one.log()).toContainEqual(
+      expect.objectContaining({
+        ...{ level: 30, msg: 'limits adjusted', revision, by: 'jane', reason: 'INC-12', source: 'change' },
+        limits: ['limits.accounts["acc_1"].allMethods'],
+      }),
+    );
+    await library.reset({ account: 'acc_1' }, { by: 'jane' });
+    await pause(1_000);
+    expect(await Promise.all([one, other].map((gateway) => limitOf(gateway)))).toEqual([1000, 1000]);
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  it('kill -9 of all, and a start again: the limit is still adjusted, from the first request on', async () => {
+    const first = await startGateway(config());
+    const library = await startLibrary();
+    await library.put({ account: 'acc_3' }, ['400/1h'], { by: 'jane' });
+    await eventually(async () => (await limitOf(first, 'acc_3')) === 400, 'the gateway');
+    first.signal('SIGKILL');
+    await first.exited;
+    await library.close();
+    const next = await startGateway(config());
+    expect(await limitOf(next, 'acc_3')).toBe(400);
+    await next.stop();
+  });
+
+  it('frozen Redis: decisions go on by the adjusted limit', async () => {
+    const gateway = await startGateway(config({ storeDeadlineMs: 150 }));
+    const library = await startLibrary();
+    await library.put({ account: 'acc_4' }, ['3/1h'], { by: 'jane', confirm: true });
+    await eventually(async () => (await scrape(gateway, 'version')) === String(library.state.version), 'the gateway');
+    redis.freeze();
+    try {
+      const statuses = [];
+      for (let i = 0; i < 5; i++) statuses.push((await gateway.ask('GET', '/api/v1/chats?account_id=acc_4')).status);
+      expect(statuses).toEqual([200, 200, 200, 429, 429]);
+      await eventually(async () => (await scrape(gateway, 'kept')) === '1', 'the metric');
+      expect(gateway.log().some(({ msg }) => String(msg).startsWith('adjustments cannot be read'))).toBe(true);
+    } finally {
+      redis.thaw();
+    }
+    await eventually(async () => (await scrape(gateway, 'kept')) === '0', 'the metric');
+    expect(Number(await scrape(gateway, 'refresh_failures_total'))).toBeGreaterThan(0);
+    await gateway.stop();
+  });
+
+  it('a gateway on a cluster', async () => {
+    const store = `redis-cluster://${inject('redis')
+      .clusterPorts.map((port) => `127.0.0.1:${port}`)
+      .join()}`;
+    const gateway = await startGateway(config({ store, storeDeadlineMs: 10_000 }));
+    expect(await limitOf(gateway)).toBe(1000);
+    expect(await scrape(gateway, 'kept')).toBe('0');
+    await gateway.stop();
+  });
+});
+
+describe('without Redis', () => {
+  it('a file keeps the adjustments, and a reload keeps them over the new base', async () => {
+    const folder = scratchFolder();
+    const file = join(folder, 'limits.json');
+    const writer = createSharedLimits({ base: LIMITS, adjustments: createFileAdjustments(file) });
+    await writer.put({ account: 'acc_1' }, ['500/1h'], { by: 'jane' });
+    await writer.close();
+    const before = readFileSync(file, 'utf8');
+    const gateway = await startGateway(config({ store: 'memory', adjustments: { file } }));
+    expect(await limitOf(gateway)).toBe(500);
+    expect(await limitOf(gateway, 'acc_2')).toBe(1000);
+    expect(readFileSync(file, 'utf8')).toBe(before);
+    await gateway.stop();
+  });
+
+  it('a gateway does not start with a file that it cannot read: more might pass than an operator has allowed', async () => {
+    const file = writeConfig('not adjustments');
+    const path = writeConfig(config({ store: 'memory', adjustments: { file } }));
+    const { code, all } = await runHeadgate(['serve', '--config', path]);
+    expect({ code, all }).toEqual({
+      code: 2,
+      all: expect.stringContaining(`adjustments.file: ${file} has no adjustments that can be read: correct it`),
+    });
+  });
+
+  it('a file beside Redis is a fault of the config', async () => {
+    const { code, all } = await runHeadgate(['check', '--config', writeConfig(config({ adjustments: { file: 'a' } }))]);
+    expect({ code, all }).toEqual({
+      code: 2,
+      all: expect.stringContaining('adjustments.file: is for the store in memory: with Redis, Redis stores'),
+    });
+  });
+});
