@@ -80,4 +80,6 @@ export const projects = [
   }),
 ];
 
-export default defineConfig({ test: { projects } });
+export default defineConfig({
+  test: { projects, coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] } },
+});
