@@ -127,9 +127,9 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/sends.ts deleteOld': 'the retention is the same for every application',
   'journal/sends.ts eraseContents': 'the retention is the same for every application',
   'journal/sends.ts forgetKeys': 'the sweeper works for every application',
-  'journal/sends.ts pending': 'for the operator, who sees numbers only',
+  'journal/send-records.ts pending': 'for the operator, who sees numbers only',
   'journal/sends.ts takeWithoutIds': 'the sweeper works for every application',
-  'journal/sends.ts unsettled': 'the sweeper works for every application',
+  'journal/send-records.ts unsettled': 'the sweeper works for every application',
   'links/links.ts deleteOld': 'the retention is the same for every application',
   'links/links.ts resolve': 'the token of the link says which application it is',
   'links/wizard-sessions.ts changeCookie':

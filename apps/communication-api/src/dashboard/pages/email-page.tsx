@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
 import { shownState } from '../../domain/email-state.ts';
-import type { Send } from '../../journal/sends.ts';
+import type { Send } from '../../journal/send-records.ts';
 import type { Rooms } from '../../rooms.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';

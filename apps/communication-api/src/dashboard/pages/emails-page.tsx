@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
 import { EMAIL_STATES, type EmailState } from '../../domain/email-state.ts';
-import type { Send } from '../../journal/sends.ts';
+import type { Send } from '../../journal/send-records.ts';
 import type { Here } from '../here.ts';
 import type { Listed } from '../list-page.ts';
 import { applicationPath, emailPath } from '../paths.ts';
