@@ -9,7 +9,8 @@ import type { Inputs } from '../inputs.ts';
 import { accountPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { EmailBadge, EmailStateNote } from './email-state.tsx';
-import { Done, Fact, FaultSummary, Note } from './parts.tsx';
+import { FaultSummary } from './forms.tsx';
+import { Done, Fact, Note } from './parts.tsx';
 import { ResolveForm } from './resolve-form.tsx';
 
 interface EmailPageProps {

@@ -5,7 +5,8 @@ import type { FoundOutcome } from '../../journal/sends.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { emailPath } from '../paths.ts';
-import { ChoiceField, FormOf } from './parts.tsx';
+import { ChoiceField } from './fields.tsx';
+import { FormOf } from './forms.tsx';
 
 export const FOUND_OUTCOMES = ['sent', 'not_sent'] as const satisfies readonly FoundOutcome[];
 
