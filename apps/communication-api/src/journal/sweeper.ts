@@ -57,7 +57,7 @@ export class Sweeper {
     const { sends, accounts, log, timeoutMs } = this.parts;
     const attemptMs = timeoutMs + GRACE_MS;
     await accounts.completeSyncs(AT_ONCE);
-    await sends.forgetKeys(attemptMs);
+    await sends.old.forgetKeys(attemptMs);
     await sends.cancelAbandoned(attemptMs, CANCELED, AT_ONCE);
     for (const row of await sends.records.unsettled(attemptMs, AT_ONCE)) {
       // Another process, or the next start, looks up the rest.

@@ -21,8 +21,8 @@ describe.each(DATABASES)('on %s', async (kind) => {
   const { sends, links, wizardSessions } = rooms;
   const retention = new Retention(
     [
-      { what: 'envelopes', erase: (limit) => sends.eraseContents(limit) },
-      { what: 'sends', erase: (limit) => sends.deleteOld(limit) },
+      { what: 'envelopes', erase: (limit) => sends.old.eraseContents(limit) },
+      { what: 'sends', erase: (limit) => sends.old.deleteOld(limit) },
       { what: 'links', erase: (limit) => links.deleteOld(limit) },
     ],
     log,
@@ -137,7 +137,7 @@ describe.each(DATABASES)('on %s', async (kind) => {
   test('two processes at the same time erase everything, and neither fails', async () => {
     for (let i = 0; i < 9; i++) await newSend('sent');
     now += 31 * DAY_MS;
-    const erased = await Promise.all([sends.deleteOld(9), sends.deleteOld(9)]);
+    const erased = await Promise.all([sends.old.deleteOld(9), sends.old.deleteOld(9)]);
     expect(erased[0] + erased[1]).toBe(9);
   });
 });
