@@ -18,7 +18,7 @@ const WHOLE = {
   './stores': 2_600,
   './recommended': 300,
   './memory': 7_700,
-  './redis': 31_700,
+  './redis': 32_000,
   './http': 11_600,
   './node': 38_900,
   './express': 39_100,
@@ -31,6 +31,7 @@ const WHOLE = {
   './elysia': 37_700,
   './client': 2_600,
   './client-ip': 3_100,
+  './otel': 2_900,
   './testing': 46_200,
 };
 
