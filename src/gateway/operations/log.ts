@@ -1,6 +1,7 @@
 import { destination, type Logger, pino } from 'pino';
 import { isHeadgateError } from '../../core/errors.ts';
 import type { Exchange } from '../exchange/exchange.ts';
+import { activeTraceFields, hasTracing } from '../exchange/request-trace.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import type { HandshakeFailure } from '../tls/tls-server.ts';
 
@@ -112,6 +113,12 @@ function routeText(route: Exchange['route']): string {
   return text;
 }
 
+/** Ids have hex digits only. */
+function traceText({ trace }: Exchange): string {
+  const fields = trace?.fields;
+  return fields === undefined ? '' : `"trace_id":"${fields.trace_id}","span_id":"${fields.span_id}",`;
+}
+
 /** The template of the path, from a route's name such as `GET /api/v1/chats/{chat_id}`. */
 function pathOf(name: string): string {
   return name.slice(name.indexOf(' ') + 1);
@@ -150,7 +157,8 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     if (!isClosing) flushTimer ??= setTimeout(flush, FLUSH_MS);
   };
   const serializers = { err: describeError };
-  const logger = pino({ base, timestamp: pino.stdTimeFunctions.isoTime, serializers }, { write });
+  const mixin = hasTracing() ? { mixin: activeTraceFields } : {};
+  const logger = pino({ base, timestamp: pino.stdTimeFunctions.isoTime, serializers, ...mixin }, { write });
   const baseText = base === null ? '' : `${JSON.stringify(base).slice(1, -1)},`;
   let hasApplication = false;
   let hasAccount = false;
@@ -167,7 +175,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
       const ms = Math.round((performance.now() - startedAt) * 1_000) / 1_000;
       // One text per request: the logger takes several times as long for an object. It would be the same line.
       write(
-        `{"level":${LEVELS[level]},"time":"${timeNow()}",${baseText}"req_id":"${id}",` +
+        `{"level":${LEVELS[level]},"time":"${timeNow()}",${baseText}${traceText(exchange)}"req_id":"${id}",` +
           `"method":${JSON.stringify(request.method)},${routeText(route)}` +
           (hasApplication ? `"application":${JSON.stringify(exchange.application ?? null)},` : '') +
           (hasAccount ? `"account":${JSON.stringify(exchange.account?.id ?? null)},` : '') +
