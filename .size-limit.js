@@ -20,7 +20,7 @@ const WHOLE = {
   './shared-limits': 9_700,
   './memory': 8_800,
   './file': 3_600,
-  './redis': 36_500,
+  './redis': 36_800,
   './http': 11_600,
   './node': 39_300,
   './express': 39_500,
@@ -33,6 +33,7 @@ const WHOLE = {
   './elysia': 38_100,
   './client': 2_600,
   './client-ip': 3_100,
+  './otel': 2_900,
   './testing': 49_000,
 };
 

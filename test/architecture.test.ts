@@ -22,9 +22,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'client-ip': ['core', 'ip-address'],
   'ip-address': [],
   client: ['core'],
+  otel: ['core', 'gate'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
-  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address'],
+  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address', 'otel'],
 };
 
 /** The same inside `gateway`. The file `gateway.ts` counts like a folder. */
@@ -65,7 +66,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
   // Only h3 itself makes a response of what its handlers return, and Nest logs every error that is not of its own class.
   adapters: ['h3', '@nestjs/common'],
-  gateway: ['ioredis', 'pino', 'prom-client', 'zod'],
+  otel: ['@opentelemetry/api'],
+  gateway: ['@opentelemetry/api', 'ioredis', 'pino', 'prom-client', 'zod'],
 };
 
 /** Files that may use Node's modules; all others run on every runtime. */
@@ -178,7 +180,9 @@ describe('src', () => {
 
   it('the library reads the time and sets timers only in core/clock.ts and in the files listed here', () => {
     const readers = files
-      .filter((file) => ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'idempotency'].includes(roomOf(file)))
+      .filter((file) =>
+        ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'idempotency', 'otel'].includes(roomOf(file)),
+      )
       .filter((file) =>
         /Date\.now\(|new Date\(|performance\.now\(|setTimeout\(|setInterval\(/.test(readFileSync(file, 'utf8')),
       );
@@ -190,10 +194,12 @@ describe('src', () => {
       'http/platform-web.ts',
       // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
-      // Large values wait for their turn, up to a bound.
       // The store of adjustments is read again and again, and asked who obeys a change.
       'limits/shared/poll.ts',
       'limits/shared/stored-limits.ts',
+      // How long a call of a store takes.
+      'otel/store-telemetry.ts',
+      // Large values wait for their turn, up to a bound.
       'stores/redis/large-values.ts',
       // Calls to a server have a deadline.
       'stores/shared/circuit-breaker.ts',

@@ -54,6 +54,7 @@ const CONSUMERS: Readonly<Record<string, Consumer>> = {
   nest: { beside: [...NEST, '@types/express', 'express'], options: DECORATED, heavy: true },
   'nest-fastify': { beside: [...NEST, 'fastify'], options: DECORATED, heavy: true },
   redis: { beside: ['@types/node', 'ioredis', 'redis'], options: NODE, heavy: true },
+  otel: { beside: ['@opentelemetry/api'], options: WEB },
   testing: { beside: ['@types/node', 'fast-check'], options: NODE, heavy: true },
 };
 

@@ -111,6 +111,7 @@ describe('tables in the docs say what the code has', () => {
     ['docs/redis.md', 'option of createRedisClaimStore', 'RedisClaimStoreOptions'],
     ['docs/client-ip.md', 'option of headgate({ perAddress })', 'AddressLimits'],
     ['docs/client-ip.md', 'option of createClientIp', 'ClientIpOptions'],
+    ['docs/opentelemetry.md', 'option of instrument', 'InstrumentOptions'],
     ['docs/stores.md', 'method of LimitStore', 'LimitStore'],
     ['docs/http.md', 'field of an error object', 'ProblemObject'],
   ])('%s, "%s": %s', (page, head, type) => {

@@ -12,7 +12,7 @@ let installed: string;
 
 beforeAll(() => {
   packed = pack();
-  folder = install(packed, 'project', ['@nestjs/common', 'h3']);
+  folder = install(packed, 'project', ['@nestjs/common', '@opentelemetry/api', 'h3']);
   installed = join(folder, 'node_modules/headgate');
 });
 
@@ -93,7 +93,7 @@ describe('the packed package', () => {
     async (conditions) => {
       const names = [
         'headgate',
-        ...['stores', 'recommended', 'memory', 'http', 'fetch', 'hono', 'client', 'client-ip'].map(
+        ...['stores', 'recommended', 'memory', 'http', 'fetch', 'hono', 'client', 'client-ip', 'otel'].map(
           (name) => `headgate/${name}`,
         ),
       ];

@@ -19,6 +19,7 @@ import { createHealth } from './operations/health.ts';
 import { loadGauges } from './operations/load-gauges.ts';
 import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
+import { startTelemetry } from './operations/telemetry.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
@@ -64,6 +65,8 @@ const NO_ADMIN = { tokens: [], hosts: [] };
  */
 export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   log.configure(config.log);
+  // The store's first calls are reported as well.
+  const telemetry = startTelemetry();
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
   const { metrics, traffic, limits, sharedLimits, idempotency, upstreams } = parts;
@@ -121,6 +124,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     await upstreams.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
     store.close();
+    await telemetry?.close();
   };
   const stop = async (): Promise<number> => {
     health.drain();

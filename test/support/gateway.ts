@@ -47,6 +47,9 @@ export interface Gateway {
 
 export type Config = Record<string, unknown>;
 
+/** A process that loads an SDK takes seconds to start on a busy machine. One that ended is noticed at once. */
+const START_MS = 30_000;
+
 let scratch: string | undefined;
 const children = new Set<ChildProcess>();
 let files = 0;
@@ -193,13 +196,17 @@ export async function serve(
   void exited.then((exit) => {
     ended = exit;
   });
-  await eventually(async () => {
-    if (ended !== undefined) throw new Error(`It ended with ${ended.code ?? ended.signal} at start:\n${output()}`);
-    return send(port, { path: '/healthz' }).then(
-      (reply) => reply.status === 200,
-      () => false,
-    );
-  }, 'the first 200 of /healthz');
+  await eventually(
+    async () => {
+      if (ended !== undefined) throw new Error(`It ended with ${ended.code ?? ended.signal} at start:\n${output()}`);
+      return send(port, { path: '/healthz' }).then(
+        (reply) => reply.status === 200,
+        () => false,
+      );
+    },
+    'the first 200 of /healthz',
+    START_MS,
+  );
   return {
     port,
     adminPort,

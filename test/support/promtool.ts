@@ -12,12 +12,28 @@ export function findPromtool(): string {
 
 /** What `promtool check metrics` finds in this text: one line per problem. Throws if it cannot read the text. */
 export function checkMetrics(text: string): string[] {
-  const { status, stdout, stderr, error } = spawnSync(findPromtool(), ['check', 'metrics'], { input: text });
+  // 3 means that it could read the text, and has findings.
+  return run(['check', 'metrics'], [0, 3], text).lines;
+}
+
+/** What is wrong with a file of rules: one line per problem. */
+export function checkRules(file: string): string[] {
+  const { status, lines } = run(['check', 'rules', '--lint-fatal', file], [0, 1, 3]);
+  return status === 0 ? [] : lines;
+}
+
+/** Which unit tests of rules fail, line by line. */
+export function testRules(file: string): string[] {
+  const { status, lines } = run(['test', 'rules', file], [0, 1]);
+  return status === 0 ? [] : lines;
+}
+
+function run(args: readonly string[], expected: readonly number[], input = ''): { status: number; lines: string[] } {
+  const { status, stdout, stderr, error } = spawnSync(findPromtool(), args, { input });
   if (error !== undefined) throw error;
   const output = `${stdout}${stderr}`.trim();
-  // 3 means that it could read the text, and has findings.
-  if (status !== 0 && status !== 3) throw new Error(`promtool ended with ${status}: ${output}`);
-  return output === '' ? [] : output.split('\n');
+  if (status === null || !expected.includes(status)) throw new Error(`promtool ended with ${status}: ${output}`);
+  return { status, lines: output === '' ? [] : output.split('\n') };
 }
 
 /** The lines of headgate's own metrics. */

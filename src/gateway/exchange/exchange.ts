@@ -5,6 +5,7 @@ import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
 import type { Account } from '../config/schema.ts';
+import type { RequestTrace } from './request-trace.ts';
 import type { UpstreamCause } from './upstream-failure.ts';
 
 /** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
@@ -27,6 +28,8 @@ export interface Exchange {
   readonly startedAt: number;
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
+  /** Undefined if nothing is traced. */
+  trace: RequestTrace | undefined;
   route: Route | undefined;
   /** Application of the API key. */
   application: string | undefined;
@@ -71,6 +74,7 @@ export function createExchange(
     response,
     startedAt: performance.now(),
     expectsContinue,
+    trace: undefined,
     route: undefined,
     application: undefined,
     account: undefined,

@@ -1,6 +1,7 @@
 import { destination, type Logger, pino } from 'pino';
 import { isHeadgateError } from '../../core/errors.ts';
 import type { Exchange } from '../exchange/exchange.ts';
+import { activeTraceFields, hasTracing } from '../exchange/request-trace.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import type { HandshakeFailure } from '../tls/tls-server.ts';
 
@@ -20,6 +21,8 @@ export interface Log {
   readonly logger: Logger;
   /** Changes the settings, also while requests run. Without a call the level is `info`, and no line has an id. */
   configure(settings: LogSettings): void;
+  /** Whether lines may name accounts. */
+  readonly namesAccounts: boolean;
   /**
    * Writes one line per answered request. It has no token, no header value, no query, and of the path only the route's
    * template. The level is `info`, or `warn` if the gateway itself answered with a status of 500 or more.
@@ -112,6 +115,12 @@ function routeText(route: Exchange['route']): string {
   return text;
 }
 
+/** Ids have hex digits only. */
+function traceText({ trace }: Exchange): string {
+  const fields = trace?.fields;
+  return fields === undefined ? '' : `"trace_id":"${fields.trace_id}","span_id":"${fields.span_id}",`;
+}
+
 /** The template of the path, from a route's name such as `GET /api/v1/chats/{chat_id}`. */
 function pathOf(name: string): string {
   return name.slice(name.indexOf(' ') + 1);
@@ -150,7 +159,8 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     if (!isClosing) flushTimer ??= setTimeout(flush, FLUSH_MS);
   };
   const serializers = { err: describeError };
-  const logger = pino({ base, timestamp: pino.stdTimeFunctions.isoTime, serializers }, { write });
+  const mixin = hasTracing() ? { mixin: activeTraceFields } : {};
+  const logger = pino({ base, timestamp: pino.stdTimeFunctions.isoTime, serializers, ...mixin }, { write });
   const baseText = base === null ? '' : `${JSON.stringify(base).slice(1, -1)},`;
   let hasApplication = false;
   let hasAccount = false;
@@ -160,6 +170,9 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
       logger.level = settings.level;
       ({ application: hasApplication, account: hasAccount } = settings);
     },
+    get namesAccounts() {
+      return hasAccount;
+    },
     request(exchange, status) {
       const level = status >= 500 && isOwnAnswer(exchange) ? 'warn' : 'info';
       if (!logger.isLevelEnabled(level)) return;
@@ -167,7 +180,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
       const ms = Math.round((performance.now() - startedAt) * 1_000) / 1_000;
       // One text per request: the logger takes several times as long for an object. It would be the same line.
       write(
-        `{"level":${LEVELS[level]},"time":"${timeNow()}",${baseText}"req_id":"${id}",` +
+        `{"level":${LEVELS[level]},"time":"${timeNow()}",${baseText}${traceText(exchange)}"req_id":"${id}",` +
           `"method":${JSON.stringify(request.method)},${routeText(route)}` +
           (hasApplication ? `"application":${JSON.stringify(exchange.application ?? null)},` : '') +
           (hasAccount ? `"account":${JSON.stringify(exchange.account?.id ?? null)},` : '') +

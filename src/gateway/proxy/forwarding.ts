@@ -1,17 +1,18 @@
 import { Readable } from 'node:stream';
 import type { Passage } from '../../gate/gate.ts';
-import type { CapturedResponse, Recording } from '../../gate/recording.ts';
+import type { Recording } from '../../gate/recording.ts';
 import { problemReply, type Reply } from '../../http/problem.ts';
 import type { HeaderFields } from '../../http/rate-limit-fields.ts';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import type { Refusal } from '../exchange/refusal.ts';
+import type { UpstreamSpan } from '../exchange/request-trace.ts';
 import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { ResponseHead } from './response-reader.ts';
-import { StoredAnswer } from './stored-answer.ts';
+import { capturedFrom, StoredAnswer } from './stored-answer.ts';
 import { causeOf } from './upstream-cause.ts';
 import { answerFields } from './upstream-fields.ts';
 import {
@@ -23,7 +24,7 @@ import {
   UPSTREAM_BUSY,
   UPSTREAM_TIMEOUT,
 } from './upstream-refusals.ts';
-import { type RequestMessage, type UpstreamListener, UpstreamRequest } from './upstream-request.ts';
+import { inContext, type RequestMessage, type UpstreamListener, UpstreamRequest } from './upstream-request.ts';
 
 /** How long the rest of a discarded response may take before its connection is closed. */
 const DISCARD_MS = 2_000;
@@ -49,6 +50,8 @@ export interface ForwardingOptions {
 export class Forwarding implements UpstreamListener {
   /** The body of the request; null if it has none. */
   readonly body: Readable | Uint8Array | null;
+  /** Undefined if nothing is traced. */
+  readonly span: UpstreamSpan | undefined;
   readonly #exchange: Exchange;
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
@@ -75,6 +78,7 @@ export class Forwarding implements UpstreamListener {
     this.#options = options;
     this.#upstream = upstream;
     this.#recording = passage.recording;
+    this.span = exchange.trace?.startUpstream(exchange.request.method ?? '', upstream);
     this.#sink = passage.recording ? new StoredAnswer(exchange, passage.recording) : new StreamedAnswer(exchange);
     this.#sink.onReady = () => this.#request?.resume();
     this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
@@ -102,7 +106,7 @@ export class Forwarding implements UpstreamListener {
     }
     const { application = '', idempotent } = this.#exchange;
     const applicant = { application, needsFresh: idempotent !== undefined };
-    this.#request = new UpstreamRequest(message, pool, applicant, this);
+    this.#request = new UpstreamRequest(message, pool, applicant, inContext(this.#exchange.trace, this));
     this.#request.send();
   }
 
@@ -128,6 +132,7 @@ export class Forwarding implements UpstreamListener {
     if (this.#isFinished) return;
     if (!this.#hasTimedOut) clearTimeout(this.#timer);
     this.#status = status;
+    this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
     const { headers, stripRateLimit } = this.#passage.settle({ status });
@@ -243,6 +248,7 @@ export class Forwarding implements UpstreamListener {
     // The rest of a discarded response does not matter. After a 504, the connection may break as well.
     if (this.#sink instanceof DiscardedAnswer || exchange.upstreamCause !== undefined) return;
     exchange.upstreamCause = cause;
+    this.span?.fail(cause);
     this.#options.onFailure(exchange, { upstream: this.#upstream, cause, code, isSent: this.#isSent });
   }
 
@@ -281,14 +287,10 @@ export class Forwarding implements UpstreamListener {
   #finish(): void {
     this.#isFinished = true;
     clearTimeout(this.#timer);
+    this.span?.end();
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
     this.#exchange.forwarding = false;
     freeIfDone(this.#exchange);
   }
-}
-
-/** An error answer of the gateway, as it is stored. */
-function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
-  return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
 }

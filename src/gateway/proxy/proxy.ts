@@ -50,7 +50,8 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
       const { method = '', url: target = '' } = exchange.request;
       const { body } = forwarding;
       const framing = framingFields(exchange.request, body !== null);
-      const fields = [...requestFields(exchange, settings.forwardFields), ...framing];
+      const passed = requestFields(exchange, settings.forwardFields);
+      const fields = [...(forwarding.span?.propagate(passed) ?? passed), ...framing];
       const head = requestHead(`${method} ${base}${target}`, url.host, fields);
       const isChunked = framing.includes('chunked');
       forwarding.send(pool, head === undefined ? undefined : { method, head, body, isChunked });

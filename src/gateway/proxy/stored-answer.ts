@@ -138,3 +138,8 @@ export class StoredAnswer implements AnswerSink {
 function isSending({ response }: Exchange): boolean {
   return response.headersSent && !response.writableEnded && !response.destroyed;
 }
+
+/** An error answer of the gateway, as it is stored. */
+export function capturedFrom({ status, headers, body }: Reply): CapturedResponse {
+  return { status, fields: Object.entries(headers).flat(2), body: Buffer.from(body) };
+}

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import type { RequestTrace } from '../exchange/request-trace.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { Applicant, ConnectionUser, Lease } from './lease.ts';
 import { type ResponseListener, ResponseReader } from './response-reader.ts';
@@ -24,6 +25,22 @@ export interface UpstreamListener extends ResponseListener {
   /** The response is whole. */
   onEnd(): void;
   onError(error: Error): void;
+}
+
+/**
+ * The same listener in the context of its request. Without it, what a connection reports is in the context of the
+ * request that opened the connection.
+ */
+export function inContext(trace: RequestTrace | undefined, listener: UpstreamListener): UpstreamListener {
+  if (trace === undefined) return listener;
+  return {
+    onSend: trace.bind(() => listener.onSend()),
+    onUnsent: trace.bind(() => listener.onUnsent()),
+    onHead: trace.bind((head) => listener.onHead(head)),
+    onData: trace.bind((chunk) => listener.onData(chunk)),
+    onEnd: trace.bind(() => listener.onEnd()),
+    onError: trace.bind((error) => listener.onError(error)),
+  };
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Answer, Entry } from '../../gate/gate.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
 import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
+import { hasTracing, RequestTrace } from '../exchange/request-trace.ts';
 import { type Health, type HealthCheck, healthCheckOf } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import { CLIENT_GONE, type Metrics } from '../operations/metrics.ts';
@@ -52,6 +53,7 @@ const KEEP_ALIVE_MS = 65_000;
 /** Takes requests through the stages. An unexpected error is answered with 500, and the process goes on. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { log, metrics, traffic, health } = options;
+  const isTraced = hasTracing();
   let draining = false;
   const settings = {
     headersTimeout: HEADERS_MS,
@@ -91,7 +93,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
-    if (refusal !== undefined) refuseExchange(exchange, refusal);
+    const { trace, route } = exchange;
+    if (route !== undefined) trace?.onRoute(route.name);
+    if (refusal !== undefined) {
+      trace?.onRefused();
+      refuseExchange(exchange, refusal);
+    }
     // If the client left while its body came in, nothing may be claimed or charged.
     else if (isOpen(exchange)) onResult(exchange, rules, rules.gate.enter(exchange, exchange.id), proceed);
   };
@@ -124,6 +131,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
     const exchange = createExchange(newId(), request, response, expectsContinue);
     if (!connections.add(exchange)) return;
+    if (isTraced) exchange.trace = new RequestTrace();
     // An error of the connection also closes the response, and the 'close' event is handled below.
     request.on('error', () => {});
     response.on('error', () => {});
@@ -136,13 +144,15 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       traffic.onAnswered(exchange.decision);
       log.request(exchange, status);
     });
-    connections.whenTurn(exchange, () => {
+    const start = (): void => {
       try {
         run(exchange);
       } catch (error) {
         fail(exchange, error);
       }
-    });
+    };
+    // Its turn may come in the context of another request, whose end makes room for it.
+    connections.whenTurn(exchange, exchange.trace?.bind(start) ?? start);
   };
   server.on('request', (request, response) => handle(request, response, false));
   server.on('checkContinue', (request, response) => handle(request, response, true));

@@ -1,3 +1,4 @@
+import type { AdjustmentEntry } from '../../core/adjustment.ts';
 import type { AdjustmentStore } from '../../core/ports.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
 import { createSharedLimits } from '../../limits/shared/create-shared-limits.ts';
@@ -16,7 +17,6 @@ export interface AdjustedLimits {
 export function createAdjustedLimits(config: Config, store: AdjustmentStore, log: Log): AdjustedLimits {
   const { refreshMs, max: maxAdjustments } = config.adjustments;
   const counts = { failures: 0, forks: 0 };
-  const logger = (message: string, err: unknown): void => log.logger.error({ err }, message);
   const onEvent = (event: SharedLimitsEvent): void => {
     if (event.type === 'failed') counts.failures++;
     if (event.type === 'forked') counts.forks++;
@@ -24,25 +24,28 @@ export function createAdjustedLimits(config: Config, store: AdjustmentStore, log
   };
   const limits = createSharedLimits({
     ...{ base: limitsOf(config), adjustments: store },
-    ...{ refreshMs, maxAdjustments, onEvent, logger },
+    ...{ refreshMs, maxAdjustments, onEvent, logger: false },
   });
   return { limits, metrics: metricsOf(limits, counts) };
 }
 
-function report(event: SharedLimitsEvent, { logger }: Log): void {
+function report(event: SharedLimitsEvent, { logger, namesAccounts }: Log): void {
   switch (event.type) {
     case 'changed': {
       const { revision, entries } = event;
-      for (const { by, reason, source, limits } of entries)
-        logger.info(
-          { revision, by, reason, source, limits: limits.map(({ target }) => placeOfTarget(target)) },
-          'limits adjusted',
-        );
+      for (const entry of entries) logger.info({ revision, ...shown(entry, namesAccounts) }, 'limits adjusted');
       if (entries.length === 0) logger.info({ revision }, 'adjustments read');
       return;
     }
     case 'restored':
       logger.warn({ revision: event.revision }, 'adjustments given back to the store, which had lost them');
+      return;
+    case 'forked':
+      for (const entry of event.lost)
+        logger.error(
+          { version: entry.version, ...shown(entry, namesAccounts) },
+          'a change of limits is gone: the store has another history',
+        );
       return;
     case 'recovered':
       logger.info('adjustments are read again');
@@ -50,6 +53,14 @@ function report(event: SharedLimitsEvent, { logger }: Log): void {
     case 'failed':
       if (event.isFirst) logger.warn({ err: event.error }, 'adjustments cannot be read: the last known ones apply');
   }
+}
+
+/** A change, as the log shows it. The id of an account may be personal data. */
+function shown({ by, reason, source, limits }: AdjustmentEntry, namesAccounts: boolean) {
+  const places = limits.map(({ target }) =>
+    placeOfTarget(target.account === undefined || namesAccounts ? target : { ...target, account: '…' }),
+  );
+  return { by, reason, source, limits: places };
 }
 
 function metricsOf(

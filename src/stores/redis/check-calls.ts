@@ -32,6 +32,7 @@ import { layoutOf } from './layout.ts';
 import consumeSource from './lua/consume.lua';
 import { type ConsumeReply, type FoundBlock, readConsumeReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
+import { traceCall } from './store-tracer.ts';
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
@@ -73,7 +74,9 @@ export class CheckCalls {
 
   /** Decides one request. */
   decide(account: string, route: string, plan: Plan, cost: number, keys: readonly string[]): Promise<Decision> {
-    return this.#batcher.add({ keys, account, route, plan, cost });
+    return traceCall('limits', 'consume', this.#parts.breaker, (call) =>
+      this.#batcher.add({ keys, account, route, plan, cost, call }),
+    );
   }
 
   /**
@@ -152,7 +155,8 @@ export class CheckCalls {
   #failOver({ account, route, waiting }: Check, { plan, cost }: CheckBatch, error: unknown): void {
     const { failover, knownBlocks } = this.#parts;
     const block = knownBlocks.find(account, route);
-    for (const { resolve, reject } of waiting) {
+    for (const { call, resolve, reject } of waiting) {
+      if (call !== undefined) call.error = error;
       try {
         if (block === undefined) resolve(failover.decide(account, route, plan, cost, error));
         else resolve(new BlockedDecision(account, route, plan, cost, monotonicClock.now(), block, true));

@@ -14,6 +14,7 @@ import type { LargeValues } from './large-values.ts';
 import claimSource from './lua/claim.lua';
 import { createScript, scriptTime } from './script.ts';
 import { ServerTime, serverOf } from './server-time.ts';
+import { traceCall } from './store-tracer.ts';
 
 const script = /* @__PURE__ */ createScript(claimSource);
 
@@ -65,25 +66,19 @@ export class ClaimCalls {
   }
 
   /** @param argsForValue the arguments with which the command asks again for a large value that its reply left out */
-  run<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, argsForValue = args): Promise<Reply> {
+  async run<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, argsForValue = args): Promise<Reply> {
     const key = this.#key(id);
     this.count++;
-    return new Promise((resolve, reject) => {
-      let givenUp = false;
-      this.#batcher.add({
-        key,
-        args,
-        settle: (answer) => {
-          const { reply, omittedBytes } = this.#read(key, read, answer);
-          if (omittedBytes === undefined) resolve(reply);
-          else if (!givenUp) resolve(this.#askForValue(id, argsForValue, read, omittedBytes));
-        },
-        reject: (error) => {
-          givenUp = true;
-          reject(error);
-        },
-      });
-    });
+    const { reply, omittedBytes } = await traceCall(
+      'claims',
+      args[0] as string,
+      this.#parts.breaker,
+      () =>
+        new Promise<Timed<Reply>>((resolve, reject) =>
+          this.#batcher.add({ key, args, reject, settle: (answer) => resolve(this.#read(key, read, answer)) }),
+        ),
+    );
+    return omittedBytes === undefined ? reply : this.#askForValue(id, argsForValue, read, omittedBytes);
   }
 
   /**
@@ -100,17 +95,18 @@ export class ClaimCalls {
 
   /** Sends a command by itself that carries a large value, or whose reply does. */
   runLarge<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, bytes: number): Promise<Reply> {
-    const { large, largeCommands } = this.#parts;
+    const { large, largeCommands, largeBreaker } = this.#parts;
     const key = this.#key(id);
     this.count++;
-    return large.run(id.scope, bytes, async () => {
+    const send = async (): Promise<Reply> => {
       const answer = await script.run(
         largeCommands,
         [key],
         [scriptTime(this.#parts.clock), String(ANY_LENGTH), ...args],
       );
       return this.#read(key, read, answer).reply;
-    });
+    };
+    return traceCall('large_values', args[0] as string, largeBreaker, () => large.run(id.scope, bytes, send));
   }
 
   #read<Reply>(key: string, read: Read<Reply>, answer: unknown): Timed<Reply> {

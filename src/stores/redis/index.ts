@@ -4,6 +4,7 @@
  */
 
 export type { ReadyOptions } from '../../core/ports.ts';
+export { STORE_CHANNEL, type StoreCall } from '../../core/store-channel.ts';
 export type { OnStoreFailure } from '../shared/failover.ts';
 export { createRedisAdjustments, type RedisAdjustmentsOptions } from './adjustments.ts';
 export type { LargeValueOptions, RedisClaimStoreOptions } from './claim-options.ts';

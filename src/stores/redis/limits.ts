@@ -22,6 +22,7 @@ import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readSettleReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
+import { traceCall } from './store-tracer.ts';
 
 export type { RedisStoreOptions } from './options.ts';
 
@@ -143,12 +144,14 @@ class RedisLimitStore implements RedisStore {
   async peek(account: string, route: string, plan: Plan): Promise<readonly WindowStatus[]> {
     if (plan.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
-    const { now, counters } = await this.#calls.read(account, route, plan, this.#keysOf(name, account, plan));
+    const { now, counters } = await traceCall('limits', 'peek', this.#parts.breaker, () =>
+      this.#calls.read(account, route, plan, this.#keysOf(name, account, plan)),
+    );
     return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
   async settle(decision: Decision, cost: number): Promise<boolean> {
-    const { commands, names, breaker, failover, clock } = this.#parts;
+    const { commands, names, failover, clock } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
     const { account, route, plan, trace } = decision;
@@ -157,18 +160,18 @@ class RedisLimitStore implements RedisStore {
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, plan);
     const settled = await this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
-      breaker.run(async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
+      this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
     );
     if (!settled) decision.returnCharge();
     return settled;
   }
 
   async reset(target: ResetTarget): Promise<void> {
-    const { commands, names, breaker } = this.#parts;
+    const { commands, names } = this.#parts;
     const { account, route } = target;
     if (account !== undefined && route !== undefined) {
       const name = names.record(account, route);
-      await this.#forgetRejections(name, () => breaker.run(() => commands.unlink(name)));
+      await this.#forgetRejections(name, () => this.#run('reset', () => commands.unlink(name)));
       return;
     }
     await this.#forgetRejections(undefined, () => this.#resetMany(target));
@@ -176,7 +179,7 @@ class RedisLimitStore implements RedisStore {
 
   async block(target: BlockTarget, block: Block): Promise<void> {
     const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKED_ROUTES)];
-    const hasRoom = await this.#changeBlock(target, args);
+    const hasRoom = await this.#changeBlock('block', target, args);
     if (!hasRoom) {
       const reason = `cannot be blocked, because ${MAX_BLOCKED_ROUTES} routes of the account are: block the account`;
       throw new OptionError('target.route', target.route, reason);
@@ -185,20 +188,20 @@ class RedisLimitStore implements RedisStore {
   }
 
   async unblock(target: BlockTarget): Promise<void> {
-    await this.#changeBlock(target, ['0']);
+    await this.#changeBlock('unblock', target, ['0']);
     this.#parts.knownBlocks.delete(target);
   }
 
   blocked(target: BlockTarget): Promise<Block | undefined> {
-    return this.#parts.breaker.run(async () => readBlockReply(await this.#runBlockScript(target, [''])));
+    return this.#run('blocked', async () => readBlockReply(await this.#runBlockScript(target, [''])));
   }
 
   /** Sets or lifts a block. Returns whether there was room. */
-  #changeBlock(target: BlockTarget, args: readonly string[]): Promise<boolean> {
-    const { names, breaker } = this.#parts;
+  #changeBlock(operation: 'block' | 'unblock', target: BlockTarget, args: readonly string[]): Promise<boolean> {
+    const { names } = this.#parts;
     const { account, route } = target;
     return this.#forgetRejections(route === undefined ? undefined : names.record(account, route), () =>
-      breaker.run(async () => readSettleReply(await this.#runBlockScript(target, args)) > 0),
+      this.#run(operation, async () => readSettleReply(await this.#runBlockScript(target, args)) > 0),
     );
   }
 
@@ -208,13 +211,13 @@ class RedisLimitStore implements RedisStore {
   }
 
   async #resetMany({ account, route }: ResetTarget): Promise<void> {
-    const { commands, names, breaker } = this.#parts;
+    const { commands, names } = this.#parts;
     const escaped = (name: string | undefined): string | undefined =>
       name === undefined ? undefined : names.escape(name);
     const target = { account: escaped(account), route: escaped(route) };
     const pages = commands.scan(names.pattern(account))[Symbol.asyncIterator]();
     for (;;) {
-      const { done, value: page } = await breaker.run(() => pages.next());
+      const { done, value: page } = await this.#run('reset', () => pages.next());
       if (done) return;
       const records = page.filter((key) => {
         const record = names.parse(key);
@@ -222,7 +225,7 @@ class RedisLimitStore implements RedisStore {
         return (target.account ?? record.account) === record.account && (target.route ?? record.route) === record.route;
       });
       // One command per key, because a cluster refuses a command with keys of several slots. They are sent together.
-      await breaker.run(() => Promise.all(records.map((key) => commands.unlink(key))));
+      await this.#run('reset', () => Promise.all(records.map((key) => commands.unlink(key))));
     }
   }
 
@@ -262,6 +265,12 @@ class RedisLimitStore implements RedisStore {
       degraded: this.#calls.degraded,
       breaker: breaker.state,
     };
+  }
+
+  /** Makes one call. */
+  #run<T>(operation: string, send: () => Promise<T>): Promise<T> {
+    const { breaker } = this.#parts;
+    return traceCall('limits', operation, breaker, () => breaker.run(send));
   }
 
   #keysOf(name: string, account: string, plan: Plan): string[] {

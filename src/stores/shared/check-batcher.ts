@@ -1,5 +1,6 @@
 import type { Decision } from '../../core/decision.ts';
 import type { Plan } from '../../core/plan.ts';
+import type { StoreCall } from '../../core/store-channel.ts';
 
 /** One request for a decision. */
 export interface CheckRequest {
@@ -9,11 +10,20 @@ export interface CheckRequest {
   readonly route: string;
   readonly plan: Plan;
   readonly cost: number;
+  /** The call as it is published; undefined if nothing listens. */
+  readonly call?: StoreCall | undefined;
+}
+
+/** A request that waits for its decision. */
+interface WaitingRequest {
+  readonly call: StoreCall | undefined;
+  resolve(decision: Decision): void;
+  reject(error: unknown): void;
 }
 
 /** Equal requests that follow one another. Each waits for its own decision. */
 export interface Check extends Pick<CheckRequest, 'keys' | 'account' | 'route'> {
-  readonly waiting: { resolve(decision: Decision): void; reject(error: unknown): void }[];
+  readonly waiting: WaitingRequest[];
 }
 
 /** Checks with the same plan and cost, which are sent in one call. */
@@ -62,7 +72,7 @@ export class CheckBatcher {
   }
 
   /** Resolves with the decision. */
-  add({ keys, account, route, plan, cost }: CheckRequest): Promise<Decision> {
+  add({ keys, account, route, plan, cost, call }: CheckRequest): Promise<Decision> {
     if (this.#batches.length === 0) setImmediate(() => this.#endTurn());
     let last: BatchedCheck | undefined;
     let minPosition = 0;
@@ -74,14 +84,14 @@ export class CheckBatcher {
       minPosition = Math.max(minPosition, lastOfKey?.batch.position ?? 0);
     }
     if (canJoin && last?.check.keys[0] === keys[0] && last?.batch.plan === plan && last.batch.cost === cost) {
-      return wait(last.check);
+      return wait(last.check, call);
     }
     const batch = this.#batchFor(account, plan, cost, minPosition);
     const check: Check = { keys, account, route, waiting: [] };
     batch.checks.push(check);
     const batched = { check, batch };
     for (const key of keys) this.#last.set(key, batched);
-    return wait(check);
+    return wait(check, call);
   }
 
   /** @param minPosition the batch must not come before this position */
@@ -126,6 +136,6 @@ function split(batch: CheckBatch): CheckBatch[] {
   return calls;
 }
 
-function wait({ waiting }: Check): Promise<Decision> {
-  return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+function wait({ waiting }: Check, call: StoreCall | undefined): Promise<Decision> {
+  return new Promise((resolve, reject) => waiting.push({ call, resolve, reject }));
 }

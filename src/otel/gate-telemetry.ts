@@ -1,0 +1,102 @@
+import { type Attributes, type Counter, type Meter, type Span, trace } from '@opentelemetry/api';
+import type { Decision } from '../core/decision.ts';
+import type { FailureEvent, GateEvent } from '../gate/events.ts';
+
+/** What became of a request at the gates. */
+type Outcome = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'replayed' | 'refused';
+
+/** A failure of these stages comes after the decision, and does not change what becomes of the request. */
+const LATE_STAGES: readonly FailureEvent['stage'][] = ['refund', 'settle', 'finalCost', 'providerAnswers', 'answer'];
+
+/** Makes attributes of the active span, and counters, of the events of gates. */
+export class GateTelemetry {
+  readonly #account: (account: string) => string | undefined;
+  readonly #decisions: Counter;
+  readonly #claims: Counter;
+  readonly #providerRejections: Counter;
+  readonly #refunds: Counter;
+  /** Spans of requests that a gate has decided. A second gate that does not limit them says nothing about them. */
+  readonly #decided = new WeakSet<Span>();
+
+  /** @param account what spans have for an account */
+  constructor(meter: Meter, account: (account: string) => string | undefined) {
+    this.#account = account;
+    const counter = (name: string, unit: string, description: string): Counter =>
+      meter.createCounter(`headgate.${name}`, { unit, description });
+    this.#decisions = counter('decisions', '{decision}', 'Decisions by route, limit shown in the headers, and outcome');
+    this.#claims = counter('claims', '{claim}', 'Requests with an idempotency key, by outcome');
+    this.#providerRejections = counter(
+      'provider.rejections',
+      '{response}',
+      "429 answers of the provider's own limits, by route",
+    );
+    this.#refunds = counter('refunds', '{charge}', 'Refunded charges, by route');
+  }
+
+  onEvent(event: GateEvent): void {
+    switch (event.type) {
+      case 'decision':
+        this.#onDecision(event.decision);
+        break;
+      case 'skipped':
+        setOutcome('unlimited', (span) => !this.#decided.has(span));
+        break;
+      case 'refused':
+        setOutcome('refused');
+        break;
+      case 'idempotency':
+        this.#onClaim(event.outcome);
+        break;
+      case 'failure':
+        if (!LATE_STAGES.includes(event.stage)) setOutcome('refused');
+        break;
+      case 'provider_rejected':
+        this.#providerRejections.add(1, routeOf(event.decision));
+        break;
+      case 'refund':
+        if (event.refunded) this.#refunds.add(1, routeOf(event.decision));
+        break;
+      case 'settled':
+        break;
+    }
+  }
+
+  #onDecision(decision: Decision): void {
+    const { accepted, degraded, shown } = decision;
+    const outcome: Outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
+    this.#decisions.add(1, {
+      ...routeOf(decision),
+      'headgate.limit': shown?.limit ?? 'none',
+      'headgate.outcome': outcome,
+    });
+    const span = trace.getActiveSpan();
+    if (span === undefined) return;
+    this.#decided.add(span);
+    span.setAttribute('headgate.outcome', outcome);
+    const account = this.#account(decision.account);
+    if (account !== undefined) span.setAttribute('headgate.account', account);
+    if (shown !== undefined)
+      span.setAttributes({
+        'headgate.limit': shown.limit,
+        'headgate.window.duration_ms': shown.durationMs,
+        'headgate.window.max': shown.max,
+        'headgate.window.remaining': shown.remaining,
+      });
+  }
+
+  #onClaim(outcome: string): void {
+    this.#claims.add(1, { 'headgate.idempotency.outcome': outcome });
+    trace.getActiveSpan()?.setAttribute('headgate.idempotency.outcome', outcome);
+    if (outcome === 'replayed') setOutcome('replayed');
+    else if (outcome !== 'claimed' && outcome !== 'bypassed') setOutcome('refused');
+  }
+}
+
+function setOutcome(outcome: Outcome, applies: (span: Span) => boolean = () => true): void {
+  const span = trace.getActiveSpan();
+  if (span !== undefined && applies(span)) span.setAttribute('headgate.outcome', outcome);
+}
+
+function routeOf(decision: Decision | undefined): Attributes {
+  return { 'headgate.route': decision?.route ?? 'unlimited' };
+}
