@@ -13,13 +13,8 @@ import { runLimits } from './limits.ts';
 import { limitsTable } from './limits-table.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
+import type { Terminal } from './terminal.ts';
 import { USAGE, UsageError } from './usage.ts';
-
-/** Where the command line prints. */
-export interface Terminal {
-  out(text: string): void;
-  error(text: string): void;
-}
 
 const OPTIONS = {
   config: { type: 'string' },

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { objectOrEmpty } from '../config/json.ts';
 import { readReferencedFile } from '../config/referenced-file.ts';
 import { alternatives } from '../config/suggest.ts';
-import type { Terminal } from './cli.ts';
+import type { Terminal } from './terminal.ts';
 import { UsageError } from './usage.ts';
 
 const ACTIONS = ['list', 'get', 'put', 'reset', 'history', 'export'] as const;
