@@ -192,7 +192,7 @@ describe('tables in the docs say what the code has', () => {
   it('metrics of the process, with their types', async () => {
     // A Redis that is down is only a warning: its metrics are there all the same.
     const processes = await Promise.all([
-      startInProcess({ store: 'memory', adjustments: {} }),
+      startInProcess({ store: 'memory' }),
       startInProcess({ store: 'redis://127.0.0.1:1' }),
     ]);
     const texts = await Promise.all(processes.map((process) => process.metrics()));

@@ -26,6 +26,9 @@ const PURE = [
 /** Pages in Chromium. */
 const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 
+/** Servers that flood the test's process, against a deadline. */
+const FLOODS = ['test/hostile/mail-servers.test.ts'];
+
 const BUILDS = ['../../test/support/build.ts', 'test/support/build.ts'];
 const POSTGRES = 'test/support/postgres-servers.ts';
 const CERTIFICATE = 'test/support/test-certificate.ts';
@@ -39,7 +42,8 @@ const EXEC_ARGV = ['--liftoff-only'];
 
 /**
  * The files of a project share a few processes, so that each one loads the service once and starts PGlite once. So a file
- * leaves nothing behind; what its helpers have started ends in `clean-up.ts`. Only those of processes are isolated.
+ * leaves nothing behind; what its helpers have started ends in `clean-up.ts`. Only those of processes and of floods are
+ * isolated.
  */
 const project = (name: string, include: string[], { globalSetup = [], ...rest }: UserWorkspaceConfig['test'] = {}) => ({
   // Relative paths are the service's, also when the root's config has these projects.
@@ -60,7 +64,7 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
 /** The projects of the service. They run after those of the library, so that the two do not slow each other down. */
 export const projects = [
   project('service', ['test/**/*.test.{ts,tsx}'], {
-    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...PURE],
+    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...FLOODS, ...PURE],
     sequence: { groupOrder: 2 },
   }),
   project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
@@ -70,6 +74,8 @@ export const projects = [
     maxWorkers: 2,
     sequence: { groupOrder: 3 },
   }),
+  // Nothing that another file has left to do keeps its event loop busy.
+  project('service-floods', FLOODS, { isolate: true, sequence: { groupOrder: 2 } }),
   // Tests of crashes wait for leases to expire, so many of them wait at the same time.
   project('service-process', PROCESS, {
     isolate: true,
@@ -80,4 +86,6 @@ export const projects = [
   }),
 ];
 
-export default defineConfig({ test: { projects } });
+export default defineConfig({
+  test: { projects, coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] } },
+});

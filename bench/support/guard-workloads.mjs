@@ -8,6 +8,7 @@ const WINDOWS = 4;
 const AT_ONCE = 16;
 /** As many as in the store of the topic idempotency. */
 const OUTCOMES = 5_000;
+const ADJUSTED = 10_000;
 const accounts = Array.from({ length: KEY_COUNT }, (_, i) => `account_${i}`);
 const body = JSON.stringify({ to: 'a@example.com', subject: 'Your receipt', html: '<p>Thank you.</p>'.repeat(20) });
 
@@ -68,6 +69,21 @@ export const GUARDED = {
       const decisions = await Promise.all(checks);
       if (decisions.some(({ degraded }) => degraded)) throw new Error('the store did not understand the fake client');
       return decisions;
+    };
+  },
+
+  /** The other accounts keep their plans, so it takes no longer the more of them are adjusted. */
+  async 'adjust, one of 10,000 accounts'(load) {
+    const limiter = await makeLimiter(load, PLENTY);
+    const adjusted = Array.from({ length: ADJUSTED }, (_, i) => `account_${i}`);
+    for (const account of adjusted) {
+      limiter.adjust({ account }, ['40/1m']);
+      limiter.plan({ account, route: ROUTE });
+    }
+    let max = 0;
+    return () => {
+      limiter.adjust({ account: adjusted[17] }, [`${++max}/1m`]);
+      return limiter.plan({ account: adjusted[17], route: ROUTE });
     };
   },
 

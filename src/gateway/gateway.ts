@@ -5,7 +5,6 @@ import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
 import { operationsOf } from './admin/operations/index.ts';
-import { createUnadjustedLimits } from './admin/unadjusted-limits.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
@@ -50,6 +49,9 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
+/** Longest wait at the start for the adjustments; the first reading may take so many deadlines of the store. */
+const READY_MS = 2_000;
+const FIRST_READING = 4;
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least so long. */
@@ -65,8 +67,8 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const store = await openStore(config, log);
   const parts = createParts(config, store, log);
   const { metrics, traffic, limits, sharedLimits, idempotency, upstreams } = parts;
-  // The first request must be judged by the adjustments.
-  await sharedLimits?.ready();
+  // The first request must be judged by the adjustments, if the store answers.
+  await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
   let current = { config, rules: adoptRules(config, parts) };
   const health = createHealth(() => store.health());
   const tls = {
@@ -83,12 +85,10 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
   });
-  const shownLimits = sharedLimits ?? createUnadjustedLimits(config);
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
-    sharedLimits: shownLimits,
-    isAdjustable: sharedLimits !== undefined,
+    sharedLimits,
     store,
     idempotency,
     traffic,
@@ -107,7 +107,6 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     const next = change.config;
     if (change.changed.length > 0) {
       current = { config: next, rules: adoptRules(next, parts) };
-      shownLimits.rebase(limitsOf(next));
       main.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
@@ -120,7 +119,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await upstreams.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), limits.close?.(), shownLimits.close()]);
+    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
     store.close();
   };
   const stop = async (): Promise<number> => {
@@ -147,7 +146,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
 function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
   const adjusted = createAdjustedLimits(config, store.adjustments, log);
-  const metrics = createMetrics([...store.metrics, ...(adjusted?.metrics ?? [])]);
+  const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);
   const traffic = new Traffic();
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
@@ -158,8 +157,8 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
     metrics,
     traffic,
     buffers,
+    sharedLimits: adjusted.limits,
     limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
-    sharedLimits: adjusted?.limits,
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,
@@ -185,7 +184,7 @@ function createParts(config: Config, store: GatewayStore, log: Log): RuleParts &
 function adoptRules(config: Config, parts: RuleParts): LimitedRules {
   parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
-  parts.sharedLimits?.rebase(limitsOf(config));
+  parts.sharedLimits.rebase(limitsOf(config));
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);
   const routes = config.routes.map(({ route }) => route);

@@ -2,7 +2,7 @@ import { isHeadgateError } from '../core/errors.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
-import type { Limiter } from '../limits/limiter.ts';
+import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import type { SharedLimits } from '../limits/shared/shared-limits.ts';
 import { createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
@@ -11,7 +11,6 @@ import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
-import { limiterOf } from './config/limits.ts';
 import type { Config } from './config/schema.ts';
 import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
 import type { Exchange } from './exchange/exchange.ts';
@@ -28,8 +27,8 @@ export interface RuleParts {
   readonly metrics: Metrics;
   readonly traffic: Traffic;
   readonly limits: LimitStore;
-  /** Undefined if limits cannot be adjusted at run time. */
-  readonly sharedLimits: SharedLimits | undefined;
+  /** The limits of the config, with what operators have adjusted. */
+  readonly sharedLimits: SharedLimits;
   readonly idempotency: Idempotency;
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
@@ -44,8 +43,9 @@ export interface LimitedRules extends Rules {
 
 /** The rules that a config describes. */
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
-  const { log, metrics, traffic, limits, sharedLimits, idempotency, shares, workBudget, upstreams } = parts;
-  const limiter = limiterOf(config, limits, sharedLimits);
+  const { log, metrics, traffic, limits, idempotency, shares, workBudget, upstreams } = parts;
+  // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  const limiter = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const gate = createGate<Exchange>({
     limiter,
     idempotency,

@@ -132,7 +132,7 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['workers', 2],
   ['onStoreFailure', 'refuse'],
   ['perApplication', { maxRequests: 1 }],
-  ['adjustments', {}],
+  ['adjustments', { refreshMs: 1_000 }],
 ];
 
 /** What a reload applies to the next request for the Admin API. */

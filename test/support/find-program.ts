@@ -7,13 +7,19 @@ const INSTALL = 'apt-get update -qq && apt-get install -y -qq --no-install-recom
 /**
  * The result of `find`. If it returns undefined, Debian's package is installed, if this process may do so, and `find`
  * runs again.
+ * @param another finds a program that does as well, if that package cannot be installed
  * @throws Error with the text `advice` if there is no result: tests that need a program must not be left out silently
  */
-export function findOrInstall<T>(find: () => T | undefined, debianPackage: string, advice: string): T {
+export function findOrInstall<T>(
+  find: () => T | undefined,
+  debianPackage: string,
+  advice: string,
+  another: () => T | undefined = () => undefined,
+): T {
   const found = find();
   if (found !== undefined) return found;
   const cause = install(debianPackage);
-  const installed = find();
+  const installed = find() ?? another();
   if (installed === undefined) throw new Error(advice, { cause });
   return installed;
 }

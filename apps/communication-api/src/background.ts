@@ -24,8 +24,8 @@ export function createBackground({ rooms, db, instances }: BackgroundParts): Bac
   const sweeper = new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs });
   const retention = new Retention(
     [
-      { what: 'addresses and subjects of sent emails', erase: (limit) => sends.eraseContents(limit) },
-      { what: 'sent emails', erase: (limit) => sends.deleteOld(limit) },
+      { what: 'addresses and subjects of sent emails', erase: (limit) => sends.old.eraseContents(limit) },
+      { what: 'sent emails', erase: (limit) => sends.old.deleteOld(limit) },
       { what: 'links', erase: (limit) => links.deleteOld(limit) },
       { what: 'requests to webhook endpoints', erase: (limit) => conversations.deleteOld(limit) },
       { what: 'events', erase: (limit) => events.deleteOld(limit, db) },

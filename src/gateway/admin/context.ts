@@ -17,8 +17,6 @@ export interface AdminContext {
   readonly limiter: () => Limiter;
   /** The limits of the config, with what operators have adjusted. */
   readonly sharedLimits: SharedLimits;
-  /** Whether requests obey what is adjusted. */
-  readonly isAdjustable: boolean;
   readonly store: GatewayStore;
   readonly idempotency: Idempotency;
   readonly traffic: Traffic;

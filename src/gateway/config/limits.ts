@@ -2,7 +2,6 @@ import type { LimitStore } from '../../core/ports.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { createLimiter, type Limiter } from '../../limits/limiter.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
-import type { SharedLimits } from '../../limits/shared/shared-limits.ts';
 import type { ConfigIssue } from './config-error.ts';
 import type { JsonObject } from './json.ts';
 import type { Config } from './schema.ts';
@@ -10,13 +9,10 @@ import type { Config } from './schema.ts';
 const NO_WINDOWS =
   'has no window, so no request is limited: add one, such as "default": { "allMethods": ["60/1m"] }, or say so with "unlimited": true';
 
-/**
- * The limiter that a config describes.
- * @param shared the limits of this config with adjustments over them, if they can be adjusted
- */
-export function limiterOf(config: Config, store: LimitStore, shared?: SharedLimits): Limiter {
+/** The limiter that a config describes. */
+export function limiterOf(config: Config, store: LimitStore): Limiter {
   // Accounts, providers and routes of a request come from the config, which has checks of its own.
-  return createLimiter({ store, limits: shared ?? limitsOf(config), validate: false });
+  return createLimiter({ store, limits: limitsOf(config), validate: false });
 }
 
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */

@@ -138,7 +138,7 @@ export const configSchema = z.strictObject({
     .prefault({})
     .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
   adjustments: adjustments
-    .optional()
+    .prefault({})
     .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
 });
 

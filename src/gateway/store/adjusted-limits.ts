@@ -13,9 +13,7 @@ export interface AdjustedLimits {
   readonly metrics: readonly ScrapedMetric[];
 }
 
-/** @returns undefined if the config does not let limits be adjusted */
-export function createAdjustedLimits(config: Config, store: AdjustmentStore, log: Log): AdjustedLimits | undefined {
-  if (config.adjustments === undefined) return undefined;
+export function createAdjustedLimits(config: Config, store: AdjustmentStore, log: Log): AdjustedLimits {
   const { refreshMs, max: maxAdjustments } = config.adjustments;
   const counts = { failures: 0, forks: 0 };
   const logger = (message: string, err: unknown): void => log.logger.error({ err }, message);

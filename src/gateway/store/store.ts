@@ -31,13 +31,13 @@ import { answers, connected, createRedisClient } from './redis-client.ts';
 /** Where the process stores its counters and claims. */
 export interface GatewayStore {
   readonly kind: 'memory' | 'redis' | 'redis-cluster';
+  /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
+  readonly adjustments: AdjustmentStore;
   /** Whether commands are sent. A store in memory has no circuit breaker. */
   breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
   /** Claims of idempotency keys. In memory they have their own bound. */
   readonly claims: ClaimStore;
-  /** Changes of limits at run time. */
-  readonly adjustments: AdjustmentStore;
   readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
   health(): Promise<'ok' | 'degraded'>;
@@ -83,11 +83,15 @@ async function openMemory(config: Config): Promise<GatewayStore> {
     ...memoryClaimMetrics(() => claims.stats()),
   ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
-  const adjustments = await openAdjustments(config.adjustments?.file);
   return {
     kind: 'memory',
+    adjustments: await openAdjustments(config.adjustments.file),
     breaker: () => 'closed',
-    ...{ limits, claims, adjustments, metrics, setApplications, health },
+    limits,
+    claims,
+    metrics,
+    setApplications,
+    health,
     close() {},
   };
 }
@@ -141,10 +145,10 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   };
   return {
     kind: url.kind,
+    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger: false }),
     breaker: () => limits.stats().breaker,
     limits,
     claims,
-    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger }),
     metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health,
     // Each process has a fixed bound per application, however many there are.

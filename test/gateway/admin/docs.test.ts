@@ -36,7 +36,6 @@ beforeAll(async () => {
   });
   gateway = await startAdminGateway(upstream.url, {
     drainMs: 0,
-    adjustments: {},
     idempotency: { leaseMs: 50, maxRunMs: 20, waitMs: 0 },
     accounts: [{ id: 'acc_1', application: 'app_1', provider: 'linkedin' }],
     routes: [

@@ -15,7 +15,7 @@ let gateway: AdminGateway;
 
 beforeEach(async () => {
   upstream = await startUpstream();
-  gateway = await startAdminGateway(upstream.url, { limits: LIMITS, adjustments: {} });
+  gateway = await startAdminGateway(upstream.url, { limits: LIMITS });
 });
 afterEach(() => gateway.stop());
 
@@ -59,7 +59,7 @@ describe('a limit', () => {
   it('stays over a reload, which changes what is below it', async () => {
     await put(ACC, { windows: ['200/1m'] });
     const limits = { ...LIMITS, default: { allMethods: ['900/1m'] } };
-    gateway.gateway.reload(checkConfig(configOf(upstream.url, { admin: ADMIN, limits, adjustments: {} }), 'test'));
+    gateway.gateway.reload(checkConfig(configOf(upstream.url, { admin: ADMIN, limits }), 'test'));
     expect([await chats(), await chats('acc_2')]).toEqual([200, 900]);
   });
 
@@ -119,18 +119,6 @@ describe('a limit', () => {
     const problem = expectProblem(await ask(method, path, { json, headers }), 422, 'errors/unprocessable_entity');
     expect(problem.detail).toEqual(typeof detail === 'string' ? detail : expect.stringMatching(detail));
     expect((await ask('GET', '/v1/limits')).value.revision).toBe('0');
-  });
-
-  it('without `adjustments` in the config: 409 that says so; dryRun and the explanations work', async () => {
-    const plain = await startAdminGateway(upstream.url, { limits: LIMITS });
-    const json = { windows: ['900/1m'] };
-    expectProblem(await plain.admin('PUT', ACC, { json }), 409, 'errors/conflict');
-    expect((await plain.admin('PUT', `${ACC}&dryRun=true`, { json })).status).toBe(200);
-    const limits = { ...LIMITS, default: { allMethods: ['900/1m'] } };
-    plain.gateway.reload(checkConfig(configOf(upstream.url, { admin: ADMIN, limits }), 'test'));
-    const effective = await plain.admin('GET', `/v1/effective?account=acc_1&route=${encodeURIComponent(CHATS)}`);
-    expect(JSON.parse(effective.text).limits).toMatchObject([{ windows: ['50/1m'] }, { windows: ['900/1m'] }]);
-    await plain.stop();
   });
 
   it('a viewer changes nothing', async () => {

@@ -81,6 +81,7 @@ describe('defaults', () => {
       routes: [],
       strictSiblings: false,
       limits: { recommended: false, default: {}, plans: {}, providers: {}, accounts: {} },
+      adjustments: { refreshMs: 500, max: 10_000 },
     });
   });
 

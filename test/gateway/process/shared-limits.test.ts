@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const LIMITS = { default: { allMethods: ['1000/1h'] } };
 const config = (rest: Config = {}): Config =>
-  configOf(upstream.url, { store: `redis://127.0.0.1:${redis.port}/0`, limits: LIMITS, adjustments: {}, ...rest });
+  configOf(upstream.url, { store: `redis://127.0.0.1:${redis.port}/0`, limits: LIMITS, ...rest });
 const limitOf = async (gateway: Gateway, account = 'acc_1') =>
   Number(ratesOf(await gateway.ask('GET', `/api/v1/chats?account_id=${account}`)).limit);
 const scrape = async ({ adminPort }: Gateway, metric: string) =>

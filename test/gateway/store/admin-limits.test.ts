@@ -9,7 +9,6 @@ const redis = await redisForFile();
 const upstream = await startUpstream();
 const config = {
   store: `redis://127.0.0.1:${redis.port}`,
-  adjustments: {},
   limits: { default: { allMethods: ['1000/1m'] } },
 };
 const limitOf = async (gateway: AdminGateway) =>

@@ -4,7 +4,7 @@ import { EMAIL_STATES } from '../domain/email-state.ts';
 import { isId } from '../domain/ids.ts';
 import { mayInApplication } from '../domain/member-roles.ts';
 import type { Page } from '../domain/page.ts';
-import type { Send } from '../journal/sends.ts';
+import type { Send } from '../journal/send-records.ts';
 import type { Rooms } from '../rooms.ts';
 import { seeOther, sendPage } from './answers.tsx';
 import { type HereInApplication, unknown } from './here.ts';
@@ -42,7 +42,7 @@ export function emailRoutes(router: Router, { sends, accounts, tracking, people 
     const account = textIn(query, 'account');
     const asked = await accountsAsked(application.id, account);
     const page = pageAsked(query, 'before', 'eml');
-    const emails = listed(await sends.list(application.id, { state, accountIds: asked?.ids }, page), 'before', {
+    const emails = listed(await sends.records.list(application.id, { state, accountIds: asked?.ids }, page), 'before', {
       state,
       account,
     });
@@ -55,14 +55,14 @@ export function emailRoutes(router: Router, { sends, accounts, tracking, people 
         names={await namesOf(application.id, emails.rows)}
         filter={{ state, account }}
         hasMoreAccounts={asked?.hasMore ?? false}
-        unknown={await sends.countUnknown(application.id, MAX_COUNTED + 1)}
+        unknown={await sends.records.countUnknown(application.id, MAX_COUNTED + 1)}
       />,
     );
   });
 
   async function emailOf({ here, application }: HereInApplication): Promise<Send> {
     const { email: id } = here.request.params as { readonly email: string };
-    return (await sends.byId(application.id, id)) ?? unknown();
+    return (await sends.records.byId(application.id, id)) ?? unknown();
   }
 
   async function show(at: HereInApplication, email: Send, inputs: Inputs, status = 422): Promise<FastifyReply> {

@@ -6,7 +6,8 @@ import { ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
 import type { Instances } from './instances.ts';
-import type { Attempt, NewSend, Send, Sends } from './sends.ts';
+import type { Send } from './send-records.ts';
+import type { Attempt, NewSend, Sends } from './sends.ts';
 import type { Copy, SentCopies } from './sent-copies.ts';
 
 /** A send that is asked for, with its email and the provider that sends it. */

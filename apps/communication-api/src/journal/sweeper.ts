@@ -6,8 +6,9 @@ import type { MailAccount, MailProvider, SentIds } from '../providers/provider.t
 import type { Registry } from '../providers/registry.ts';
 import type { Instances } from './instances.ts';
 import type { MailAccounts } from './mail-accounts.ts';
+import { LOOK_FOR_MS, type Send } from './send-records.ts';
 import { GRACE_MS } from './sender.ts';
-import { LOOK_FOR_MS, type Send, type Sends } from './sends.ts';
+import type { Sends } from './sends.ts';
 
 const EVERY_MS = 30_000;
 /** Rows per sweep; the rest waits for the next one. */
@@ -56,9 +57,9 @@ export class Sweeper {
     const { sends, accounts, log, timeoutMs } = this.parts;
     const attemptMs = timeoutMs + GRACE_MS;
     await accounts.completeSyncs(AT_ONCE);
-    await sends.forgetKeys(attemptMs);
+    await sends.old.forgetKeys(attemptMs);
     await sends.cancelAbandoned(attemptMs, CANCELED, AT_ONCE);
-    for (const row of await sends.unsettled(attemptMs, AT_ONCE)) {
+    for (const row of await sends.records.unsettled(attemptMs, AT_ONCE)) {
       // Another process, or the next start, looks up the rest.
       if (this.#periodic.signal.aborted) return;
       const owner = randomUUID();

@@ -37,7 +37,7 @@ async function send(fields: object, headers: Record<string, string> = {}) {
   const body = (await answer.json()) as { tracking_id: string; detail?: string };
   expect(body.detail).toBeUndefined();
   const id = body.tracking_id;
-  const row = await rooms.sends.byId(application, id);
+  const row = await rooms.sends.records.byId(application, id);
   const message = await db
     .selectFrom('mock_messages')
     .select('raw')

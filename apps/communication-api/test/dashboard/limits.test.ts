@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
 import { peopleOf } from '../support/dashboard.ts';
-import { limitForm } from '../support/limit-form.ts';
+import { editAtOnce, limitForm } from '../support/limit-form.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
@@ -91,25 +91,11 @@ test('of two people who edit one limit, one wins, and the other is told', async 
   const { path, browser: ann, account, id } = await place();
   const { browser: bob } = await signedIn('admin');
   await bob.open(path);
-  for (const [client, windows] of [
-    [ann, '5/1m'],
-    [bob, '7/1m'],
-  ] as const)
-    await client.submit('/preview', { ...limitForm(client.page.html, 'all'), windows });
-  await Promise.all([ann.submit('/limits'), bob.submit('/limits')]);
-  const [winner, loser] = ann.page.status === 200 ? [ann, bob] : [bob, ann];
-  const [mine, theirs] = winner === ann ? ['5/1m', '7/1m'] : ['7/1m', '5/1m'];
-  expect(winner.text).toContain('The limit is changed.');
-  expect([loser.page.status, loser.text]).toEqual([
-    409,
-    expect.stringContaining('Another person has changed this limit'),
-  ]);
-  expect(await rooms.overrides.find(id, { accountId: account.id }, null)).toEqual([mine]);
-  // What the other has entered is still there, and can be sent again.
-  expect(limitForm(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });
+  const stored = () => rooms.overrides.find(id, { accountId: account.id }, null);
+  const { loser, theirs } = await editAtOnce(ann, bob, stored);
   await loser.submit('/preview', limitForm(loser.page.html, 'all'));
   await loser.submit('/limits');
-  expect(await rooms.overrides.find(id, { accountId: account.id }, null)).toEqual([theirs]);
+  expect(await stored()).toEqual([theirs]);
 });
 
 test.each([

@@ -4,7 +4,7 @@ import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
 import { copyRow } from '../support/copies.ts';
 import { peopleOf } from '../support/dashboard.ts';
-import { limitForm } from '../support/limit-form.ts';
+import { editAtOnce, limitForm } from '../support/limit-form.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
@@ -112,17 +112,5 @@ test('of two people who edit one limit, one wins, and the other is told', async 
   const { id, path, browser: ann } = await place();
   const { browser: bob } = await signedIn('owner');
   await bob.open(path);
-  await ann.submit('/preview', { ...limitForm(ann.page.html, 'all'), windows: '5/1m' });
-  await bob.submit('/preview', { ...limitForm(bob.page.html, 'all'), windows: '7/1m' });
-  await Promise.all([ann.submit('/limits'), bob.submit('/limits')]);
-  const [winner, loser] = ann.page.status === 200 ? [ann, bob] : [bob, ann];
-  const [mine, theirs] = winner === ann ? ['5/1m', '7/1m'] : ['7/1m', '5/1m'];
-  expect(winner.text).toContain('The limit is changed.');
-  expect([loser.page.status, loser.text]).toEqual([
-    409,
-    expect.stringContaining('Another person has changed this limit'),
-  ]);
-  expect(await rooms.overrides.find(id, { provider: 'mock' }, null)).toEqual([mine]);
-  // What the other has entered is still there, and can be sent again.
-  expect(limitForm(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });
+  await editAtOnce(ann, bob, () => rooms.overrides.find(id, { provider: 'mock' }, null));
 });

@@ -224,7 +224,8 @@ test('the commands of the page make the settings of the unit', () => {
   appendFileSync(file, "PROVIDERS='./a b#c.mjs'\n");
   const given = environmentOf(folder, {});
   expect(given).toMatchObject({ DATABASE_URL_FILE, SECRET_KEYS_FILE, PROVIDERS: './a b#c.mjs' });
-  expect(environmentOf(folder, { DATABASE_URL_FILE: '/root/second' }).DATABASE_URL_FILE).toBe('/root/second');
+  for (const own of [{ DATABASE_URL_FILE: '/root/second' }, { PROVIDERS: "./it's $(false) mine.mjs" }])
+    expect(environmentOf(folder, own)).toEqual({ ...given, ...own });
   const config = readConfig(given);
   expect(config).toMatchObject({ BASE_URL: 'https://api.example.com', TRUSTED_PROXIES: ['127.0.0.1'] });
   expect(config).toMatchObject({

@@ -85,7 +85,7 @@ describe('before the end of the message, a fault never makes the outcome unknown
     expect(smtp.hasFailed).toBe(true);
     const { id } = await stored();
     // The next attempt may send.
-    expect(await service.rooms.sends.byId(application.id, id)).toMatchObject({ state: 'prepared' });
+    expect(await service.rooms.sends.records.byId(application.id, id)).toMatchObject({ state: 'prepared' });
     expect(user.received).toEqual([]);
   });
 });

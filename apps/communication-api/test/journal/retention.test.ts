@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { Retention } from '../../src/journal/retention.ts';
-import type { Send } from '../../src/journal/sends.ts';
+import type { Send } from '../../src/journal/send-records.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { DATABASES } from '../support/databases.ts';
 import { startService } from '../support/service.ts';
@@ -21,14 +21,14 @@ describe.each(DATABASES)('on %s', async (kind) => {
   const { sends, links, wizardSessions } = rooms;
   const retention = new Retention(
     [
-      { what: 'envelopes', erase: (limit) => sends.eraseContents(limit) },
-      { what: 'sends', erase: (limit) => sends.deleteOld(limit) },
+      { what: 'envelopes', erase: (limit) => sends.old.eraseContents(limit) },
+      { what: 'sends', erase: (limit) => sends.old.deleteOld(limit) },
       { what: 'links', erase: (limit) => links.deleteOld(limit) },
     ],
     log,
     2,
   );
-  const read = (id: string): Promise<Send | undefined> => sends.byId(applicationId, id);
+  const read = (id: string): Promise<Send | undefined> => sends.records.byId(applicationId, id);
   const content = { to: ['ann@example.com'], subject: 'Hello', references: [] };
 
   async function newSend(state: Send['state']): Promise<string> {
@@ -61,7 +61,8 @@ describe.each(DATABASES)('on %s', async (kind) => {
       .execute();
     now += 7 * DAY_MS;
     await retention.run();
-    for (const id of settled) expect(await read(id).then((row) => row && sends.contentOf(row))).toEqual(content);
+    for (const id of settled)
+      expect(await read(id).then((row) => row && sends.records.contentOf(row))).toEqual(content);
     now += 1;
     await retention.run();
     for (const id of settled) expect(await read(id)).toMatchObject({ id, envelope: null });
@@ -136,7 +137,7 @@ describe.each(DATABASES)('on %s', async (kind) => {
   test('two processes at the same time erase everything, and neither fails', async () => {
     for (let i = 0; i < 9; i++) await newSend('sent');
     now += 31 * DAY_MS;
-    const erased = await Promise.all([sends.deleteOld(9), sends.deleteOld(9)]);
+    const erased = await Promise.all([sends.old.deleteOld(9), sends.old.deleteOld(9)]);
     expect(erased[0] + erased[1]).toBe(9);
   });
 });

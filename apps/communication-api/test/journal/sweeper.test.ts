@@ -6,8 +6,9 @@ import { AccountHealth } from '../../src/accounts/health.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { Instances } from '../../src/journal/instances.ts';
 import { MailAccounts } from '../../src/journal/mail-accounts.ts';
+import type { Send } from '../../src/journal/send-records.ts';
 import { GRACE_MS, Sender, type SendRequest } from '../../src/journal/sender.ts';
-import { type Send, Sends } from '../../src/journal/sends.ts';
+import { Sends } from '../../src/journal/sends.ts';
 import { Sweeper } from '../../src/journal/sweeper.ts';
 import { compose } from '../../src/mail/compose.ts';
 import { MockMailProvider } from '../../src/providers/mock/mail.ts';
@@ -351,7 +352,8 @@ async function createWorld({ db }: OpenDatabase) {
         }),
     };
   };
-  const read = async ({ application_id, id }: Send): Promise<Send> => (await sends.byId(application_id, id)) as Send;
+  const read = async ({ application_id, id }: Send): Promise<Send> =>
+    (await sends.records.byId(application_id, id)) as Send;
   const signal = new AbortController().signal;
 
   /** An email whose process came to a step, and then died. */
@@ -368,7 +370,7 @@ async function createWorld({ db }: OpenDatabase) {
       if (drafts) draft = await mail.draft(request.compose(id), request.mailAccount);
       await sends.dispatch(applicationId, id, owner, draft);
     }
-    const sent = { request, row: (await sends.byId(applicationId, id)) as Send };
+    const sent = { request, row: (await sends.records.byId(applicationId, id)) as Send };
     if (step === 'sent') await deliver(sent);
     return sent;
   }

@@ -1,6 +1,6 @@
 import { findChromium } from './chromium.ts';
 
-/** Installs Chromium before the first test, if it is missing: a test has too little time for that. */
+/** Finds or installs Chromium before the first test: a test has too little time for that. The tests inherit what is found. */
 export function setup(): void {
-  findChromium();
+  process.env.CHROMIUM_BIN = findChromium();
 }

@@ -1,3 +1,6 @@
+import { expect } from 'vitest';
+import type { PlainBrowser } from '../wizard/plain-browser.ts';
+
 /** What the form of a limit sends: the forms of all limits have one address. */
 export const limitForm = (html: string, route: string): Record<string, string> => {
   const forms = [...html.matchAll(/<form method="post" action="[^"]*\/preview"[^>]*>(.*?)<\/form>/gs)];
@@ -9,3 +12,29 @@ export const limitForm = (html: string, route: string): Record<string, string> =
     ]),
   );
 };
+
+/**
+ * Two people change one limit at the same time, each in a browser that shows it: one wins, and the other is told.
+ * @param stored the windows of the limit
+ * @returns the browser of the other one, and what was entered there
+ */
+export async function editAtOnce(
+  ann: PlainBrowser,
+  bob: PlainBrowser,
+  stored: () => Promise<unknown>,
+): Promise<{ readonly loser: PlainBrowser; readonly theirs: string }> {
+  await ann.submit('/preview', { ...limitForm(ann.page.html, 'all'), windows: '5/1m' });
+  await bob.submit('/preview', { ...limitForm(bob.page.html, 'all'), windows: '7/1m' });
+  await Promise.all([ann.submit('/limits'), bob.submit('/limits')]);
+  const [winner, loser] = ann.page.status === 200 ? [ann, bob] : [bob, ann];
+  const [mine, theirs] = winner === ann ? ['5/1m', '7/1m'] : ['7/1m', '5/1m'];
+  expect(winner.text).toContain('The limit is changed.');
+  expect([loser.page.status, loser.text]).toEqual([
+    409,
+    expect.stringContaining('Another person has changed this limit'),
+  ]);
+  expect(await stored()).toEqual([mine]);
+  // What the other has entered is still there, and can be sent again.
+  expect(limitForm(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });
+  return { loser, theirs };
+}

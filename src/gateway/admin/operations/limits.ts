@@ -4,7 +4,6 @@ import type { LimitInput } from '../../../core/limit.ts';
 import type { LimitChange } from '../../../limits/shared/change.ts';
 import type { Changed } from '../../../limits/shared/shared-limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
-import { refuse } from '../../exchange/refusal.ts';
 import { type AdminContext, audit } from '../context.ts';
 import {
   checkedTarget,
@@ -34,11 +33,6 @@ import { pageOf } from '../paging.ts';
 import { named, next, paging, reason } from '../schemas.ts';
 
 const tag = 'Limits';
-const NOT_ADJUSTABLE = refuse(
-  409,
-  'errors/conflict',
-  'The config has no adjustments, so limits cannot be changed now: add "adjustments": {} to it, and restart.',
-);
 
 /** A change of limits, as a request asks for it. */
 interface Wanted {
@@ -52,7 +46,7 @@ interface Wanted {
 
 /** Limits that operators adjust while processes run. Every process with the same store obeys them. */
 export function limitOperations(context: AdminContext): Operation[] {
-  const { config, sharedLimits, isAdjustable } = context;
+  const { config, sharedLimits } = context;
   const currentOf = (of: AdjustTarget) => {
     const key = targetKey(of);
     return sharedLimits.list().find((adjustment) => targetKey(adjustment.target) === key);
@@ -66,7 +60,6 @@ export function limitOperations(context: AdminContext): Operation[] {
     try {
       const preview = sharedLimits.preview(changes);
       if (query.dryRun) return { changes: preview.map(shownPreview) };
-      if (!isAdjustable) return new Answered(NOT_ADJUSTABLE, {});
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
       const done = await sharedLimits.change(changes, {
         by: caller.name,

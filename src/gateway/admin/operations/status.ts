@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { SharedLimitsState } from '../../../limits/shared/shared-limits.ts';
 import { version } from '../../operations/version.ts';
 import { COUNTED, type Second } from '../../traffic/series.ts';
 import type { AdminContext } from '../context.ts';
@@ -28,8 +27,8 @@ const status = z.object({
     breaker: z.enum(['closed', 'open', 'half-open']),
   }),
   limits: z.object({
-    adjustable: z.boolean().describe('Whether the config has `adjustments`'),
     revision: z.string().describe('The last change that this process obeys; `0` without one'),
+    version: z.int().describe('The number of that change'),
     source: z
       .enum(['store', 'kept', 'base'])
       .describe('kept: the store is away, and the last known apply; base: the adjustments were never read'),
@@ -56,7 +55,7 @@ const key = z.object({
 
 /** What a process is, and how it does. */
 export function statusOperations(context: AdminContext): Operation[] {
-  const { config, sharedLimits, isAdjustable, store, traffic, health, idempotency, startedAt, instance } = context;
+  const { config, sharedLimits, store, traffic, health, idempotency, startedAt, instance } = context;
   return [
     operation({
       id: 'getStatus',
@@ -73,7 +72,7 @@ export function statusOperations(context: AdminContext): Operation[] {
         startedAt: startedAt.toISOString(),
         state: health.isReady ? ('serving' as const) : ('draining' as const),
         store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
-        limits: limitsIn(sharedLimits.state, isAdjustable),
+        limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
         perSecond: averageOf(traffic.seconds(AVERAGED_SECONDS)),
         claims: {
           inFlight: idempotency.held,
@@ -114,10 +113,6 @@ export function statusOperations(context: AdminContext): Operation[] {
       run: () => shownConfig(config()),
     }),
   ];
-}
-
-function limitsIn({ revision, source, ageMs, durable, adjustments, unusable }: SharedLimitsState, adjustable: boolean) {
-  return { adjustable, revision, source, ageMs: ageMs ?? null, durable, adjustments, unusable };
 }
 
 function averageOf(seconds: readonly Second[]): Record<(typeof COUNTED)[number], number> {

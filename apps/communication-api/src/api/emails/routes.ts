@@ -7,8 +7,8 @@ import { readIdempotencyKey } from 'headgate/http';
 import { z } from 'zod';
 import { shownState } from '../../domain/email-state.ts';
 import { ServiceError } from '../../domain/service-error.ts';
+import type { Send } from '../../journal/send-records.ts';
 import type { SendResult } from '../../journal/sender.ts';
-import type { Send } from '../../journal/sends.ts';
 import type { Attachment } from '../../mail/compose.ts';
 import { ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -179,7 +179,7 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
     },
     async (request) => {
       const { applicationId, scopeId } = callerOf(request);
-      return found(await sends.visible(applicationId, scopeId, { id: request.params.tracking_id }));
+      return found(await sends.records.visible(applicationId, scopeId, { id: request.params.tracking_id }));
     },
   );
 
@@ -200,7 +200,9 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
       // As in the header: with and without quotes it is the same key.
       const key = readIdempotencyKey([request.query.idempotency_key]);
       return found(
-        typeof key === 'string' ? await sends.visible(applicationId, scopeId, { idempotencyKey: key }) : undefined,
+        typeof key === 'string'
+          ? await sends.records.visible(applicationId, scopeId, { idempotencyKey: key })
+          : undefined,
       );
     },
   );

@@ -6,8 +6,8 @@ import { isId } from '../../domain/ids.ts';
 import type { SendOutcome } from '../../domain/send-outcome.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import { outcomeOfError } from '../../journal/send-outcome.ts';
+import type { Send } from '../../journal/send-records.ts';
 import type { SendRequest, SendResult } from '../../journal/sender.ts';
-import type { Send } from '../../journal/sends.ts';
 import { type Attachment, answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
 import { type MailAccount, type MailProvider, type Parent, ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -140,8 +140,8 @@ async function parentOf(
   replyTo: string,
 ): Promise<Parent> {
   const row = isId(replyTo, 'eml')
-    ? await sends.byId(account.application_id, replyTo)
-    : await sends.byProviderId(account.application_id, account.id, replyTo);
+    ? await sends.records.byId(account.application_id, replyTo)
+    : await sends.records.byProviderId(account.application_id, account.id, replyTo);
   if (row !== undefined && row.account_id === account.id && row.state === 'sent') return parentFromJournal(sends, row);
   const parent = isId(replyTo, 'eml')
     ? undefined
@@ -156,7 +156,7 @@ async function parentOf(
 }
 
 function parentFromJournal(sends: Rooms['sends'], row: Send): Parent {
-  const content = sends.contentOf(row);
+  const content = sends.records.contentOf(row);
   return {
     messageId: row.message_id,
     references: content?.references ?? [],

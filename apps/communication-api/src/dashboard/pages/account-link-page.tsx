@@ -6,7 +6,9 @@ import type { FaultyForm } from '../account-answer.tsx';
 import type { Here } from '../here.ts';
 import { accountPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
-import { FormOf, SelectField, TextField, Time } from './parts.tsx';
+import { SelectField, TextField } from './fields.tsx';
+import { FormOf } from './forms.tsx';
+import { Time } from './parts.tsx';
 
 /** The beginning of the ids of the form's inputs. */
 export const LINK_FORM = 'link';

@@ -12,8 +12,9 @@ import { accountPath, applicationPath, providerPath } from '../paths.ts';
 import { ReconnectForm } from './account-link-page.tsx';
 import { AccountBadge, AccountStatusNote } from './account-status.tsx';
 import { ApplicationLayout } from './application-layout.tsx';
+import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
 import { LIMIT_DONE, LimitPanel } from './limit-panel.tsx';
-import { AskedButton, Done, Fact, FaultSummary, FormOf, Time } from './parts.tsx';
+import { Done, Fact, Time } from './parts.tsx';
 
 interface AccountPageProps {
   readonly here: Here;

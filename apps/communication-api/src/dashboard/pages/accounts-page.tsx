@@ -9,7 +9,9 @@ import type { Listed } from '../list-page.ts';
 import { accountPath, applicationPath, scopePath } from '../paths.ts';
 import { AccountBadge, statusLabel } from './account-status.tsx';
 import { ApplicationLayout } from './application-layout.tsx';
-import { ANY, Day, Done, FilterForm, Older, SearchField, SelectField } from './parts.tsx';
+import { ANY, SearchField, SelectField } from './fields.tsx';
+import { FilterForm } from './forms.tsx';
+import { Day, Done, Older, Row } from './parts.tsx';
 
 interface AccountsPageProps {
   readonly here: Here;
@@ -64,17 +66,16 @@ export function AccountsPage({ here, application, accounts, filter, isRemoved }:
       )}
       <ul class="rows">
         {accounts.rows.map((account) => (
-          <li key={account.id}>
-            <div class="what">
-              <a class="title" href={accountPath(application.id, account.id)}>
-                {account.name}
-              </a>
-              <AccountBadge account={account} />
-            </div>
+          <Row
+            key={account.id}
+            title={account.name}
+            href={accountPath(application.id, account.id)}
+            badge={<AccountBadge account={account} />}
+          >
             <p class="soft">
               {account.provider}, <code>{account.id}</code>, linked on <Day at={account.created_at} />
             </p>
-          </li>
+          </Row>
         ))}
       </ul>
       <Older href={accounts.next} label="Older accounts" />

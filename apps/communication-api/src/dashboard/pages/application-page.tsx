@@ -10,7 +10,9 @@ import type { Inputs } from '../inputs.ts';
 import type { Listed } from '../list-page.ts';
 import { applicationPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
-import { AskedButton, Day, Done, FaultSummary, FormOf, Older, SelectField, TextField, Time } from './parts.tsx';
+import { SelectField, TextField } from './fields.tsx';
+import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
+import { Day, Done, Older, Time } from './parts.tsx';
 
 type KeyKind = 'service' | 'account';
 

@@ -4,8 +4,10 @@ import type { Here } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 import type { Listed } from '../list-page.ts';
 import { applicationPath, PATHS } from '../paths.ts';
+import { SelectField, TextField } from './fields.tsx';
+import { FaultSummary, FormOf } from './forms.tsx';
 import { Layout } from './layout.tsx';
-import { Day, EnvironmentBadge, FaultSummary, FormOf, Older, SelectField, TextField } from './parts.tsx';
+import { Day, EnvironmentBadge, Older } from './parts.tsx';
 
 interface ApplicationsPageProps {
   readonly here: Here;

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { Conversation } from '../../webhooks/conversations.ts';
 import type { ConversationError } from '../../webhooks/delivery.ts';
-import { Time } from './parts.tsx';
+import { Badge, Time } from './parts.tsx';
 
 const ERRORS: Readonly<Record<ConversationError, string>> = {
   forbidden: 'the service may not connect to this address or port',
@@ -17,7 +17,7 @@ export const outcomeText = ({ status, error }: Pick<Conversation, 'status' | 'er
   status === null ? ERRORS[error as ConversationError] : `answered ${status}`;
 
 export const OutcomeBadge = ({ outcome }: Pick<Conversation, 'outcome'>): JSX.Element =>
-  outcome === 'delivered' ? <span class="badge good">Delivered</span> : <span class="badge bad">Failed</span>;
+  outcome === 'delivered' ? <Badge label="Delivered" tone="good" /> : <Badge label="Failed" tone="bad" />;
 
 /** When an attempt was made, what came of it, and what follows. */
 export const AttemptLine = ({ attempt: row }: { readonly attempt: Conversation }): JSX.Element => (

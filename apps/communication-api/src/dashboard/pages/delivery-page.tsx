@@ -10,7 +10,8 @@ import type { Inputs } from '../inputs.ts';
 import { accountPath, deliveryPath, endpointPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { AttemptLine, OutcomeBadge, outcomeText } from './deliveries.tsx';
-import { Done, FaultSummary, FormOf, Time } from './parts.tsx';
+import { FaultSummary, FormOf } from './forms.tsx';
+import { Done, Time } from './parts.tsx';
 
 interface DeliveryPageProps {
   readonly here: Here;

@@ -6,8 +6,10 @@ import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Listed } from '../list-page.ts';
 import { applicationPath, PATHS } from '../paths.ts';
+import { SelectField, TextField } from './fields.tsx';
+import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
 import { Layout } from './layout.tsx';
-import { AskedButton, Done, FaultSummary, FormOf, Older, SelectField, TextField, Time } from './parts.tsx';
+import { Done, Older, Time } from './parts.tsx';
 
 interface DomainsPageProps {
   readonly here: Here;

@@ -2,14 +2,15 @@ import type { JSX } from 'preact';
 import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
 import { shownState } from '../../domain/email-state.ts';
-import type { Send } from '../../journal/sends.ts';
+import type { Send } from '../../journal/send-records.ts';
 import type { Rooms } from '../../rooms.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { accountPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { EmailBadge, EmailStateNote } from './email-state.tsx';
-import { Done, Fact, FaultSummary, Note } from './parts.tsx';
+import { FaultSummary } from './forms.tsx';
+import { Done, Fact, Note } from './parts.tsx';
 import { ResolveForm } from './resolve-form.tsx';
 
 interface EmailPageProps {

@@ -1,13 +1,15 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
 import { EMAIL_STATES, type EmailState } from '../../domain/email-state.ts';
-import type { Send } from '../../journal/sends.ts';
+import type { Send } from '../../journal/send-records.ts';
 import type { Here } from '../here.ts';
 import type { Listed } from '../list-page.ts';
 import { applicationPath, emailPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { EmailBadge, stateLabel } from './email-state.tsx';
-import { ANY, FilterForm, Note, Older, SearchField, SelectField, Time } from './parts.tsx';
+import { ANY, SearchField, SelectField } from './fields.tsx';
+import { FilterForm } from './forms.tsx';
+import { Note, Older, Row, Time } from './parts.tsx';
 
 /** Emails with an unknown outcome that are counted. */
 export const MAX_COUNTED = 999;
@@ -57,13 +59,7 @@ export function EmailsPage(props: EmailsPageProps): JSX.Element {
       )}
       <ul class="rows">
         {emails.rows.map(({ id, account_id, state: now, created_at, label, error }) => (
-          <li key={id}>
-            <div class="what">
-              <a class="title" href={emailPath(application.id, id)}>
-                {id}
-              </a>
-              <EmailBadge state={now} />
-            </div>
+          <Row key={id} title={id} href={emailPath(application.id, id)} badge={<EmailBadge state={now} />}>
             <p class="soft">
               <Time at={created_at} />, from {names.get(account_id) ?? `${account_id}, which is removed`}
               {label === null ? '' : `, label ${label}`}
@@ -73,7 +69,7 @@ export function EmailsPage(props: EmailsPageProps): JSX.Element {
                 </>
               )}
             </p>
-          </li>
+          </Row>
         ))}
       </ul>
       <Older href={emails.next} label="Older emails" />

@@ -5,7 +5,8 @@ import type { Endpoint } from '../../webhooks/endpoints.ts';
 import { inputId } from '../../wizard/pages/parts.tsx';
 import type { FormProps } from '../here.ts';
 import { boxName, type Fault, type Inputs } from '../inputs.ts';
-import { FormOf, TextField } from './parts.tsx';
+import { TextField } from './fields.tsx';
+import { FormOf } from './forms.tsx';
 
 interface EndpointFormProps extends FormProps {
   /** What is changed. Undefined: the endpoint is new. */

@@ -10,7 +10,8 @@ import { accountPath, deliveryPath, endpointPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { AttemptLine, OutcomeBadge, outcomeText } from './deliveries.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
-import { AskedButton, Done, Fact, FaultSummary, FormOf, Older, Time } from './parts.tsx';
+import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
+import { Done, Fact, Older, Time } from './parts.tsx';
 import { EndpointBadge } from './webhooks-page.tsx';
 
 interface EndpointPageProps {

@@ -3,8 +3,9 @@ import type { Invitation } from '../../people/invitations.ts';
 import { Lead } from '../../wizard/pages/parts.tsx';
 import type { FormProps } from '../here.ts';
 import type { Fault } from '../inputs.ts';
+import { EmailField, NewPasswordField, TextField } from './fields.tsx';
+import { FaultSummary, FormOf } from './forms.tsx';
 import { CardLayout, roleName } from './layout.tsx';
-import { EmailField, FaultSummary, FormOf, NewPasswordField, TextField } from './parts.tsx';
 
 interface JoinPageProps {
   readonly form: FormProps;

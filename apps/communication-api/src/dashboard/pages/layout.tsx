@@ -3,7 +3,8 @@ import { DASHBOARD_STYLESHEET } from '../../assets.ts';
 import { initialOf } from '../../wizard/pages/layout.tsx';
 import type { Here } from '../here.ts';
 import { PATHS } from '../paths.ts';
-import { FormOf, Note } from './parts.tsx';
+import { FormOf } from './forms.tsx';
+import { Note } from './parts.tsx';
 
 interface DocumentProps {
   readonly title: string;

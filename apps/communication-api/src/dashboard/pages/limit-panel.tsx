@@ -4,7 +4,8 @@ import type { FaultyForm } from '../account-answer.tsx';
 import type { Here } from '../here.ts';
 import type { LimitTarget } from '../limit-target.ts';
 import type { LimitView } from '../limit-views.ts';
-import { FormOf, TextField } from './parts.tsx';
+import { TextField } from './fields.tsx';
+import { FormOf } from './forms.tsx';
 import { WindowBars } from './window-bars.tsx';
 
 export const LIMIT_SOURCES: Readonly<Record<LimitSource, string>> = {

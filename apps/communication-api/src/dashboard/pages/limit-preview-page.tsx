@@ -7,7 +7,7 @@ import type { LimitTarget } from '../limit-target.ts';
 import type { Impact, LimitView, RejectedAccount } from '../limit-views.ts';
 import { accountPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
-import { FormOf } from './parts.tsx';
+import { FormOf } from './forms.tsx';
 import { durationText, WindowBars } from './window-bars.tsx';
 
 interface LimitPreviewPageProps {

@@ -2,8 +2,10 @@ import type { JSX } from 'preact';
 import type { Here } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 import { PATHS } from '../paths.ts';
+import { NewPasswordField, PasswordField } from './fields.tsx';
+import { FaultSummary, FormOf } from './forms.tsx';
 import { Layout, roleName } from './layout.tsx';
-import { Done, FaultSummary, FormOf, NewPasswordField, PasswordField } from './parts.tsx';
+import { Done } from './parts.tsx';
 
 interface LoginPageProps {
   readonly here: Here;

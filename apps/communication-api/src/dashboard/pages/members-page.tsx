@@ -6,8 +6,10 @@ import type { Member } from '../../people/members.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { PATHS } from '../paths.ts';
+import { SelectField, TextField } from './fields.tsx';
+import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
 import { Layout, roleName } from './layout.tsx';
-import { AskedButton, Day, Done, FaultSummary, FormOf, SelectField, TextField, Time } from './parts.tsx';
+import { Day, Done, Time } from './parts.tsx';
 
 interface MembersPageProps {
   readonly here: Here;

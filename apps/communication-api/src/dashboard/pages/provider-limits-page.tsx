@@ -7,8 +7,9 @@ import type { LimitView } from '../limit-views.ts';
 import { queryOf } from '../list-page.ts';
 import { applicationPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
+import { FaultSummary } from './forms.tsx';
 import { LIMIT_DONE, LimitPanel } from './limit-panel.tsx';
-import { Done, FaultSummary } from './parts.tsx';
+import { Done } from './parts.tsx';
 
 interface ProviderLimitsPageProps {
   readonly here: Here;

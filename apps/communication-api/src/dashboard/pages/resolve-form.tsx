@@ -1,10 +1,12 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
-import type { FoundOutcome, Send } from '../../journal/sends.ts';
+import type { Send } from '../../journal/send-records.ts';
+import type { FoundOutcome } from '../../journal/sends.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { emailPath } from '../paths.ts';
-import { ChoiceField, FormOf } from './parts.tsx';
+import { ChoiceField } from './fields.tsx';
+import { FormOf } from './forms.tsx';
 
 export const FOUND_OUTCOMES = ['sent', 'not_sent'] as const satisfies readonly FoundOutcome[];
 

@@ -5,7 +5,9 @@ import type { FormProps, Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { applicationPath, scopePath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
-import { AskedButton, Day, Done, Fact, FaultSummary, FormOf, TextField } from './parts.tsx';
+import { TextField } from './fields.tsx';
+import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
+import { Badge, Day, Done, Fact } from './parts.tsx';
 
 interface ScopePageProps {
   readonly here: Here;
@@ -37,7 +39,7 @@ export function ScopePage(props: ScopePageProps): JSX.Element {
       <Done text={done} />
       <div class="what">
         <h1>{scope.name}</h1>
-        {scope.status === 'disabled' ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}
+        {scope.status === 'disabled' ? <Badge label="Disabled" tone="bad" /> : <Badge label="Active" tone="good" />}
       </div>
       {scope.status === 'disabled' ? <p class="fault">Requests with the keys of this scope are refused.</p> : null}
       <dl class="facts panel">

@@ -6,7 +6,8 @@ import type { Inputs } from '../inputs.ts';
 import type { Listed } from '../list-page.ts';
 import { applicationPath, scopePath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
-import { Done, FaultSummary, Older } from './parts.tsx';
+import { FaultSummary, NewEntry } from './forms.tsx';
+import { Badge, Done, Older, Row } from './parts.tsx';
 import { counted, ScopeForm } from './scope-page.tsx';
 
 interface ScopesPageProps {
@@ -37,13 +38,12 @@ export function ScopesPage(props: ScopesPageProps): JSX.Element {
       ) : null}
       <ul class="rows">
         {scopes.rows.map((scope) => (
-          <li key={scope.id}>
-            <div class="what">
-              <a class="title" href={scopePath(application.id, scope.id)}>
-                {scope.name}
-              </a>
-              {scope.status === 'disabled' ? <span class="badge bad">Disabled</span> : null}
-            </div>
+          <Row
+            key={scope.id}
+            title={scope.name}
+            href={scopePath(application.id, scope.id)}
+            badge={scope.status === 'disabled' ? <Badge label="Disabled" tone="bad" /> : null}
+          >
             <p class="soft">
               {scope.reference === null ? null : (
                 <>
@@ -52,24 +52,17 @@ export function ScopesPage(props: ScopesPageProps): JSX.Element {
               )}
               {counted(uses.get(scope.id)?.accounts ?? 0, 'account')}, {counted(uses.get(scope.id)?.keys ?? 0, 'key')}
             </p>
-          </li>
+          </Row>
         ))}
       </ul>
       <Older href={scopes.next} label="Older scopes" />
-      {canManage ? (
-        <details class="panel" open={inputs.isFaulty || isEmpty}>
-          <summary>Create a scope</summary>
-          <div class="inside">
-            <ScopeForm
-              {...here.form(applicationPath(application.id, 'scopes'))}
-              inputs={inputs.isFaulty ? inputs : undefined}
-              label="Create the scope"
-            />
-          </div>
-        </details>
-      ) : (
-        <p class="soft">Your role may only look at the scopes of a production application.</p>
-      )}
+      <NewEntry label="a scope" entries="scopes" isAllowed={canManage} isOpen={inputs.isFaulty || isEmpty}>
+        <ScopeForm
+          {...here.form(applicationPath(application.id, 'scopes'))}
+          inputs={inputs.isFaulty ? inputs : undefined}
+          label="Create the scope"
+        />
+      </NewEntry>
     </ApplicationLayout>
   );
 }

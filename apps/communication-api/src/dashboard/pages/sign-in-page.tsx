@@ -2,8 +2,9 @@ import type { JSX } from 'preact';
 import { Lead } from '../../wizard/pages/parts.tsx';
 import type { FormProps } from '../here.ts';
 import type { Fault } from '../inputs.ts';
+import { EmailField, PasswordField } from './fields.tsx';
+import { FaultSummary, FormOf } from './forms.tsx';
 import { CardLayout } from './layout.tsx';
-import { EmailField, FaultSummary, FormOf, PasswordField } from './parts.tsx';
 
 interface SignInPageProps {
   readonly form: FormProps;

@@ -11,7 +11,8 @@ import { applicationPath, endpointPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { outcomeText } from './deliveries.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
-import { Done, FaultSummary, Older, Time } from './parts.tsx';
+import { FaultSummary, NewEntry } from './forms.tsx';
+import { Badge, Done, Older, Row, Time } from './parts.tsx';
 
 interface WebhooksPageProps {
   readonly here: Here;
@@ -51,41 +52,32 @@ export function WebhooksPage(props: WebhooksPageProps): JSX.Element {
         </ul>
       )}
       <Older href={endpoints.next} label="Older endpoints" />
-      {canManage ? (
-        <details class="panel" open={inputs.isFaulty || isEmpty}>
-          <summary>Create an endpoint</summary>
-          <div class="inside">
-            <EndpointForm
-              {...here.form(applicationPath(application.id, 'webhooks'), newId('whe', nowMs))}
-              environment={application.environment}
-              inputs={inputs.isFaulty ? inputs : undefined}
-              label="Create the endpoint"
-            />
-            <p class="hint">An application has at most {MAX_ENDPOINTS} endpoints.</p>
-          </div>
-        </details>
-      ) : (
-        <p class="soft">Your role may only look at the webhooks of a production application.</p>
-      )}
+      <NewEntry label="an endpoint" entries="webhooks" isAllowed={canManage} isOpen={inputs.isFaulty || isEmpty}>
+        <EndpointForm
+          {...here.form(applicationPath(application.id, 'webhooks'), newId('whe', nowMs))}
+          environment={application.environment}
+          inputs={inputs.isFaulty ? inputs : undefined}
+          label="Create the endpoint"
+        />
+        <p class="hint">An application has at most {MAX_ENDPOINTS} endpoints.</p>
+      </NewEntry>
     </ApplicationLayout>
   );
 }
 
 /** Whether an endpoint works. */
 export const EndpointBadge = ({ endpoint }: { readonly endpoint: Endpoint }): JSX.Element => {
-  if (!endpoint.enabled) return <span class="badge bad">Disabled</span>;
-  if (endpoint.failing_since !== null) return <span class="badge bad">Failing</span>;
-  return <span class="badge good">Enabled</span>;
+  if (!endpoint.enabled) return <Badge label="Disabled" tone="bad" />;
+  if (endpoint.failing_since !== null) return <Badge label="Failing" tone="bad" />;
+  return <Badge label="Enabled" tone="good" />;
 };
 
 const EndpointRow = ({ endpoint, last }: { endpoint: Endpoint; last: Conversation | undefined }): JSX.Element => (
-  <li>
-    <div class="what">
-      <a class="title" href={endpointPath(endpoint.application_id, endpoint.id)}>
-        {endpointName(endpoint)}
-      </a>
-      <EndpointBadge endpoint={endpoint} />
-    </div>
+  <Row
+    title={endpointName(endpoint)}
+    href={endpointPath(endpoint.application_id, endpoint.id)}
+    badge={<EndpointBadge endpoint={endpoint} />}
+  >
     <p class="url soft">{endpoint.url}</p>
     <p class="soft">
       {endpoint.trigger_events.map((trigger, index) => (
@@ -103,5 +95,5 @@ const EndpointRow = ({ endpoint, last }: { endpoint: Endpoint; last: Conversatio
         </>
       )}
     </p>
-  </li>
+  </Row>
 );

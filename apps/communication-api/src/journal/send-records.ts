@@ -1,0 +1,167 @@
+import { type Selectable, sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+import { onPage } from '../db/page.ts';
+import type { SendRow } from '../db/tables.ts';
+import type { Clock } from '../domain/clock.ts';
+import { type EmailState, journalStatesOf } from '../domain/email-state.ts';
+import { isId } from '../domain/ids.ts';
+import type { Page } from '../domain/page.ts';
+import type { Envelope } from '../security/envelope.ts';
+
+export type Send = Selectable<SendRow>;
+
+/** What is remembered of an email for the emails that answer it. Sealed. */
+export interface SendContent {
+  readonly to: readonly string[];
+  readonly subject: string | null;
+  readonly references: readonly string[];
+}
+
+/** Which emails are listed. */
+export interface SendFilter {
+  readonly state?: EmailState | undefined;
+  /** Only emails of one of these accounts. */
+  readonly accountIds?: readonly string[] | undefined;
+}
+
+/** How long an email whose outcome is unknown is looked for. */
+export const LOOK_FOR_MS = 3_600_000;
+/** The states of a row without a known outcome. */
+export const UNSETTLED = ['prepared', 'dispatched', 'unknown'] as const;
+
+const place = (id: string): string => `sends/${id}/envelope`;
+
+/** What the send journal knows of emails, for those who only read it. */
+export class SendRecords {
+  constructor(
+    private readonly db: Database,
+    private readonly envelope: Envelope,
+    private readonly clock: Clock,
+  ) {}
+
+  async byId(applicationId: string, id: string): Promise<Send | undefined> {
+    if (!isId(id, 'eml')) return undefined;
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('id', '=', id)
+      .executeTakeFirst();
+  }
+
+  /** One email that a caller may see: of its application, and of its scope if it has one. */
+  async visible(
+    applicationId: string,
+    scopeId: string | null,
+    by: { readonly id: string } | { readonly idempotencyKey: string },
+  ): Promise<Send | undefined> {
+    if ('id' in by && !isId(by.id, 'eml')) return undefined;
+    return this.db
+      .selectFrom('sends')
+      .selectAll('sends')
+      .where('sends.application_id', '=', applicationId)
+      .where((eb) => ('id' in by ? eb('sends.id', '=', by.id) : eb('sends.idempotency_key', '=', by.idempotencyKey)))
+      .$if(scopeId !== null, (query) =>
+        query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
+      )
+      .executeTakeFirst();
+  }
+
+  /** One page, and the first entry of the next page if there is one. */
+  async list(applicationId: string, { state, accountIds }: SendFilter, page: Page): Promise<readonly Send[]> {
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .$if(state !== undefined, (query) => query.where('state', 'in', journalStatesOf(state ?? 'sent')))
+      .$if(accountIds !== undefined, (query) =>
+        query.where('account_id', '=', sql<string>`any(${[...(accountIds ?? [])]})`),
+      )
+      .$call(onPage(page))
+      .execute();
+  }
+
+  /** How many emails of an application have an unknown outcome. It counts to `limit` at most. */
+  async countUnknown(applicationId: string, limit: number): Promise<number> {
+    const unknown = this.db
+      .selectFrom('sends')
+      .select('id')
+      .where('application_id', '=', applicationId)
+      .where('state', '=', 'unknown')
+      .limit(limit)
+      .as('unknown');
+    const { count } = await this.db
+      .selectFrom(unknown)
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  }
+
+  /** The sent email that the provider calls `providerId`. */
+  async byProviderId(applicationId: string, accountId: string, providerId: string): Promise<Send | undefined> {
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('application_id', '=', applicationId)
+      .where('account_id', '=', accountId)
+      .where('provider_id', '=', providerId)
+      .executeTakeFirst();
+  }
+
+  /** What is remembered of an email, as its row has it. */
+  sealed(id: string, content: SendContent): Uint8Array {
+    return this.envelope.sealJson(place(id), content);
+  }
+
+  /** What is remembered of an email; undefined after it was erased. */
+  contentOf({ id, envelope }: Send): SendContent | undefined {
+    return envelope === null ? undefined : this.envelope.openJson<SendContent>(place(id), envelope);
+  }
+
+  /** How many sends of all applications have no outcome, and since when the oldest one has none. */
+  async pending(): Promise<readonly { readonly state: string; readonly sends: number; readonly oldestMs: number }[]> {
+    const rows = await this.db
+      .selectFrom('sends')
+      .select(({ fn }) => [
+        'state',
+        fn.countAll<string>().as('sends'),
+        fn.min(fn.coalesce('dispatched_at', 'created_at')).as('since'),
+      ])
+      .where('state', 'in', UNSETTLED)
+      .groupBy('state')
+      .execute();
+    const now = this.clock();
+    return UNSETTLED.map((state) => {
+      const row = rows.find((each) => each.state === state);
+      const oldestMs = row === undefined ? 0 : Math.max(0, now - row.since.getTime());
+      return { state, sends: Number(row?.sends ?? 0), oldestMs };
+    });
+  }
+
+  /**
+   * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
+   * hour, of all applications. Those with fewer attempts come first, so that emails that cannot be looked up do not
+   * keep the others waiting.
+   */
+  async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {
+    const now = this.clock();
+    return this.db
+      .selectFrom('sends')
+      .selectAll()
+      .where('dispatched_at', '<', new Date(now - ageMs))
+      .where(({ eb, or, and }) =>
+        or([
+          // A keyed draft without an owner waits for the client's retry.
+          and([
+            eb('state', '=', 'dispatched'),
+            or([eb('owner', 'is not', null), eb('draft_ref', 'is', null), eb('idempotency_key', 'is', null)]),
+          ]),
+          and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
+        ]),
+      )
+      .orderBy('attempt')
+      .orderBy('dispatched_at')
+      .limit(limit)
+      .execute();
+  }
+}
