@@ -9,16 +9,12 @@ import { ListenError } from '../server/listen.ts';
 import { examineStore, findingsTable } from '../store/doctor.ts';
 import { readConfigFile } from './config-file.ts';
 import { askHealth, type HealthTarget, targetAt, targetIn } from './health.ts';
+import { runLimits } from './limits.ts';
 import { limitsTable } from './limits-table.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
+import type { Terminal } from './terminal.ts';
 import { USAGE, UsageError } from './usage.ts';
-
-/** Where the command line prints. */
-export interface Terminal {
-  out(text: string): void;
-  error(text: string): void;
-}
 
 const OPTIONS = {
   config: { type: 'string' },
@@ -45,7 +41,10 @@ type Command = (typeof COMMANDS)[number];
  */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number | undefined> {
   try {
-    const { values, positionals } = parse(args);
+    // It has flags and arguments of its own.
+    if (args[0] === 'limits' && !args.includes('--help') && !args.includes('-h'))
+      return await runLimits(args.slice(1), terminal);
+    const { values, positionals } = parse(args[0] === 'limits' ? ['--help'] : args);
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
@@ -129,7 +128,7 @@ function unknownFlag(given: string, name: string): string {
 
 function commandOf(positionals: readonly string[]): Command {
   const [command, extra] = positionals;
-  const use = `use ${alternatives(COMMANDS)}`;
+  const use = `use ${alternatives([...COMMANDS, 'limits'])}`;
   if (command === undefined) throw new UsageError(`a command is missing (${use})`);
   if (!isCommand(command)) throw new UsageError(`unknown command ${JSON.stringify(command)} (${use})`);
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}: ${command} takes only flags`);

@@ -18,6 +18,12 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
                   [--timeout MS]
       Asks a running gateway whether it is ready: GET /readyz on the admin listener
       of the config, or on the main one without admin (exit code 1 if it is not).
+  headgate limits list|get|put|reset|history|export --admin URL [--token-file FILE]
+                  [--account A | --provider P | --plan P] [--route R]
+      Shows and changes limits of running gateways over the Admin API, and prints its answer.
+      limits put takes windows, such as 10/1m 400/1d, or recommended. Flags of changes:
+      --reason TEXT, --if-version N, --dry-run, --wait; of put also --for-ms MS, --confirm.
+      HEADGATE_ADMIN_URL and HEADGATE_ADMIN_TOKEN are the defaults.
   headgate --help | --version
 
   --config FILE    the config, one JSON file; its JSON Schema is docs/config.schema.json
