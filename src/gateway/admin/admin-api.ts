@@ -6,7 +6,7 @@ import { refusalReply } from '../exchange/answers.ts';
 import { isRefusal, type Refusal, refuse, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
-import { createAuthentication, refuseRole } from './authentication.ts';
+import { createAuthentication, isStillPermitted, refuseRole } from './authentication.ts';
 import { InputError, readBody, readQuery, refuseInput } from './input.ts';
 import { Answered, type Caller, isStreaming, type Operation } from './operation.ts';
 import { refuseOrigin } from './origin.ts';
@@ -58,10 +58,11 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
     return found ?? refuse(405, 'errors/method_not_allowed', `This path has only ${methodsOf(ofPath)}.`);
   };
   const callerOf = (request: IncomingMessage, { role }: Operation, requestId: string): Caller | Refusal => {
-    if (role === 'none') return { name: '', role: 'viewer', requestId };
+    if (role === 'none') return { name: '', role: 'viewer', requestId, isPermitted: () => true };
     const token = authenticate(request, settings().tokens);
     if (isRefusal(token)) return token;
-    return refuseRole(token, role) ?? { name: token.name, role: token.role, requestId };
+    const isPermitted = (): boolean => isStillPermitted(token, role, settings().tokens);
+    return refuseRole(token, role) ?? { name: token.name, role: token.role, requestId, isPermitted };
   };
   const run = async (request: IncomingMessage, { operation, query, caller }: Permitted): Promise<unknown> => {
     const parameters = readQuery(operation.query, query);

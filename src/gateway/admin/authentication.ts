@@ -61,6 +61,13 @@ export function refuseRole(token: AdminToken, needed: AdminRole): Refusal | unde
   return refuse(403, 'errors/insufficient_permissions', `This needs the role ${needed}; the token has ${token.role}.`);
 }
 
+/** Whether a token that was let in is in the config of now, has not expired, and has the role that is needed. */
+export function isStillPermitted({ sha256 }: AdminToken, needed: AdminRole, tokens: readonly AdminToken[]): boolean {
+  const token = tokens.find((each) => each.sha256 === sha256);
+  if (token === undefined || refuseRole(token, needed) !== undefined) return false;
+  return token.expiresAt === undefined || Date.now() < Date.parse(token.expiresAt);
+}
+
 function clientOf({ socket }: IncomingMessage): string {
   const text = socket.remoteAddress ?? '';
   const address = parseIp(text);

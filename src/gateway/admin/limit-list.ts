@@ -2,7 +2,6 @@ import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../../co
 import { type LimitInput, parseLimit } from '../../core/limit.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
-import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import { textsOf } from './limit-origins.ts';
 
@@ -24,9 +23,15 @@ export interface ShownLimit {
   } | null;
 }
 
-/** @param adjustment the current one */
-export function shownLimit(config: Config, target: AdjustTarget, adjustment: Adjustment | undefined): ShownLimit {
-  const base = limitIn(setOf(limitsOf(config), target), target.route);
+/** A limit that the config has or an operator has set. */
+export interface ListedLimit {
+  readonly target: AdjustTarget;
+  readonly adjustment: Adjustment | undefined;
+}
+
+/** @param limits those of the config */
+export function shownLimit(limits: LayeredLimits, { target, adjustment }: ListedLimit): ShownLimit {
+  const base = limitIn(setOf(limits, target), target.route);
   const adjusted = adjustment === undefined ? null : shownAdjustment(adjustment);
   return {
     target,
@@ -43,14 +48,17 @@ export function recommendationFor(target: AdjustTarget): string[] | null {
   return limitIn(recommendedSet(target), target.route);
 }
 
-/** Every limit that the config has or an operator has set, by layer and name. */
-export function listLimits(config: Config, adjustments: readonly Adjustment[]): ShownLimit[] {
-  const adjusted = new Map(adjustments.map((adjustment) => [targetKey(adjustment.target), adjustment]));
-  const targets = new Map(targetsIn(limitsOf(config)).map((target) => [targetKey(target), target]));
-  for (const [key, { target }] of adjusted) targets.set(key, target);
-  return [...targets.keys()]
-    .sort()
-    .map((key) => shownLimit(config, targets.get(key) as AdjustTarget, adjusted.get(key)));
+/** Every limit, by layer and name. There may be many, so what a page shows of them is computed for that page only. */
+export function listLimits(limits: LayeredLimits, adjustments: readonly Adjustment[]): ListedLimit[] {
+  const byKey = new Map<string, ListedLimit>();
+  for (const target of targetsIn(limits)) byKey.set(targetKey(target), { target, adjustment: undefined });
+  for (const [key, adjustment] of byTarget(adjustments)) byKey.set(key, { target: adjustment.target, adjustment });
+  return [...byKey.keys()].sort().map((key) => byKey.get(key) as ListedLimit);
+}
+
+/** The adjustments by `targetKey`. */
+export function byTarget(adjustments: readonly Adjustment[]): ReadonlyMap<string, Adjustment> {
+  return new Map(adjustments.map((adjustment) => [targetKey(adjustment.target), adjustment]));
 }
 
 /** The `limits` of the config in which each adjustment is written as if it were the config's. */

@@ -10,6 +10,8 @@ import { isRefusal, type Refusal } from '../exchange/refusal.ts';
 export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
   /** `x-request-id` of the answer, and `req_id` of its error and of its log lines. */
   readonly requestId: string;
+  /** Whether the token would still be let in. An answer that goes on must ask: a token ends, and a reload removes it. */
+  isPermitted(): boolean;
 }
 
 /** An answer, or a refusal, with header fields of its own. */

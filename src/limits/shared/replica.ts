@@ -4,6 +4,7 @@ import {
   type AdjustmentState,
   applyEntry,
   type Head,
+  isSameHead,
   targetKey,
   withEntry,
 } from '../../core/adjustment.ts';
@@ -73,10 +74,13 @@ export class Replica {
    */
   append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
     return this.#turns.run(async () => {
+      let entry: AdjustmentEntry | undefined;
       for (let round = 0; round < MAX_ROUNDS; round++) {
         // A process that has just written must read too: otherwise it is always faster than one that was refused.
         await this.#refresh();
-        const entry = create(this.head);
+        // A client that connects again may send a command twice. The second one is refused, because the first was not.
+        if (entry !== undefined && this.#knows(entry)) return entry;
+        entry = create(this.head);
         if (entry === undefined) return undefined;
         if (await this.#store.append(this.head, entry)) {
           this.#apply([entry]);
@@ -85,6 +89,10 @@ export class Replica {
       }
       throw new Error(`the adjustments could not be changed: ${MAX_ROUNDS} other changes came first. Try again`);
     });
+  }
+
+  #knows(head: Head): boolean {
+    return this.#known?.recent.some((each) => isSameHead(each, head)) ?? false;
   }
 
   async #refresh(instance?: string): Promise<void> {

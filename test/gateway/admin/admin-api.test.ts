@@ -83,6 +83,25 @@ describe('a request is let in by its token', () => {
       expect((await gateway.admin('GET', path, { as: undefined })).status).toBe(200);
   });
 
+  it.each([
+    ['a reload has removed', { tokens: ADMIN.tokens.slice(1) }],
+    ['a reload has ended', { tokens: [{ ...ADMIN.tokens[0], expiresAt: '2020-01-01T00:00:00Z' }] }],
+  ])('a token that %s gets no more events', async (_, changed) => {
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    const client = await openRaw(gateway.adminPort);
+    const fields = `Host: localhost\r\nAuthorization: Bearer ${TOKENS.viewer}\r\n`;
+    client.write(`GET /v1/events HTTP/1.1\r\n${fields}\r\n`);
+    await new Promise((resolve) => client.socket.once('data', resolve));
+    vi.advanceTimersByTime(15_000);
+    expect((await gateway.admin('GET', '/v1/status')).status).toBe(200);
+    expect(client.socket.destroyed).toBe(false);
+    const config = { listen: { port: 0 }, ...configOf(NOWHERE), admin: { ...ADMIN, ...changed } };
+    gateway.gateway.reload(checkConfig(config, 'test'));
+    const closed = new Promise((resolve) => client.socket.once('close', resolve));
+    vi.advanceTimersByTime(15_000);
+    await closed;
+  });
+
   it('a role that is too low: 403 that names both', async () => {
     const problem = expectProblem(
       await gateway.admin('POST', '/v1/drain', { as: 'operator', json: {} }),

@@ -127,6 +127,24 @@ describe('a change', () => {
     expect(await processes[0]?.history()).toHaveLength(1);
   });
 
+  it('that the store takes and calls refused, as after a connection that broke off, is made once', async () => {
+    const memory = new MemoryAdjustments(monotonicClock);
+    let isFirst = true;
+    const { limits } = start({
+      ...{ durable: false, read: memory.read.bind(memory), restore: memory.restore.bind(memory) },
+      ...{ history: memory.history.bind(memory), instances: memory.instances.bind(memory) },
+      append(seen, entry) {
+        const isStored = memory.append(seen, entry);
+        const isTold = !isFirst;
+        isFirst = false;
+        return isStored && isTold;
+      },
+    });
+    const { version } = await limits.put({ account: 'a' }, ['50/1m'], { ...JANE, ifVersion: 0 });
+    expect(version).toBe(1);
+    expect(await limits.history()).toHaveLength(1);
+  });
+
   it('names the version that it has seen', async () => {
     const { limits } = start(createMemoryAdjustments());
     await limits.put({}, ['50/1m'], { ...JANE, ifVersion: 0 });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { refuseForNow } from '../../exchange/refusal.ts';
 import { EVENT_TYPES, OUTCOMES } from '../../traffic/event-feed.ts';
 import type { AdminContext } from '../context.ts';
-import { type Operation, operation } from '../operation.ts';
+import { type Caller, type Operation, operation } from '../operation.ts';
 import { named } from '../schemas.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -33,7 +33,7 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
       answer: z.string(),
       mediaType: 'text/event-stream',
       errors: [503],
-      run({ query: { after, ...filter } }) {
+      run({ query: { after, ...filter } }, caller) {
         let response: ServerResponse | undefined;
         const early: string[] = [];
         const end = traffic.subscribe(
@@ -48,7 +48,7 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
         return {
           stream(opened) {
             response = opened;
-            keepOpen(opened, end);
+            keepOpen(opened, caller, end);
             opened.write(`: events follow\n\n${early.join('')}`);
           },
         };
@@ -57,13 +57,16 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
   ];
 }
 
-/** Sends a comment from time to time, so that proxies do not close the connection, and notices that the client is gone. */
-function keepOpen(response: ServerResponse, end: () => void): void {
+/**
+ * Sends a comment from time to time, so that proxies do not close the connection. Ends if the client is gone, or its
+ * token is no longer valid.
+ */
+function keepOpen(response: ServerResponse, caller: Caller, end: () => void): void {
   response.socket?.setTimeout(0);
   let stalledMs = 0;
   const heartbeat = setInterval(() => {
     stalledMs = response.writableNeedDrain ? stalledMs + HEARTBEAT_MS : 0;
-    if (stalledMs >= STALLED_MS) response.destroy();
+    if (stalledMs >= STALLED_MS || !caller.isPermitted()) response.destroy();
     else if (stalledMs === 0) response.write(':\n\n');
   }, HEARTBEAT_MS).unref();
   response.once('close', () => {

@@ -3,6 +3,7 @@ import { type AdjustmentEntry, type AdjustTarget, targetKey } from '../../../cor
 import type { LimitInput } from '../../../core/limit.ts';
 import type { LimitChange } from '../../../limits/shared/change.ts';
 import type { Changed } from '../../../limits/shared/shared-limits.ts';
+import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
 import { type AdminContext, audit } from '../context.ts';
 import {
@@ -14,7 +15,7 @@ import {
   versionIn,
   windowsFor,
 } from '../limit-change.ts';
-import { exportLimits, listLimits, shownLimit } from '../limit-list.ts';
+import { byTarget, exportLimits, listLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
 import {
   changed,
@@ -47,11 +48,13 @@ interface Wanted {
 /** Limits that operators adjust while processes run. Every process with the same store obeys them. */
 export function limitOperations(context: AdminContext): Operation[] {
   const { config, sharedLimits } = context;
-  const currentOf = (of: AdjustTarget) => {
-    const key = targetKey(of);
-    return sharedLimits.list().find((adjustment) => targetKey(adjustment.target) === key);
+  const currentOf = (of: AdjustTarget) => byTarget(sharedLimits.list()).get(targetKey(of));
+  const showAll = (targets: readonly AdjustTarget[]) => {
+    const limits = limitsOf(config());
+    const adjusted = byTarget(sharedLimits.list());
+    return targets.map((target) => shownLimit(limits, { target, adjustment: adjusted.get(targetKey(target)) }));
   };
-  const show = (of: AdjustTarget) => shownLimit(config(), of, currentOf(of));
+  const showOne = (of: AdjustTarget) => showAll([of])[0] as ShownLimit;
   const etagOf = (of: AdjustTarget) => ({ etag: `"${currentOf(of)?.version ?? 0}"` });
 
   /** @throws InputError, and what the store throws */
@@ -81,7 +84,7 @@ export function limitOperations(context: AdminContext): Operation[] {
   const changeOne = async (of: AdjustTarget, wanted: Wanted, caller: Caller) => {
     const done = await change(wanted, caller);
     if (done instanceof Answered || 'changes' in done) return done;
-    return new Answered({ ...show(of), ...(await waited(done, wanted.query)) }, etagOf(of));
+    return new Answered({ ...showOne(of), ...(await waited(done, wanted.query)) }, etagOf(of));
   };
 
   return [
@@ -101,13 +104,16 @@ export function limitOperations(context: AdminContext): Operation[] {
       answer: z.object({ revision: z.string(), durable: z.boolean(), limits: z.array(shown), next }),
       run({ query }) {
         const { revision, durable } = sharedLimits.state;
-        const found = listLimits(config(), sharedLimits.list()).filter(({ target, adjusted }) => {
+        const limits = limitsOf(config());
+        const found = listLimits(limits, sharedLimits.list()).filter(({ target, adjustment }) => {
           const [layer = 'default', name] = Object.entries(target).find(([field]) => field !== 'route') ?? [];
           if (query.layer !== undefined && query.layer !== layer) return false;
-          return (query.name === undefined || query.name === name) && (query.adjusted !== true || adjusted !== null);
+          return (
+            (query.name === undefined || query.name === name) && (query.adjusted !== true || adjustment !== undefined)
+          );
         });
         const page = pageOf(found, query);
-        return { revision, durable, limits: [...page.entries], next: page.next };
+        return { revision, durable, limits: page.entries.map((each) => shownLimit(limits, each)), next: page.next };
       },
     }),
     operation({
@@ -121,7 +127,7 @@ export function limitOperations(context: AdminContext): Operation[] {
       answer: shown,
       run({ query }) {
         const of = checkedTarget(query);
-        return new Answered(show(of), etagOf(of));
+        return new Answered(showOne(of), etagOf(of));
       },
     }),
     operation({
@@ -194,7 +200,7 @@ export function limitOperations(context: AdminContext): Operation[] {
         }));
         const done = await change({ changes: wanted, ...rest, query }, caller);
         if (done instanceof Answered || 'changes' in done) return done;
-        return { ...(await waited(done, query)), limits: wanted.map(({ target }) => show(target)) };
+        return { ...(await waited(done, query)), limits: showAll(wanted.map(({ target }) => target)) };
       },
     }),
     operation({
