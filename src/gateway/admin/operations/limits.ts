@@ -6,6 +6,7 @@ import type { Changed } from '../../../limits/shared/shared-limits.ts';
 import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
 import { type AdminContext, audit } from '../context.ts';
+import { refuseUnknownNames } from '../known-names.ts';
 import {
   checkedTarget,
   refuseChange,
@@ -61,6 +62,7 @@ export function limitOperations(context: AdminContext): Operation[] {
   const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
     const { changes, reason, forMs, until, confirm, query } = wanted;
     try {
+      refuseUnknownNames(config(), changes);
       const preview = sharedLimits.preview(changes);
       if (query.dryRun) return { changes: preview.map(shownPreview) };
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
