@@ -39,12 +39,15 @@ export function createAuthentication(onFailure: () => void): Authentication {
       const client = clientOf(request);
       const waitMs = failures.peek(client, ROUTE, FAILURES).find(({ remaining }) => remaining === 0)?.resetMs;
       if (waitMs !== undefined) {
-        const detail = 'Too many requests of this address had no valid token: wait for the time that retry-after says.';
+        const detail = 'Too many requests of this address had a wrong token: wait for the time that retry-after says.';
         return { ...refuse(429, 'api/too_many_requests', detail), retryAfter: Math.ceil(waitMs / 1_000) };
       }
-      const token = lookUpIn(tokens)(bearerTokenOf(request));
+      const given = bearerTokenOf(request) ?? '';
+      const token = lookUpIn(tokens)(given);
       if (!isRefusal(token)) return token;
       onFailure();
+      // Nothing was guessed. Any page can make the operator's browser send such requests, and must not lock it out.
+      if (given === '') return token;
       try {
         failures.consume(client, ROUTE, FAILURES, 1);
       } catch {

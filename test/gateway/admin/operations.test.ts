@@ -358,6 +358,18 @@ describe('claims', () => {
     expect(retry.headers['idempotency-replayed']).toBe('true');
   });
 
+  it('one whose owner lives is not completed: its client gets the real answer', async () => {
+    const slow = await startUpstream(async (_seen, response) => {
+      const json = { application: 'app_1', key: 'order-3', answer: { status: 201 } };
+      const refused = await patient.admin('POST', '/v1/claims/complete', { json });
+      response.end(JSON.parse(refused.text).detail);
+    });
+    const patient = await startAdminGateway(slow.url, { routes: [{ route: 'POST /once', idempotent: true }] });
+    const { status, text } = await patient.ask('POST', '/once', { 'idempotency-key': 'order-3' }, { body: 'x' });
+    expect([status, text]).toEqual([200, 'in_progress: its owner still has the lease; wait for leaseMs.']);
+    await patient.stop();
+  });
+
   it('an orphan that is released is executed by its retry', async () => {
     const before = upstream.seen.length;
     await orphan('order-2');

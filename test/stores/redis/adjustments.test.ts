@@ -1,7 +1,7 @@
 /** What only adjustments in Redis can show: lost data, old data, values of others, and how long a key is stored. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { AdjustmentEntry, AdjustTarget, Head } from '../../../src/core/adjustment.ts';
+import type { AdjustedLimit, AdjustmentEntry, AdjustTarget, Head } from '../../../src/core/adjustment.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import type { AdjustmentStore } from '../../../src/core/ports.ts';
 import { Replica } from '../../../src/limits/shared/replica.ts';
@@ -39,6 +39,28 @@ describe('adjustments in Redis', () => {
     await storeAt(prefix).read(replica.head, 'host:1');
     const expiries = await Promise.all([adjustments, history, processes].map((key) => client.pttl(key)));
     expect(expiries).toEqual([-1, -1, expect.closeTo(3_600_000, -5)]);
+  });
+
+  it('and many large changes: a reply has about a megabyte of them, so that the server is not kept busy', async () => {
+    const store = storeAt(newPrefix());
+    const entries: AdjustmentEntry[] = [];
+    for (let i = 0; i < 150; i++) {
+      const [limit] = entryAfter(undefined, { account: '' }, '5/1m').limits as [AdjustedLimit];
+      const limits = Array.from({ length: 100 }, (_, n) => ({
+        ...limit,
+        target: { account: `${n}`.padEnd(100, '-') },
+      }));
+      const entry = { ...entryAfter(entries.at(-1), {}, '5/1m'), limits };
+      expect(await store.append(entries.at(-1), entry)).toBe(true);
+      entries.push(entry);
+    }
+    const all = await store.read(undefined);
+    const { state } = all as Extract<typeof all, { kind: 'all' }>;
+    expect(JSON.stringify(state.recent).length).toBeLessThan(2_000_000);
+    expect(state.recent).toEqual(entries.slice(-state.recent.length));
+    expect(state).toMatchObject({ head: { version: 150 }, adjustments: { length: 100 } });
+    expect(await store.read(entries[139])).toMatchObject({ kind: 'changes', entries: { length: 10 } });
+    expect(await store.read(entries[0])).toMatchObject({ kind: 'all', state: { adjustments: { length: 100 } } });
   });
 
   it('come back from the processes that know them, after the server has lost them', async () => {

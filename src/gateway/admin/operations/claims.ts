@@ -128,7 +128,13 @@ export function claimOperations(context: AdminContext): Operation[] {
       errors: [404, 409, 503],
       async run({ body }, caller) {
         const of = idOf(body);
-        const outcome = await idempotency.completeWith(of, resultOf(body.answer));
+        const result = resultOf(body.answer);
+        const view = await find(of);
+        if ('problem' in view) return view;
+        // Its owner may be about to store the real outcome.
+        if (view.state === 'in_progress' && view.leaseMs > 0)
+          return refuse(409, 'errors/conflict', 'in_progress: its owner still has the lease; wait for leaseMs.');
+        const outcome = await idempotency.completeWith(of, result);
         if (outcome === 'absent') return ABSENT;
         if (outcome === 'already_completed')
           return refuse(409, 'errors/conflict', 'already_completed: the claim has an outcome, which stays.');

@@ -51,25 +51,38 @@ local head = redis.call('HGET', KEYS[1], '@head')
 if not head then return { now, 'none', {} } end
 if head == known then return { now, 'same', {} } end
 
-local function texts(entries, first)
-  local list = {}
-  for i = first, #entries do list[#list + 1] = entries[i][2][4] end
-  return list
+-- Reads entries from `from` on, at most `count` and about a megabyte: a server that makes a larger reply serves no
+-- decision meanwhile. Also returns whether there are no more.
+local function read(command, from, to, step, count)
+  local most, page = 1048576, 20
+  local entries, bytes = {}, 0
+  while #entries < count and bytes < most do
+    local found = redis.call(command, KEYS[2], from, to, 'COUNT', page)
+    for _, entry in ipairs(found) do
+      entries[#entries + 1] = entry
+      bytes = bytes + #entry[2][4]
+    end
+    if #found < page then return entries, #entries <= count end
+    from = string.format('%.0f-0', string.match(found[page][1], '^%d+') + step)
+  end
+  return entries, false
 end
 
 if known ~= '' then
-  -- One more than needed: so it is known whether there are too many. The first one is the head that the process knows.
-  local entries = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', '+', 'COUNT', most + 2)
-  if #entries <= most + 1 and #entries > 1 and entries[1][1] == ARGV[2] .. '-0' and entries[1][2][2] == ARGV[3] then
-    return { now, 'changes', texts(entries, 2) }
+  -- One more than needed: the first one is the head that the process knows.
+  local entries, isComplete = read('XRANGE', ARGV[2] .. '-0', '+', 1, most + 1)
+  if isComplete and #entries > 1 and entries[1][1] == ARGV[2] .. '-0' and entries[1][2][2] == ARGV[3] then
+    local list = {}
+    for i = 2, #entries do list[#list + 1] = entries[i][2][4] end
+    return { now, 'changes', list }
   end
 end
-local entries = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', most)
+local entries = read('XREVRANGE', '+', '-', -1, most)
 local oldestFirst = {}
-for i = #entries, 1, -1 do oldestFirst[#oldestFirst + 1] = entries[i] end
+for i = math.min(#entries, most), 1, -1 do oldestFirst[#oldestFirst + 1] = entries[i][2][4] end
 local adjustments = {}
 local fields = redis.call('HGETALL', KEYS[1])
 for i = 1, #fields, 2 do
   if fields[i] ~= '@head' then adjustments[#adjustments + 1] = fields[i + 1] end
 end
-return { now, 'all', texts(oldestFirst, 1), head, adjustments }
+return { now, 'all', oldestFirst, head, adjustments }
