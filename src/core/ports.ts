@@ -181,7 +181,10 @@ export interface AdjustmentStore {
   append(seen: Head | undefined, entry: AdjustmentEntry): MaybePromise<boolean>;
   /** Replaces everything by `state` if the head is still `seen`. False if it is another one. */
   restore(seen: Head | undefined, state: AdjustmentState): MaybePromise<boolean>;
-  /** Returns entries older than the version `before`, or the last ones; newest first. */
+  /**
+   * Returns entries older than the version `before`, or the last ones; newest first. Perhaps fewer than `limit`, if they
+   * are large, but one at least, if there is one.
+   */
   history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
   /** Returns the processes that the store has heard of in the last ten seconds. */
   instances(): MaybePromise<readonly AdjustmentInstance[]>;

@@ -1,5 +1,6 @@
 import type { AdjustTarget } from '../../core/adjustment.ts';
 import { describe } from '../../core/errors.ts';
+import { recommendedLimits } from '../../limits/recommended.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
@@ -7,8 +8,8 @@ import { didYouMean } from '../config/suggest.ts';
 import { InputError } from './input.ts';
 
 /**
- * Refuses the limit of a name that the config does not have: it would never apply. A reset is not refused, since the
- * name may have been removed from the config.
+ * Refuses the limit of a name that the config does not have: it would never apply. A provider with a recommendation is
+ * known. A reset is not refused, since the name may have been removed from the config.
  * @throws InputError
  */
 export function refuseUnknownNames(config: Config, changes: readonly LimitChange[]): void {
@@ -31,7 +32,7 @@ function namesIn({ accounts, providers, limits, routes }: Config, field: keyof A
     case 'provider':
       return new Set([
         ...accounts.flatMap(({ provider }) => provider ?? []),
-        ...[...Object.keys(providers), ...Object.keys(limits.providers)],
+        ...[...Object.keys(providers), ...Object.keys(limits.providers), ...Object.keys(recommendedLimits)],
       ]);
     case 'plan':
       return new Set(Object.keys(limits.plans));

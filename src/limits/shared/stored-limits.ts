@@ -171,13 +171,13 @@ export class StoredLimits implements SharedLimits {
     if (before !== undefined) checkInteger('before', before, 1, Number.MAX_SAFE_INTEGER);
     checkInteger('limit', limit, 1, MAX_HISTORY_LIMIT);
     const key = target && checkTarget(target);
-    if (key === undefined) return this.#store.history(before, limit);
     const found: AdjustmentEntry[] = [];
     for (let next = before; ; ) {
-      const page = await this.#store.history(next, PAGE);
-      found.push(...page.filter(({ limits }) => limits.some((each) => targetKey(each.target) === key)));
+      const page = await this.#store.history(next, key === undefined ? limit - found.length : PAGE);
+      const isWanted = ({ limits }: AdjustmentEntry): boolean => limits.some((each) => targetKey(each.target) === key);
+      found.push(...(key === undefined ? page : page.filter(isWanted)));
       next = page.at(-1)?.version;
-      if (found.length >= limit || page.length < PAGE) return found.slice(0, limit);
+      if (found.length >= limit || next === undefined) return found.slice(0, limit);
     }
   }
 

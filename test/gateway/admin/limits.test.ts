@@ -107,6 +107,39 @@ describe('a limit', () => {
     ['PUT', ACC, { windows: ['900/1m'], until: '2020-01-01T00:00:00Z' }, {}, /until/],
     ['PUT', ACC, { windows: ['900/1m'] }, { 'if-match': '17' }, /^If-Match: must be the etag/],
     ['PUT', ACC, { windows: ['900/1m'] }, { 'if-none-match': '"1"' }, /^If-None-Match: must be \*/],
+    [
+      'PUT',
+      '/v1/limit?account=acc_1x',
+      { windows: ['900/1m'] },
+      {},
+      'account: the config has no such account: "acc_1x", did you mean "acc_1"?',
+    ],
+    [
+      'PUT',
+      '/v1/limit?route=GET%20/none',
+      { windows: ['900/1m'] },
+      {},
+      /^route: the config has no such route: "GET \/none"/,
+    ],
+    [
+      'PUT',
+      '/v1/limit?provider=none&dryRun=true',
+      { windows: ['900/1m'] },
+      {},
+      /^provider: the config has no such provider/,
+    ],
+    [
+      'POST',
+      '/v1/limits/batch',
+      {
+        changes: [
+          { target: {}, windows: ['900/1m'] },
+          { target: { account: 'none' }, windows: ['900/1m'] },
+        ],
+      },
+      {},
+      /^changes\[1\]\.target\.account: the config has no such account/,
+    ],
     ['POST', '/v1/limits/batch', { changes: [] }, {}, /^changes/],
     [
       'POST',

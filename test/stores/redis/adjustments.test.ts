@@ -133,6 +133,24 @@ describe('adjustments in Redis', () => {
     expect(new Map([...first.adjustments.values()].map((one) => [one.target.account, one.windows]))).toEqual(last);
   });
 
+  it('of a large history come in parts of about a megabyte', async () => {
+    const prefix = newPrefix();
+    const replica = new Replica(storeAt(prefix));
+    const reason = 'x'.repeat(60_000);
+    for (let i = 0; i < 30; i++) await replica.append((head) => ({ ...entryAfter(head, {}, '5/1m'), reason }));
+    const store = storeAt(prefix);
+    const parts: number[][] = [];
+    for (let before: number | undefined; ; ) {
+      const versions = (await store.history(before, 1_000)).map(({ version }) => version);
+      if (versions.length === 0) break;
+      parts.push(versions);
+      before = versions.at(-1);
+    }
+    expect(parts.flat()).toEqual(Array.from({ length: 30 }, (_, i) => 30 - i));
+    expect(parts.map(({ length }) => length)).toEqual([20, 10]);
+    expect(await store.history(undefined, 2)).toHaveLength(2);
+  });
+
   it('of another type are an error that names the reason, and change nothing', async () => {
     const prefix = newPrefix();
     const errors: unknown[] = [];

@@ -5,7 +5,8 @@
     KEYS[1]  the history, or the processes; see adjustments-read.lua
     ARGV[1]  time in milliseconds, or '' for this server's clock
     ARGV[2]  of entries the last version, or '+'; '' for processes
-    ARGV[3]  of entries their greatest number
+    ARGV[3]  of entries their greatest number. After about a megabyte there are fewer, because a server that makes a larger
+             reply serves no decision meanwhile; but one at least, if there is one
 
   Output: a list of the time, and then the JSON of each entry; or the name of each process, and then the time when it was
     heard of, version and nonce, with colons between them.
@@ -21,7 +22,14 @@ if ARGV[2] == '' then
   for _, value in ipairs(redis.call('HGETALL', KEYS[1])) do list[#list + 1] = value end
   return list
 end
-for _, entry in ipairs(redis.call('XREVRANGE', KEYS[1], ARGV[2], '-', 'COUNT', ARGV[3])) do
-  list[#list + 1] = entry[2][4]
+local from, most, bytes, page = ARGV[2], tonumber(ARGV[3]), 0, 20
+while #list <= most and bytes < 1048576 do
+  local entries = redis.call('XREVRANGE', KEYS[1], from, '-', 'COUNT', math.min(page, most + 1 - #list))
+  if #entries == 0 then break end
+  for _, entry in ipairs(entries) do
+    list[#list + 1] = entry[2][4]
+    bytes = bytes + #entry[2][4]
+  end
+  from = string.format('%.0f-0', string.match(entries[#entries][1], '^%d+') - 1)
 end
 return list
