@@ -20,8 +20,9 @@ import {
   rateLimitFields,
   readIdempotencyKey,
 } from 'headgate/http';
-import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
+import { createMemoryAdjustments, createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import { recommendedLimits } from 'headgate/recommended';
+import { AdjustmentConflictError, createSharedLimits, type SharedLimits } from 'headgate/shared-limits';
 import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
 
 const limiter = createLimiter({
@@ -33,6 +34,16 @@ const limiter = createLimiter({
   },
 });
 const idempotency = createIdempotency({ store: createMemoryClaimStore(), leaseMs: 30_000 });
+
+const shared: SharedLimits = createSharedLimits({
+  base: { default: { allMethods: ['60/1m'] }, providers: recommendedLimits },
+  adjustments: createMemoryAdjustments(),
+});
+export const sharedLimiter = createLimiter({ store: createMemoryStore(), limits: shared });
+export const change: Promise<number> = shared
+  .put({ account: 'acc_1' }, ['120/1m'], { by: 'jane', forMs: 60_000 })
+  .then(({ version }) => version)
+  .catch((error: unknown) => (error instanceof AdjustmentConflictError ? (error.current?.version ?? 0) : 0));
 
 export const waited: Promise<Decision> = createWorker(limiter, { maxQueue: 10 }).acquire(
   { account: 'acc_1', route: 'POST /emails' },

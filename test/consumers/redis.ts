@@ -1,6 +1,8 @@
 // The Redis stores, with both clients, and without a framework.
 import { createIdempotency, createLimiter } from 'headgate';
-import { createRedisClaimStore, createRedisStore } from 'headgate/redis';
+import { createFileAdjustments } from 'headgate/file';
+import { createRedisAdjustments, createRedisClaimStore, createRedisStore } from 'headgate/redis';
+import { createSharedLimits } from 'headgate/shared-limits';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 
@@ -10,6 +12,9 @@ export const limiter = createLimiter({
   limits: { allMethods: ['60/1m'] },
 });
 export const idempotency = createIdempotency({ store: createRedisClaimStore(client) });
+export const shared = [createRedisAdjustments(client), createFileAdjustments('limits.json')].map((adjustments) =>
+  createSharedLimits({ base: { allMethods: ['60/1m'] }, adjustments }),
+);
 export const others = [
   createRedisStore(new Cluster([])),
   createRedisStore(createClient()),

@@ -40,7 +40,11 @@ export async function newMember(db: Database, role: MemberRole, password = secre
 /** The people of a service. */
 export function peopleOf({ db, rooms, url }: TestService) {
   /** Each browser has an address of its own, since attempts are counted by address. */
-  const browser = (): PlainBrowser => new PlainBrowser(url, { 'x-forwarded-for': `198.51.100.${++count}` });
+  const browser = (): PlainBrowser => {
+    // Files share this module, so a last byte alone would not do.
+    count++;
+    return new PlainBrowser(url, { 'x-forwarded-for': `198.18.${count >> 8}.${count & 255}` });
+  };
 
   /** A new member in a browser that is signed in. */
   async function signedIn(role: MemberRole): Promise<TestMember> {
