@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { defineConfig, type Options } from 'tsup';
+import { consolePlugin } from './scripts/console.mjs';
 
 const { version } = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8')) as { version: string };
 
@@ -12,6 +13,7 @@ const gateway: Options = {
   outDir: 'dist',
   noExternal: [/.*/],
   loader: { '.lua': 'text' },
+  esbuildPlugins: [consolePlugin],
   banner: { js: '#!/usr/bin/env node' },
   define: { HEADGATE_VERSION: JSON.stringify(version) },
 };

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type Plugin, type UserWorkspaceConfig } from 'vitest/config';
+import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
 
 /** Frameworks, each behind a real server of its own. */
@@ -64,6 +65,12 @@ const withoutCoverage: Plugin = {
 
 export default defineConfig({
   plugins: [
+    {
+      name: 'console',
+      enforce: 'pre',
+      resolveId: (id) => (id === CONSOLE_MODULE ? `\0${id}` : undefined),
+      load: (id) => (id === `\0${CONSOLE_MODULE}` ? consoleModule() : undefined),
+    },
     {
       name: 'lua-as-text',
       enforce: 'pre',

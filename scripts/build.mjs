@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { buildConsole } from './console.mjs';
 import { buildUnlessUpToDate, filesIn, replaceFolder } from './up-to-date.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
@@ -36,7 +37,7 @@ function notices(folder) {
     .flatMap((file) => [
       ...readFileSync(`${folder}/${file}`, 'utf8').matchAll(/^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm),
     ]);
-  const packages = [...new Set(modules.map(([, name]) => name))].sort();
+  const packages = [...new Set([...modules.map(([, name]) => name), ...buildConsole().packages])].sort();
   const texts = packages.map((name) => {
     const source = `node_modules/${name}`;
     const { version, license } = JSON.parse(readFileSync(`${source}/package.json`, 'utf8'));

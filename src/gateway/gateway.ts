@@ -4,6 +4,7 @@ import type { MaybePromise } from '../core/ports.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
+import { createConsolePages } from './admin/console-pages.ts';
 import { operationsOf } from './admin/operations/index.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
@@ -57,7 +58,7 @@ const FIRST_READING = 4;
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least so long. */
 const MIN_SILENCE_MS = 300_000;
-const NO_ADMIN = { tokens: [], hosts: [] };
+const NO_ADMIN = { tokens: [], hosts: [], console: false };
 
 /**
  * Builds a gateway from a config, and listens.
@@ -102,7 +103,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   });
   const settings = () => current.config.admin ?? NO_ADMIN;
   const api = createAdminApi({ operations, settings, log, metrics });
-  const admin = config.admin && createAdminServer({ metrics, health, api, tls: tls.admin.options });
+  const admin = config.admin && createAdminServer({ metrics, health, api, console: createConsolePages(settings), tls: tls.admin.options });
   metrics.add(loadGauges({ ...parts, connections: main.connections }));
 
   const reload = (wanted: Config): ReloadReport => {

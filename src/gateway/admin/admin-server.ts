@@ -5,6 +5,7 @@ import type { Metrics } from '../operations/metrics.ts';
 import { shared } from '../operations/shared.ts';
 import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import type { AdminApi } from './admin-api.ts';
+import type { ConsolePages } from './console-pages.ts';
 
 /** Longest wait for a request, and for a client to read more of an answer, in milliseconds. */
 const SILENCE_MS = 10_000;
@@ -18,13 +19,15 @@ export interface AdminServerOptions {
   readonly tls?: TlsOptions | undefined;
   /** Undefined for a process that cannot have one. */
   readonly api?: AdminApi | undefined;
+  /** The console of the Admin API. */
+  readonly console?: ConsolePages | undefined;
 }
 
 /**
- * The operator's listener: `GET /metrics` for Prometheus, the health checks, and the Admin API. The first two need no
- * token, so only operators may be able to reach its address, or have a certificate for it.
+ * The operator's listener: `GET /metrics` for Prometheus, the health checks, and the Admin API with its console. The
+ * first two need no token, so only operators may be able to reach its address, or have a certificate for it.
  */
-export function createAdminServer({ metrics, health, tls, api }: AdminServerOptions): Server {
+export function createAdminServer({ metrics, health, tls, api, console }: AdminServerOptions): Server {
   // To collect the metrics takes milliseconds, and asks every worker.
   const render = shared(() => metrics.render());
   const server = createHttpServer({ requestTimeout: SILENCE_MS, headersTimeout: SILENCE_MS }, tls);
@@ -34,12 +37,18 @@ export function createAdminServer({ metrics, health, tls, api }: AdminServerOpti
     response.on('error', () => {});
     request.on('error', () => {});
     const check = healthCheckOf(request.method, request.url);
-    if (check === undefined && api?.isOn && !isForMetrics(request)) {
+    const isForConsole = api?.isOn && console?.isFor(request);
+    if (check === undefined && api?.isOn && !isForConsole && !isForMetrics(request)) {
       void api.handle(request, response);
       return;
     }
     request.resume();
-    const answer = check === undefined ? answerMetrics(render, request) : health.answer(check);
+    const answer =
+      check !== undefined
+        ? health.answer(check)
+        : isForConsole
+          ? console.answer(request)
+          : answerMetrics(render, request);
     void answer.then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });

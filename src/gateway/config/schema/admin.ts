@@ -31,6 +31,10 @@ export const admin = listener(8081).extend({
     .array(z.string())
     .default([])
     .describe('Names by which clients reach the listener, such as "ops.example.com", besides its own address'),
+  console: z
+    .boolean()
+    .default(true)
+    .describe('Whether the listener serves the console, a page on which operators use their tokens'),
   insecure: z
     .boolean()
     .default(false)
