@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type Plugin, type UserWorkspaceConfig } from 'vitest/config';
-import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
+import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 
 /** Frameworks, each behind a real server of its own. */
 const ADAPTERS = ['test/adapters/**/*.test.ts'];

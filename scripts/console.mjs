@@ -46,7 +46,9 @@ export function buildConsole() {
     .replace('main.tsx', pathOf(/^assets\/console-.*\.js$/))
     .replace('style.css', pathOf(/\.css$/))
     .replace('icon.svg', pathOf(/\.svg$/));
-  const packages = Object.keys(metafile.inputs).flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []);
+  const packages = Object.keys(metafile.inputs).flatMap(
+    (path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? [],
+  );
   return { assets: [{ path: '', type: TYPES.html, text: page }, ...assets], packages: [...new Set(packages)] };
 }
 

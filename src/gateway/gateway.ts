@@ -103,7 +103,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   });
   const settings = () => current.config.admin ?? NO_ADMIN;
   const api = createAdminApi({ operations, settings, log, metrics });
-  const admin = config.admin && createAdminServer({ metrics, health, api, console: createConsolePages(settings), tls: tls.admin.options });
+  const admin =
+    config.admin &&
+    createAdminServer({ metrics, health, api, console: createConsolePages(settings), tls: tls.admin.options });
   metrics.add(loadGauges({ ...parts, connections: main.connections }));
 
   const reload = (wanted: Config): ReloadReport => {

@@ -42,12 +42,16 @@ const ENCODERS = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 type Encoding = keyof typeof ENCODERS;
 
 /** @param settings of now */
-export function createConsolePages(settings: () => Pick<NonNullable<Config['admin']>, 'console' | 'hosts'>): ConsolePages {
+export function createConsolePages(
+  settings: () => Pick<NonNullable<Config['admin']>, 'console' | 'hosts'>,
+): ConsolePages {
   const files = new Map(assets.map((asset) => [`/${asset.path}`, new File(asset)]));
   return {
     isFor({ method, url = '' }) {
       const path = pathOf(url);
-      return settings().console && (method === 'GET' || method === 'HEAD') && (path === '/' || path.startsWith('/assets/'));
+      return (
+        settings().console && (method === 'GET' || method === 'HEAD') && (path === '/' || path.startsWith('/assets/'))
+      );
     },
     async answer(request) {
       const file = files.get(pathOf(request.url ?? ''));

@@ -46,6 +46,14 @@ interface Wanted {
   readonly query: { readonly dryRun: boolean; readonly wait?: 'applied' | undefined };
 }
 
+const instance = z.object({
+  name: z.string(),
+  revision: z.string().describe('The last change of limits that it obeys'),
+  ageMs: z.number().describe('Time since the store heard of it'),
+  self: z.boolean().describe('Whether it is the process that answers'),
+});
+export type Instance = z.output<typeof instance>;
+
 /** Limits that operators adjust while processes run. Every process with the same store obeys them. */
 export function limitOperations(context: AdminContext): Operation[] {
   const { config, sharedLimits } = context;
@@ -250,16 +258,7 @@ export function limitOperations(context: AdminContext): Operation[] {
       role: 'viewer',
       tag: 'Process',
       summary: 'The processes with the same store that were heard of in the last ten seconds',
-      answer: z.object({
-        instances: z.array(
-          z.object({
-            name: z.string(),
-            revision: z.string().describe('The last change of limits that it obeys'),
-            ageMs: z.number().describe('Time since the store heard of it'),
-            self: z.boolean().describe('Whether it is the process that answers'),
-          }),
-        ),
-      }),
+      answer: z.object({ instances: z.array(instance) }),
       errors: [503],
       async run() {
         const instances = await sharedLimits.instances();

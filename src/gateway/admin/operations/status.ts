@@ -45,6 +45,8 @@ const status = z.object({
   }),
 });
 
+export type Status = z.output<typeof status>;
+
 const key = z.object({
   application: z.string(),
   role: z.enum(['service', 'account', 'scoped']),

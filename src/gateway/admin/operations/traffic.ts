@@ -26,6 +26,8 @@ const top = z.object({
   ),
 });
 
+export type Top = z.output<typeof top>;
+
 const ms = z.number().nullable().describe('Milliseconds; at most twice the real figure. null: no call of the store');
 const second = z.object({
   at: moment,
@@ -33,6 +35,8 @@ const second = z.object({
   storeP50Ms: ms,
   storeP99Ms: ms,
 });
+
+export type Second = z.output<typeof second>;
 
 const decision = z.object({
   req_id: z.string(),
