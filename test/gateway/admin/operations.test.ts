@@ -111,10 +111,12 @@ describe('the process', () => {
   it('its status', async () => {
     await chats('acc_9');
     const { value } = await ask('GET', '/v1/status', { as: 'viewer' });
+    expect((await ask('GET', '/v1/status', { as: 'operator' })).value.caller).toEqual({ name: 'olaf', role: 'operator' });
     expect(value).toMatchObject({
       name: 'headgate',
       instance: expect.stringMatching(/:\d+$/),
       startedAt: at,
+      caller: { name: 'vera', role: 'viewer' },
       state: 'serving',
       store: { kind: 'memory', health: 'ok', breaker: 'closed' },
       claims: { inFlight: expect.any(Number), background: 0, orphansMet: expect.any(Number) },

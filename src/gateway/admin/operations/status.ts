@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ROLES } from '../../config/schema/admin.ts';
 import { version } from '../../operations/version.ts';
 import { COUNTED, type Second } from '../../traffic/series.ts';
 import type { AdminContext } from '../context.ts';
@@ -20,6 +21,9 @@ const status = z.object({
   version: z.string(),
   instance: z.string().describe('Host and process'),
   startedAt: moment,
+  caller: z
+    .object({ name: z.string(), role: z.enum(ROLES) })
+    .describe('The token of this request, so that a client shows only what its role may do'),
   state: z.enum(['serving', 'draining']),
   store: z.object({
     kind: z.enum(['memory', 'redis', 'redis-cluster']),
@@ -67,11 +71,12 @@ export function statusOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'How this process does',
       answer: status,
-      run: async () => ({
+      run: async (_, { name, role }) => ({
         name: 'headgate' as const,
         version,
         instance,
         startedAt: startedAt.toISOString(),
+        caller: { name, role },
         state: health.isReady ? ('serving' as const) : ('draining' as const),
         store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
         limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
