@@ -25,6 +25,9 @@ const GATEWAY = ['test/gateway/**/*.test.ts'];
 /** Some of them, which mock modules. */
 const GATEWAY_MOCKS = ['test/gateway/body/temporary-file.test.ts', 'test/gateway/cli/{main,serve}.test.ts'];
 
+/** The console in Chromium, behind a gateway. */
+const CONSOLE = ['test/console/*.test.ts'];
+
 /** Stores on real Redis servers. */
 const REDIS = [
   'test/address/redis.test.ts',
@@ -91,13 +94,17 @@ export default defineConfig({
         globalSetup: ['test/support/build.ts', REDIS_SERVERS],
         setupFiles: ['test/support/built.ts'],
       }),
+      project('console', CONSOLE, {
+        globalSetup: [REDIS_SERVERS, 'test/console/support/browser.ts'],
+        sequence: { groupOrder: 1 },
+      }),
       project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
       project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS] }),
       project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
       project('redis-faults', REDIS_FAULTS, { globalSetup: REDIS_SERVERS, maxWorkers: 2, sequence: { groupOrder: 1 } }),
       project('unit', ['test/**/*.test.ts'], {
-        exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...GATEWAY, ...RANDOM, ...REDIS],
+        exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...CONSOLE, ...GATEWAY, ...RANDOM, ...REDIS],
       }),
       project('web', WEB, { isolate: true }),
       ...serviceProjects.map((service) => ({ ...service, plugins: [withoutCoverage] })),

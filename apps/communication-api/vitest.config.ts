@@ -70,7 +70,7 @@ export const projects = [
   project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
-    globalSetup: ['test/support/browser.ts'],
+    globalSetup: ['../../test/console/support/browser.ts'],
     maxWorkers: 2,
     sequence: { groupOrder: 3 },
   }),

@@ -136,7 +136,7 @@ const KEPT: readonly [path: string, after: unknown][] = [
 ];
 
 /** What a reload applies to the next request for the Admin API. */
-const ADMIN_RELOADED = ['admin.tokens', 'admin.hosts', 'admin.insecure'];
+const ADMIN_RELOADED = ['admin.tokens', 'admin.hosts', 'admin.console', 'admin.insecure'];
 
 /** Answers late on two paths. */
 const startSlowUpstream = () =>

@@ -37,18 +37,14 @@ export function createAdminServer({ metrics, health, tls, api, console }: AdminS
     response.on('error', () => {});
     request.on('error', () => {});
     const check = healthCheckOf(request.method, request.url);
-    const isForConsole = api?.isOn && console?.isFor(request);
-    if (check === undefined && api?.isOn && !isForConsole && !isForMetrics(request)) {
+    const pages = api?.isOn && console?.isFor(request) ? console : undefined;
+    if (check === undefined && pages === undefined && api?.isOn && !isForMetrics(request)) {
       void api.handle(request, response);
       return;
     }
     request.resume();
     const answer =
-      check !== undefined
-        ? health.answer(check)
-        : isForConsole
-          ? console.answer(request)
-          : answerMetrics(render, request);
+      check === undefined ? (pages?.answer(request) ?? answerMetrics(render, request)) : health.answer(check);
     void answer.then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });

@@ -17,7 +17,15 @@ export const EFFECTS: Effects<Config> = {
   $schema: 'reload',
   // Of a certificate, what is in its files. Whether there is TLS at all needs a restart.
   listen: { host: 'restart', port: 'restart', tls: 'reload' },
-  admin: { host: 'restart', port: 'restart', tls: 'reload', tokens: 'reload', hosts: 'reload', insecure: 'reload' },
+  admin: {
+    host: 'restart',
+    port: 'restart',
+    tls: 'reload',
+    tokens: 'reload',
+    hosts: 'reload',
+    console: 'reload',
+    insecure: 'reload',
+  },
   workers: 'restart',
   log: 'reload',
   store: 'restart',

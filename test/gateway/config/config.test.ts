@@ -15,7 +15,7 @@ import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 
 const HASH = 'a'.repeat(64);
 /** What an `admin` without tokens has by default. */
-const ADMIN = { tokens: [], hosts: [], insecure: false };
+const ADMIN = { tokens: [], hosts: [], console: true, insecure: false };
 const ADMIN_TOKEN = 'an-admin-token-for-tests';
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const SUBJECT = { account: 'acc_1', route: 'GET /x' };

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, test } from 'vitest';
+import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startApplicationSite } from '../support/application-site.ts';
@@ -7,7 +8,6 @@ import { startBrowser } from '../support/browser-pages.ts';
 import { freePort } from '../support/free-port.ts';
 import { linkMaker } from '../support/links.ts';
 import { loadMessenger, startMessenger } from '../support/messenger.ts';
-import { checkPage } from '../support/page-checks.ts';
 import { startService } from '../support/service.ts';
 import { SignInSite, signInFlow } from '../support/sign-in-site.ts';
 

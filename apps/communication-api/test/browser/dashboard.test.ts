@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { clientOf } from '../support/client.ts';
 import { peopleOf } from '../support/dashboard.ts';
 import { unknownEmail } from '../support/emails.ts';
-import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';

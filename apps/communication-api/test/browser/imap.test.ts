@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import type { Discovered } from '../../src/providers/imap/discovery.ts';
 import { createImap } from '../../src/providers/imap/imap.ts';
 import { startApplicationSite } from '../support/application-site.ts';
@@ -8,7 +9,6 @@ import { cleanUpLater } from '../support/clean-up.ts';
 import { startDovecot } from '../support/dovecot.ts';
 import { freePort } from '../support/free-port.ts';
 import { linkMaker } from '../support/links.ts';
-import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 import { startSmtpServer } from '../support/smtp-server.ts';

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
+import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import { startApplicationSite } from '../support/application-site.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { clientOf } from '../support/client.ts';
 import { freePort } from '../support/free-port.ts';
 import { linkMaker } from '../support/links.ts';
 import { startMicrosoft } from '../support/microsoft.ts';
-import { checkPage } from '../support/page-checks.ts';
 import { startService } from '../support/service.ts';
 
 const microsoft = await startMicrosoft();

@@ -1,12 +1,12 @@
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, test } from 'vitest';
+import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startApplicationSite } from '../support/application-site.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { freePort } from '../support/free-port.ts';
 import { linkMaker } from '../support/links.ts';
-import { checkPage } from '../support/page-checks.ts';
 import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
-import { findOrInstall, foldersOnPath, isOnPath } from '../../../../test/support/find-program.ts';
+import { findOrInstall, foldersOnPath, isOnPath } from '../../support/find-program.ts';
 
 /** Chromium without a window: the same pages take 40 % less CPU time than in the whole browser. */
 const HEADLESS = 'chromium-headless-shell';

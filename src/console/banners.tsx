@@ -1,0 +1,35 @@
+import type { Status } from './api/answers.ts';
+import { countText, spanText } from './parts/format.ts';
+import { Notice } from './parts/notice.tsx';
+
+/** What an operator must know on every page. */
+export function Banners({ status: { state, store, limits } }: { status: Status }) {
+  return (
+    <>
+      {state === 'draining' && (
+        <Notice kind="care">
+          This process is draining: <code>/readyz</code> says 503, and requests are served on.
+        </Notice>
+      )}
+      {store.health === 'degraded' && (
+        <Notice kind="bad">
+          The store does not answer: decisions are degraded, by the failure policy of each limit.
+        </Notice>
+      )}
+      {limits.source === 'kept' && (
+        <Notice kind="care">
+          The adjustments could not be read for {spanText(limits.ageMs ?? 0)}. The last known ones apply.
+        </Notice>
+      )}
+      {limits.source === 'base' && (
+        <Notice kind="care">The adjustments were never read. The limits of the config apply.</Notice>
+      )}
+      {limits.unusable > 0 && (
+        <Notice kind="care">
+          {countText(limits.unusable, 'adjustment')} cannot be used: a newer version wrote it, or the config has no such
+          name.
+        </Notice>
+      )}
+    </>
+  );
+}

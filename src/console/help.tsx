@@ -1,0 +1,27 @@
+import { Dialog } from './parts/dialog.tsx';
+
+/** The keys, and where to read more. */
+export function Help({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Help" onClose={onClose}>
+      <dl class="pairs">
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>Search for an account</dd>
+        <dt>
+          <kbd>?</kbd>
+        </dt>
+        <dd>This help</dd>
+        <dt>
+          <kbd>Esc</kbd>
+        </dt>
+        <dd>Close a window</dd>
+      </dl>
+      <p>
+        Figures are those of the process that answers. Limits, windows and claims are those of the store, which
+        processes may share. Everything here is done by the Admin API; its description is <code>v1/openapi.json</code>.
+      </p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,193 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { Instance, Second, Top } from '../api/answers.ts';
+import { ask } from '../api/client.ts';
+import { usePolled } from '../api/polled.ts';
+import { status } from '../api/status.ts';
+import { countText, numberText, spanText } from '../parts/format.ts';
+import { ErrorNotice } from '../parts/notice.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { type Line, TimeChart } from '../parts/time-chart.tsx';
+import { Wide } from '../parts/wide.tsx';
+import { WindowBar } from '../parts/window-bar.tsx';
+import { href } from '../route.ts';
+
+const SERIES_SECONDS = 899;
+const SERIES_EVERY_MS = 5_000;
+const LISTS_EVERY_MS = 3_000;
+const TOP = 10;
+
+/** What became of requests, from the bottom of the chart to its top. */
+const OUTCOMES = [
+  ['accepted', 'accepted'],
+  ['unlimited', 'without a limit'],
+  ['replayed', 'replayed'],
+  ['degraded', 'degraded'],
+  ['rejected', 'rejected'],
+  ['refused', 'refused'],
+  ['provider_rejected', 'rejected by the provider'],
+] as const;
+
+/** What happens now, and what needs a look. */
+export function OverviewPage() {
+  const { value: instances, error: instancesError } = usePolled('instances', LISTS_EVERY_MS, (signal) =>
+    ask<{ instances: Instance[] }>('GET', 'v1/instances', { signal }),
+  );
+  return (
+    <>
+      <PageTitle title="Overview" />
+      <Figures instances={instances?.instances} />
+      <Charts />
+      <div class="columns">
+        <TopAccounts by="rejected" title="Most rejected" nobody="Nobody was rejected in the last minutes." />
+        <TopAccounts by="near" title="Nearly full" nobody="No account is above 80 % of a window." />
+      </div>
+      <section aria-labelledby="instances">
+        <h2 id="instances">Processes</h2>
+        <ErrorNotice error={instancesError} />
+        {instances && <Instances instances={instances.instances} />}
+      </section>
+    </>
+  );
+}
+
+function Figures({ instances }: { instances: readonly Instance[] | undefined }) {
+  const now = status.value;
+  if (now === undefined) return null;
+  const { perSecond, store, limits, claims } = now;
+  const version = limits.version;
+  const obeying = instances?.filter(({ revision }) => revision === limits.revision).length;
+  return (
+    <dl class="figures">
+      <Figure name="Accepted per second" value={numberText(perSecond.accepted)} />
+      <Figure name="Rejected per second" value={numberText(perSecond.rejected)} />
+      <Figure
+        name="Store"
+        value={store.health === 'ok' ? 'ok' : 'degraded'}
+        more={`${store.kind}, breaker ${store.breaker}`}
+      />
+      <Figure
+        name="Limits"
+        value={version === 0 ? 'as in the config' : `change ${version}`}
+        more={instances && `${obeying} of ${instances.length} processes obey it`}
+      />
+      <Figure name="Orphans met" value={numberText(claims.orphansMet)} more={`${claims.inFlight} claims under way`} />
+    </dl>
+  );
+}
+
+function Figure({ name, value, more }: { name: string; value: string; more?: string | undefined }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <strong>{value}</strong>
+        {more && <span class="soft">{more}</span>}
+      </dd>
+    </div>
+  );
+}
+
+function Charts() {
+  const { seconds, error } = useSeries();
+  if (seconds.length === 0) return <ErrorNotice error={error} />;
+  const times = seconds.map(({ at }) => Date.parse(at) / 1_000);
+  const total = (name: (typeof OUTCOMES)[number][0]): number => seconds.reduce((sum, each) => sum + each[name], 0);
+  const outcomes: Line[] = OUTCOMES.map(([name, text]) => ({
+    name: text,
+    color: `outcome-${name}`,
+    values: seconds.map((each) => each[name]),
+  }));
+  const [accepted, rejected] = [total('accepted'), total('rejected')];
+  const slowest = Math.max(0, ...seconds.map(({ storeP99Ms }) => storeP99Ms ?? 0));
+  return (
+    <section aria-label="Last 15 minutes" class="columns">
+      <TimeChart
+        title="Requests per second"
+        sentence={`In the last 15 minutes ${numberText(accepted)} requests were accepted and ${numberText(rejected)} rejected.`}
+        times={times}
+        lines={outcomes}
+        stacked
+      />
+      <TimeChart
+        title="Calls of the store, in ms"
+        sentence={`The slowest hundredth of a second's calls took at most ${numberText(slowest)} ms.`}
+        times={times}
+        lines={[
+          { name: 'half of them', color: 'store-p50', values: seconds.map(({ storeP50Ms }) => storeP50Ms) },
+          { name: '99 of 100', color: 'store-p99', values: seconds.map(({ storeP99Ms }) => storeP99Ms) },
+        ]}
+      />
+      <ErrorNotice error={error} />
+    </section>
+  );
+}
+
+/** The seconds of the last 15 minutes. Only those that are new are asked for. */
+function useSeries() {
+  const [seconds, setSeconds] = useState<readonly Second[]>([]);
+  const last = seconds.at(-1)?.at;
+  const { value, error } = usePolled('series', SERIES_EVERY_MS, async (signal) => {
+    const missing = last === undefined ? SERIES_SECONDS : Math.ceil((Date.now() - Date.parse(last)) / 1_000) + 5;
+    const query = { seconds: Math.min(SERIES_SECONDS, Math.max(1, missing)) };
+    return (await ask<{ seconds: Second[] }>('GET', 'v1/series', { query, signal })).seconds;
+  });
+  useEffect(() => {
+    if (value === undefined) return;
+    const first = value[0]?.at ?? '';
+    setSeconds((known) => [...known.filter(({ at }) => at < first), ...value].slice(-SERIES_SECONDS));
+  }, [value]);
+  return { seconds, error };
+}
+
+function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobody: string }) {
+  const { value, error } = usePolled(by, LISTS_EVERY_MS, (signal) =>
+    ask<Top>('GET', 'v1/top', { query: { by, limit: TOP }, signal }),
+  );
+  const id = `top-${by}`;
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <ErrorNotice error={error} />
+      {value?.accounts.length === 0 && <p class="soft">{nobody}</p>}
+      <ol class="top">
+        {value?.accounts.map(({ account, count, route, tightest }) => (
+          <li key={account}>
+            <p class="row">
+              <a href={href('accounts', account)}>{account}</a>
+              <span>{countText(count, by === 'near' ? 'request' : 'time')}</span>
+            </p>
+            <p class="soft">{route}</p>
+            {tightest && <WindowBar window={tightest} />}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Instances({ instances }: { instances: readonly Instance[] }) {
+  return (
+    <Wide label="Processes">
+      <table>
+        <thead>
+          <tr>
+            <th>Process</th>
+            <th>Limits</th>
+            <th class="number">Heard of</th>
+          </tr>
+        </thead>
+        <tbody>
+          {instances.map(({ name, revision, ageMs, self }) => (
+            <tr key={name}>
+              <td>
+                {name} {self && <span class="soft">answers here</span>}
+              </td>
+              <td>{revision}</td>
+              <td class="number">{spanText(ageMs)} ago</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Wide>
+  );
+}

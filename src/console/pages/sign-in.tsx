@@ -1,0 +1,32 @@
+import { useState } from 'preact/hooks';
+import { Field } from '../parts/field.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { beginSession, endedBy } from '../session.ts';
+
+/** Asks for a token. */
+export function SignInPage() {
+  const [given, setGiven] = useState('');
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    if (given.trim() !== '') beginSession(given.trim());
+  };
+  return (
+    <main class="sign-in">
+      <PageTitle title="headgate console" />
+      {endedBy.value && <Notice kind="bad">{endedBy.value}</Notice>}
+      <form onSubmit={submit}>
+        <Field
+          label="Token"
+          type="password"
+          autocomplete="off"
+          required
+          hint="One of admin.tokens of the config. It stays in this tab, and ends with it."
+          value={given}
+          onValue={setGiven}
+        />
+        <button type="submit">Sign in</button>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,66 @@
+import type { InputHTMLAttributes } from 'preact';
+import { useId } from 'preact/hooks';
+
+/** A labelled input, with a hint below. */
+export function Field({
+  label,
+  hint,
+  value,
+  onValue,
+  ...rest
+}: {
+  label: string;
+  hint?: string;
+  value: string;
+  onValue: (value: string) => void;
+  type?: 'text' | 'password' | 'search' | 'number' | 'datetime-local';
+  autocomplete?: 'off';
+  placeholder?: string;
+  required?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        {...(rest as InputHTMLAttributes)}
+        id={id}
+        value={value}
+        aria-describedby={hint && `${id}-hint`}
+        onInput={({ currentTarget }) => onValue(currentTarget.value)}
+      />
+      {hint && (
+        <p class="soft" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A labelled list to choose from. */
+export function Choice<Value extends string>({
+  label,
+  value,
+  options,
+  onValue,
+}: {
+  label: string;
+  value: Value;
+  options: readonly (readonly [value: Value, text: string])[];
+  onValue: (value: Value) => void;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select id={id} value={value} onChange={({ currentTarget }) => onValue(currentTarget.value as Value)}>
+        {options.map(([each, text]) => (
+          <option key={each} value={each}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

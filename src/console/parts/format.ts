@@ -1,0 +1,60 @@
+/** How figures, spans and moments are written. */
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+  ['ms', 1],
+] as const;
+
+/** The two largest units of a span: `1 h 5 min`, `41 s`. Below a minute it is rounded up to seconds. */
+export function spanText(ms: number): string {
+  if (ms < 1_000) return `${Math.ceil(ms)} ms`;
+  let left = Math.ceil(ms / 1_000) * 1_000;
+  const parts: string[] = [];
+  for (const [unit, length] of UNITS) {
+    const count = Math.floor(left / length);
+    left -= count * length;
+    if (count > 0) parts.push(`${count} ${unit}`);
+  }
+  return parts.slice(0, 2).join(' ');
+}
+
+/** Who reads `60 per 1 min` counts in minutes: `60 per minute`. */
+export function perText(max: number, durationMs: number): string {
+  const one = { 86400000: 'day', 3600000: 'hour', 60000: 'minute', 1000: 'second' }[durationMs];
+  return `${numberText(max)} per ${one ?? spanText(durationMs)}`;
+}
+
+const NUMBERS = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+
+export function numberText(value: number): string {
+  return NUMBERS.format(value);
+}
+
+const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** In the operator's time zone; with the date if it is not today's. */
+export function timeText(moment: string | number | Date): string {
+  const date = new Date(moment);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? TIME.format(date) : `${DATE.format(date)}, ${TIME.format(date)}`;
+}
+
+/** `60/1m` as it is written in a config. */
+export function windowsText(windows: readonly string[] | null): string {
+  if (windows === null) return 'no limit';
+  return windows.length === 0 ? 'no limit (removed)' : windows.join(', ');
+}
+
+/** What the limit of a route, or of all of them, is called. */
+export function limitName(limit: 'route' | 'all-methods'): string {
+  return limit === 'route' ? 'This route' : 'All methods';
+}
+
+/** `1 account`, `3 accounts`. */
+export function countText(count: number, one: string): string {
+  return `${numberText(count)} ${one}${count === 1 ? '' : 's'}`;
+}

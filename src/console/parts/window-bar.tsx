@@ -1,0 +1,45 @@
+import { limitName, numberText, perText, spanText } from './format.ts';
+
+/** A window of a limit, and how full it is. */
+export interface ShownWindow {
+  readonly limit: 'route' | 'all-methods';
+  readonly max: number;
+  readonly used: number;
+  readonly remaining: number;
+  readonly durationMs: number;
+  readonly resetMs: number;
+}
+
+/** A share from which a window is nearly full. */
+const NEAR = 0.8;
+
+/** One window as a bar: how much of it is used, and when it is over. */
+export function WindowBar({ window }: { window: ShownWindow }) {
+  const { limit, max, used, remaining, durationMs, resetMs } = window;
+  const share = max === 0 ? 1 : used / max;
+  const state = remaining <= 0 ? 'full' : share >= NEAR ? 'near' : 'free';
+  const name = `${limitName(limit)}, ${perText(max, durationMs)}`;
+  return (
+    <div class={`window ${state}`}>
+      <span class="window-name">{name}</span>
+      <span class="window-used">
+        {numberText(used)} of {numberText(max)}
+      </span>
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw `meter` each in a way of its own */}
+      <div
+        class="track"
+        role="meter"
+        aria-label={name}
+        aria-valuemin={0}
+        aria-valuemax={max}
+        aria-valuenow={used}
+        aria-valuetext={`${used} of ${max} used`}
+      >
+        <div class="fill" style={{ width: `${Math.min(100, share * 100)}%` }} />
+      </div>
+      <span class="window-reset soft">
+        {resetMs === 0 ? 'not begun' : remaining <= 0 ? `room in ${spanText(resetMs)}` : `ends in ${spanText(resetMs)}`}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+import { computed, signal } from '@preact/signals';
+
+/** Where the console is: the parts of `#/accounts/acc_1?route=…`. */
+export interface Route {
+  /** `accounts`; empty: the overview. */
+  readonly page: string;
+  /** `acc_1` */
+  readonly name: string | undefined;
+  readonly query: URLSearchParams;
+}
+
+const hash = signal(location.hash);
+addEventListener('hashchange', () => {
+  hash.value = location.hash;
+});
+
+export const route = computed<Route>(() => {
+  const [path = '', query] = hash.value.replace(/^#\/?/, '').split('?', 2);
+  const [page = '', name] = path.split('/', 2).map(decoded);
+  return { page, name: name || undefined, query: new URLSearchParams(query) };
+});
+
+/** The address of a page. Names may have any characters. */
+export function href(page: string, name?: string, query: Readonly<Record<string, string | undefined>> = {}): string {
+  const given = Object.entries(query).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]));
+  const path = name === undefined ? page : `${page}/${encodeURIComponent(name)}`;
+  return `#/${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
+}
+
+export function goTo(address: string): void {
+  location.hash = address;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

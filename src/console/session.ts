@@ -1,0 +1,49 @@
+import { signal } from '@preact/signals';
+
+/** What a token may do. Each role may do what the ones before it may. */
+const ROLES = ['viewer', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Who uses the console, as the gateway says. */
+export interface Caller {
+  readonly name: string;
+  readonly role: Role;
+}
+
+const STORED = 'headgate-token';
+
+/** The operator's token. It ends with the tab. */
+export const token = signal<string | undefined>(tokenOfAddress() ?? sessionStorage.getItem(STORED) ?? undefined);
+/** Undefined until the gateway has said it. */
+export const caller = signal<Caller | undefined>(undefined);
+/** Why the last session ended. */
+export const endedBy = signal<string | undefined>(undefined);
+
+if (token.value !== undefined) sessionStorage.setItem(STORED, token.value);
+
+export function beginSession(given: string): void {
+  sessionStorage.setItem(STORED, given);
+  caller.value = undefined;
+  endedBy.value = undefined;
+  token.value = given;
+}
+
+export function endSession(reason?: string): void {
+  sessionStorage.removeItem(STORED);
+  token.value = undefined;
+  caller.value = undefined;
+  endedBy.value = reason;
+}
+
+/** Whether the caller may do what a role may. The gateway decides; this one only hides what it would refuse. */
+export function may(role: Role): boolean {
+  return caller.value !== undefined && ROLES.indexOf(caller.value.role) >= ROLES.indexOf(role);
+}
+
+/** The token of a link such as `…/#token=…`. It is taken off the address, so that nobody reads it there. */
+function tokenOfAddress(): string | undefined {
+  const found = /^#token=(.+)$/.exec(location.hash)?.[1];
+  if (found === undefined) return undefined;
+  history.replaceState(null, '', location.pathname + location.search);
+  return decodeURIComponent(found);
+}
