@@ -6,7 +6,7 @@ import { status } from '../api/status.ts';
 import { countText, numberText, spanText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
-import { type Line, TimeChart } from '../parts/time-chart.tsx';
+import { TimeChart } from '../parts/time-chart.tsx';
 import { Wide } from '../parts/wide.tsx';
 import { WindowBar } from '../parts/window-bar.tsx';
 import { href } from '../route.ts';
@@ -14,6 +14,7 @@ import { href } from '../route.ts';
 const SERIES_SECONDS = 899;
 const SERIES_EVERY_MS = 5_000;
 const LISTS_EVERY_MS = 3_000;
+const SPAN_MS = 5_000;
 const TOP = 10;
 
 /** What became of requests, from the bottom of the chart to its top. */
@@ -26,6 +27,7 @@ const OUTCOMES = [
   ['refused', 'refused'],
   ['provider_rejected', 'rejected by the provider'],
 ] as const;
+type Outcome = (typeof OUTCOMES)[number][0];
 
 /** What happens now, and what needs a look. */
 export function OverviewPage() {
@@ -90,36 +92,61 @@ function Figure({ name, value, more }: { name: string; value: string; more?: str
 function Charts() {
   const { seconds, error } = useSeries();
   if (seconds.length === 0) return <ErrorNotice error={error} />;
-  const times = seconds.map(({ at }) => Date.parse(at) / 1_000);
-  const total = (name: (typeof OUTCOMES)[number][0]): number => seconds.reduce((sum, each) => sum + each[name], 0);
-  const outcomes: Line[] = OUTCOMES.map(([name, text]) => ({
-    name: text,
-    color: `outcome-${name}`,
-    values: seconds.map((each) => each[name]),
-  }));
-  const [accepted, rejected] = [total('accepted'), total('rejected')];
-  const slowest = Math.max(0, ...seconds.map(({ storeP99Ms }) => storeP99Ms ?? 0));
+  const spans = spansOf(seconds);
+  const times = spans.map(([first]) => Date.parse((first as Second).at) / 1_000);
+  const total = (name: Outcome): number => sum(seconds.map((each) => each[name]));
+  const slowest = (name: 'storeP50Ms' | 'storeP99Ms') =>
+    spans.map((each) => Math.max(...each.map((second) => second[name] ?? Number.NEGATIVE_INFINITY))).map(orNull);
+  const [accepted, rejected, ms] = [
+    total('accepted'),
+    total('rejected'),
+    Math.max(0, ...slowest('storeP99Ms').map(Number)),
+  ];
   return (
     <section aria-label="Last 15 minutes" class="columns">
       <TimeChart
         title="Requests per second"
         sentence={`In the last 15 minutes ${numberText(accepted)} requests were accepted and ${numberText(rejected)} rejected.`}
         times={times}
-        lines={outcomes}
+        lines={OUTCOMES.map(([name, text]) => ({
+          name: text,
+          color: `outcome-${name}`,
+          values: spans.map((each) => sum(each.map((second) => second[name])) / each.length),
+        }))}
         stacked
       />
       <TimeChart
         title="Calls of the store, in ms"
-        sentence={`The slowest hundredth of a second's calls took at most ${numberText(slowest)} ms.`}
+        sentence={`In the last 15 minutes, in each second 99 of 100 calls of the store took at most ${numberText(ms)} ms.`}
         times={times}
         lines={[
-          { name: 'half of them', color: 'store-p50', values: seconds.map(({ storeP50Ms }) => storeP50Ms) },
-          { name: '99 of 100', color: 'store-p99', values: seconds.map(({ storeP99Ms }) => storeP99Ms) },
+          { name: 'half of them', color: 'store-p50', values: slowest('storeP50Ms') },
+          { name: '99 of 100', color: 'store-p99', values: slowest('storeP99Ms') },
         ]}
       />
       <ErrorNotice error={error} />
     </section>
   );
+}
+
+/** Seconds by fives: a chart has about so many pixels. */
+function spansOf(seconds: readonly Second[]): Second[][] {
+  const spans = new Map<number, Second[]>();
+  for (const second of seconds) {
+    const span = Math.floor(Date.parse(second.at) / SPAN_MS);
+    const known = spans.get(span);
+    if (known === undefined) spans.set(span, [second]);
+    else known.push(second);
+  }
+  return [...spans.values()];
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function orNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
 }
 
 /** The seconds of the last 15 minutes. Only those that are new are asked for. */

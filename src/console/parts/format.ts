@@ -36,6 +36,13 @@ export function numberText(value: number): string {
 const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 
+const MINUTE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+
+/** @param seconds since 1970 */
+export function minuteText(seconds: number): string {
+  return MINUTE.format(seconds * 1_000);
+}
+
 /** In the operator's time zone; with the date if it is not today's. */
 export function timeText(moment: string | number | Date): string {
   const date = new Date(moment);

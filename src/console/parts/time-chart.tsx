@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
-import { numberText, timeText } from './format.ts';
+import { minuteText, numberText, timeText } from './format.ts';
 import { Wide } from './wide.tsx';
 
 /** One colour of a chart. */
@@ -58,13 +58,17 @@ export function TimeChart({
           legend: { show: false },
           cursor: { show: false },
           scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
-          axes: [axis, { ...axis, size: 56, values: (_plot, ticks) => ticks.map(numberText) }],
+          axes: [
+            { ...axis, values: (_plot, ticks) => ticks.map(minuteText) },
+            { ...axis, size: 56, values: (_plot, ticks) => ticks.map(numberText) },
+          ],
           series: [
             {},
             ...colors.map((color) => ({
               stroke: color,
               width: stacked ? 0 : 2,
               points: { show: false },
+              ...(Plot.paths.stepped && { paths: Plot.paths.stepped({ align: 1 }) }),
               ...(stacked && { fill: color }),
             })),
           ],

@@ -55,15 +55,15 @@ export function createConsolePages(
     },
     async answer(request) {
       const file = files.get(pathOf(request.url ?? ''));
-      const refusal =
-        refuseOrigin(request, settings().hosts) ??
-        (file === undefined ? refuse(404, 'errors/resource_not_found', 'The console has no such file.') : undefined);
+      const refusal = refuseOrigin(request, settings().hosts) ?? (file === undefined ? NO_FILE : undefined);
+      if (file !== undefined && refusal === undefined) return await file.answer(request);
       const id = crypto.randomUUID();
-      if (refusal !== undefined || file === undefined) return refusalReply(refusal as NonNullable<typeof refusal>, id);
-      return await file.answer(request);
+      return refusalReply(refusal ?? NO_FILE, id, { 'cache-control': 'no-store', 'x-request-id': id });
     },
   };
 }
+
+const NO_FILE = refuse(404, 'errors/resource_not_found', 'The console has no such file.');
 
 /** A file of the console. It is compressed when it is asked for, once. */
 class File {
