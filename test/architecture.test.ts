@@ -26,6 +26,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
   gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address', 'otel'],
+  // Types only, those of the answers: it runs in a browser.
+  console: ['gateway'],
 };
 
 /** The same inside `gateway`. The file `gateway.ts` counts like a folder. */
@@ -59,6 +61,22 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   cli: ['config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 
+/** The same inside `console`. */
+const CONSOLE_MAY_IMPORT: Record<string, readonly string[]> = {
+  session: [],
+  route: [],
+  theme: [],
+  api: ['session'],
+  parts: ['api'],
+  banners: ['api', 'parts'],
+  help: ['parts'],
+  pages: ['api', 'parts', 'route', 'session'],
+  app: ['api', 'banners', 'help', 'pages', 'parts', 'route', 'session', 'theme'],
+  main: ['app'],
+};
+
+const HOUSES = { gateway: GATEWAY_MAY_IMPORT, console: CONSOLE_MAY_IMPORT };
+
 /** Packages that a folder may use at run time. All others, frameworks included, may only be imported as types. Node's own modules: see below. */
 const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache'],
@@ -67,7 +85,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   // Only h3 itself makes a response of what its handlers return, and Nest logs every error that is not of its own class.
   adapters: ['h3', '@nestjs/common'],
   otel: ['@opentelemetry/api'],
-  gateway: ['@opentelemetry/api', 'ioredis', 'pino', 'prom-client', 'zod'],
+  gateway: ['#console', '@opentelemetry/api', 'ioredis', 'pino', 'prom-client', 'zod'],
+  console: ['@preact/signals', 'preact', 'preact/hooks', 'uplot/dist/uPlot.min.css'],
 };
 
 /** Files that may use Node's modules; all others run on every runtime. */
@@ -83,7 +102,7 @@ interface Import {
 }
 
 const files = readdirSync(SRC, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts'))
+  .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.d.ts'))
   .map((entry) => join(entry.parentPath, entry.name));
 
 const imports: Import[] = files.flatMap((file) =>
@@ -94,7 +113,7 @@ const imports: Import[] = files.flatMap((file) =>
 
 /** The first folder of the path, or the file if it is in no folder. */
 const roomOf = (file: string, house = SRC): string =>
-  (relative(house, file).split('/')[0] as string).replace(/\.ts$/, '');
+  (relative(house, file).split('/')[0] as string).replace(/\.tsx?$/, '');
 const show = ({ file, specifier }: Import): string => `${relative(SRC, file)} imports ${specifier}`;
 
 describe('src', () => {
@@ -114,19 +133,30 @@ describe('src', () => {
     expect(wrong.map(show)).toEqual([]);
   });
 
-  it('each folder of the gateway imports only from those of its folders that it may', () => {
-    const house = join(SRC, 'gateway');
-    const isInside = (file: string): boolean => file.startsWith(`${house}/`);
-    const wrong = imports
-      .map((one) => ({ ...one, target: resolve(dirname(one.file), one.specifier) }))
-      .filter(({ file, specifier, target }) => specifier.startsWith('.') && isInside(file) && isInside(target))
-      .filter(({ file, target }) => {
-        const [from, to] = [roomOf(file, house), roomOf(target, house)];
-        return from !== to && !GATEWAY_MAY_IMPORT[from]?.includes(to);
-      });
+  it.each(Object.entries(HOUSES))(
+    'each folder of %s imports only from those of its folders that it may',
+    (name, may) => {
+      const house = join(SRC, name);
+      const isInside = (file: string): boolean => file.startsWith(`${house}/`);
+      const wrong = imports
+        .map((one) => ({ ...one, target: resolve(dirname(one.file), one.specifier) }))
+        .filter(({ file, specifier, target }) => specifier.startsWith('.') && isInside(file) && isInside(target))
+        .filter(({ specifier }) => !specifier.endsWith('.css'))
+        .filter(({ file, target }) => {
+          const [from, to] = [roomOf(file, house), roomOf(target, house)];
+          return from !== to && !may[from]?.includes(to);
+        });
+      expect(wrong.map(show)).toEqual([]);
+      const rooms = files.filter(isInside).map((file) => roomOf(file, house));
+      expect(new Set(rooms)).toEqual(new Set(Object.keys(may)));
+    },
+  );
+
+  it('the console takes nothing from the gateway but types', () => {
+    const wrong = imports.filter(
+      ({ file, specifier, typeOnly }) => roomOf(file) === 'console' && specifier.startsWith('../../') && !typeOnly,
+    );
     expect(wrong.map(show)).toEqual([]);
-    const rooms = files.filter(isInside).map((file) => roomOf(file, house));
-    expect(new Set(rooms)).toEqual(new Set(Object.keys(GATEWAY_MAY_IMPORT)));
   });
 
   it('has no import circles, type-only ones included', () => {
@@ -216,7 +246,7 @@ describe('src', () => {
   });
 
   it('has kebab-case file names and no default exports', () => {
-    expect(files.map((file) => relative(SRC, file)).filter((file) => !/^[a-z0-9/-]+\.ts$/.test(file))).toEqual([]);
+    expect(files.map((file) => relative(SRC, file)).filter((file) => !/^[a-z0-9/-]+\.tsx?$/.test(file))).toEqual([]);
     expect(files.filter((file) => /^export default/m.test(readFileSync(file, 'utf8')))).toEqual([]);
   });
 });

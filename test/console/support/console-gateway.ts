@@ -3,7 +3,7 @@ import { type AdminGateway, startAdminGateway, TOKENS } from '../../support/admi
 import { afterFile } from '../../support/after-file.ts';
 import { startUpstream } from '../../support/upstream.ts';
 import { launchBrowser } from './chromium.ts';
-import { openPages } from './open-pages.ts';
+import { type OpenPage, openPages } from './open-pages.ts';
 
 export const EMAILS = 'POST /api/v1/emails';
 export const CHATS = 'GET /api/v1/chats';
@@ -11,6 +11,7 @@ export const CHATS = 'GET /api/v1/chats';
 /** A gateway with a console, and a browser. */
 export interface ConsoleGateway extends AdminGateway {
   readonly url: string;
+  readonly newPage: OpenPage;
   /** Opens a page of the console with the token of a role. */
   open(address: string, as?: 'viewer' | 'operator' | 'admin', options?: BrowserContextOptions): Promise<Page>;
   /** Sends requests of an account, one after the other, and returns their statuses. */
@@ -45,6 +46,7 @@ export async function startConsole(rest: Record<string, unknown> = {}): Promise<
   return {
     ...gateway,
     url,
+    newPage,
     async open(address, as = 'operator', options = {}) {
       const page = await newPage(options);
       await page.goto(`${url}#token=${TOKENS[as]}`);

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { TOKENS } from '../support/admin.ts';
+import { startConsole, VIEWS } from './support/console-gateway.ts';
+import { checkPage } from './support/page-checks.ts';
+
+const gateway = await startConsole();
+const focused = () => document.activeElement?.textContent;
+
+test.each(VIEWS)(
+  'in %s colours, %d pixels wide, a person signs in with a token, and out again',
+  async (colorScheme, width) => {
+    const page = await gateway.newPage({ colorScheme, viewport: { width, height: 800 } });
+    await page.goto(gateway.url);
+    await checkPage(page, 'en');
+    await page.fill('input', 'not a token of the config');
+    await page.keyboard.press('Enter');
+    expect(await page.textContent('[role=alert]')).toContain('token');
+    await page.fill('input', ` ${TOKENS.viewer} `);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.person >> text=vera viewer');
+    await page.click('text=Sign out');
+    await page.waitForSelector('label >> text=Token');
+    await page.reload();
+    expect(await page.locator('label >> text=Token').count()).toBe(1);
+    expect(
+      await page.evaluate(() => Object.values(sessionStorage).concat(Object.values(localStorage)).join()),
+    ).not.toContain(TOKENS.viewer);
+  },
+);
+
+test('a link with a token signs in, and the address does not show the token', async () => {
+  const page = await gateway.open('#/', 'admin');
+  expect(page.url()).not.toContain(TOKENS.admin);
+  expect(await page.textContent('.person')).toContain('ada admin');
+  await page.goBack();
+  expect(page.url()).not.toContain(TOKENS.admin);
+});
+
+test('an expired token ends the session, and the page says why', async () => {
+  const page = await gateway.newPage();
+  await page.goto(`${gateway.url}#token=${TOKENS.expired}`);
+  expect(await page.textContent('[role=alert]')).toMatch(/expired/);
+  expect(await page.locator('header').count()).toBe(0);
+});
+
+test('the keyboard reaches everything: skip, help, pages, colours', async () => {
+  const page = await gateway.open('#/', 'viewer');
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog >> text=Search for an account');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog', { state: 'detached' });
+  await page.reload();
+  await page.waitForSelector('h1 >> text=Overview');
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate(focused)).toBe('Skip to the content');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+  await page.focus('select[aria-label=Colours]');
+  await page.keyboard.press('d');
+  expect(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)).toBe('dark');
+  await page.reload();
+  await page.waitForSelector('h1 >> text=Overview');
+  expect(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)).toBe('dark');
+});
+
+test('an address without a page says so, and leads back', async () => {
+  const page = await gateway.open('#/nowhere/%zz', 'viewer');
+  await page.waitForSelector('h1 >> text=No such page');
+  await page.click('main >> text=overview');
+  await page.waitForSelector('h1 >> text=Overview');
+  expect(await page.evaluate(focused)).toBe('Overview');
+});
