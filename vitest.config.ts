@@ -96,7 +96,8 @@ export default defineConfig({
       }),
       project('console', CONSOLE, {
         globalSetup: [REDIS_SERVERS, 'test/console/support/browser.ts'],
-        sequence: { groupOrder: 1 },
+        maxWorkers: 2,
+        sequence: { groupOrder: 3 },
       }),
       project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
