@@ -91,6 +91,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
+    accounts: () => current.rules.accounts,
     sharedLimits,
     store,
     idempotency,

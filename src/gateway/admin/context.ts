@@ -1,6 +1,7 @@
 import type { Idempotency } from '../../idempotency/idempotency.ts';
 import type { Limiter } from '../../limits/limiter.ts';
 import type { SharedLimits } from '../../limits/shared/shared-limits.ts';
+import type { Accounts } from '../admission/accounts.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
@@ -15,6 +16,8 @@ export interface AdminContext {
   readonly config: () => Config;
   /** The limiter of now. */
   readonly limiter: () => Limiter;
+  /** The accounts of the config of now. */
+  readonly accounts: () => Accounts;
   /** The limits of the config, with what operators have adjusted. */
   readonly sharedLimits: SharedLimits;
   readonly store: GatewayStore;
@@ -28,9 +31,9 @@ export interface AdminContext {
 }
 
 /** The account of the config, or 404. */
-export function accountOf({ accounts }: Config, id: string): Account | Refusal {
+export function accountOf({ accounts }: AdminContext, id: string): Account | Refusal {
   const detail = 'The config has no such account.';
-  return accounts.find((account) => account.id === id) ?? refuse(404, 'errors/invalid_resource_identifier', detail);
+  return accounts().find(id) ?? refuse(404, 'errors/invalid_resource_identifier', detail);
 }
 
 /** 404 if the config does not limit a route. */

@@ -17,6 +17,16 @@ export interface TopAccount {
   readonly tightest: WindowStatus | undefined;
 }
 
+/** An account that was seen lately. */
+export interface SeenAccount {
+  readonly account: string;
+  /** Its requests, accepted and rejected. */
+  readonly count: number;
+  /** The route of its last decision, and when that was, on the store's clock. */
+  readonly route: string;
+  readonly decidedAt: number;
+}
+
 /** The accounts at the top, and how well that is known. */
 export interface TopList {
   readonly accounts: readonly TopAccount[];
@@ -53,7 +63,7 @@ export class TopAccounts {
 
   list(by: Ranking, limit: number, nowMs: number): TopList {
     if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
-    const halves = [this.#current, ...(this.#before === undefined ? [] : [this.#before])];
+    const halves = this.#halves;
     const merged = new Map<string, Hitter<Decision>>();
     for (const half of halves) {
       for (const { name, count, error, note } of half[by].list()) {
@@ -74,6 +84,31 @@ export class TopAccounts {
       exact: halves.every((half) => half[by].isExact),
       sinceMs: (halves.at(-1) as Half).sinceMs,
     };
+  }
+
+  /** Every account that is counted, the busiest first. Of very many only those with the most requests. */
+  seen(nowMs: number): SeenAccount[] {
+    if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
+    const merged = new Map<string, SeenAccount>();
+    // `near` has only accounts that `accepted` has too.
+    for (const { rejected, accepted } of this.#halves) {
+      for (const { name, count, note } of [...rejected.list(), ...accepted.list()]) {
+        const known = merged.get(name);
+        const { decidedAt, route } = note;
+        const isLast = known === undefined || decidedAt > known.decidedAt;
+        merged.set(name, {
+          account: name,
+          count: count + (known?.count ?? 0),
+          route: isLast ? route : known.route,
+          decidedAt: isLast ? decidedAt : known.decidedAt,
+        });
+      }
+    }
+    return [...merged.values()].sort((a, b) => b.count - a.count);
+  }
+
+  get #halves(): readonly Half[] {
+    return this.#before === undefined ? [this.#current] : [this.#current, this.#before];
   }
 
   #turn(nowMs: number): void {

@@ -6,7 +6,7 @@ import type { DecisionLabel } from '../exchange/exchange.ts';
 import { EventFeed, type EventFilter, type EventSink, type StateChange } from './event-feed.ts';
 import { Recent } from './recent.ts';
 import { type Second, Series } from './series.ts';
-import { type Ranking, TopAccounts, type TopList } from './top-accounts.ts';
+import { type Ranking, type SeenAccount, TopAccounts, type TopList } from './top-accounts.ts';
 
 /** A decision, and the request that it was made for. */
 export interface TracedDecision {
@@ -85,6 +85,11 @@ export class Traffic {
 
   top(by: Ranking, limit: number): TopList {
     return this.#on.top.list(by, limit, this.now());
+  }
+
+  /** The accounts of the last five to ten minutes, the busiest first. */
+  seen(): SeenAccount[] {
+    return this.#on.top.seen(this.now());
   }
 
   /** The last seconds, the oldest first. */

@@ -111,7 +111,10 @@ describe('the process', () => {
   it('its status', async () => {
     await chats('acc_9');
     const { value } = await ask('GET', '/v1/status', { as: 'viewer' });
-    expect((await ask('GET', '/v1/status', { as: 'operator' })).value.caller).toEqual({ name: 'olaf', role: 'operator' });
+    expect((await ask('GET', '/v1/status', { as: 'operator' })).value.caller).toEqual({
+      name: 'olaf',
+      role: 'operator',
+    });
     expect(value).toMatchObject({
       name: 'headgate',
       instance: expect.stringMatching(/:\d+$/),

@@ -5,6 +5,7 @@ import type { LimitChange } from '../../../limits/shared/change.ts';
 import type { Changed } from '../../../limits/shared/shared-limits.ts';
 import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
+import { previewAccounts } from '../account-preview.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { refuseUnknownNames } from '../known-names.ts';
 import {
@@ -64,7 +65,7 @@ export function limitOperations(context: AdminContext): Operation[] {
     try {
       refuseUnknownNames(config(), changes);
       const preview = sharedLimits.preview(changes);
-      if (query.dryRun) return { changes: preview.map(shownPreview) };
+      if (query.dryRun) return { changes: preview.map(shownPreview), ...(await previewAccounts(context, changes)) };
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
       const done = await sharedLimits.change(changes, {
         by: caller.name,
