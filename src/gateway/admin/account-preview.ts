@@ -1,11 +1,11 @@
 import { createPlan, type Plan } from '../../core/plan.ts';
-import { nextTurn } from '../../http/platform.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
 import type { AdminContext } from './context.ts';
+import { createSlices } from './slices.ts';
 import { peekEach } from './window-state.ts';
 
 /** What a change of limits would do to the accounts that were seen lately. */
@@ -31,8 +31,6 @@ interface Effect {
 }
 
 const MAX_PEEKED = 50;
-/** The accounts may be thousands, and other requests wait meanwhile. */
-const SLICE_MS = 2;
 
 /**
  * Says which accounts a change would affect, and which of them it would reject now. Peeks at their windows, and charges
@@ -43,14 +41,12 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   const { accounts, traffic, store, sharedLimits } = context;
   const effectOf = createEffects(context, changes.map(changeOfLayer));
   const touched: { readonly account: Account; readonly effect: Effect }[] = [];
-  let begin = performance.now();
+  const slice = createSlices();
   for (const seen of traffic.seen()) {
     const account = accounts().find(seen.account);
     const effect = account && effectOf(account, seen);
     if (account !== undefined && effect !== undefined) touched.push({ account, effect });
-    if (performance.now() - begin < SLICE_MS) continue;
-    await nextTurn();
-    begin = performance.now();
+    await slice();
   }
   const planOf = createPlans();
   const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);

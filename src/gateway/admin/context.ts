@@ -7,6 +7,7 @@ import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import type { GatewayStore } from '../store/store.ts';
+import type { ProcessDetails } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
 import type { Caller } from './operation.ts';
 
@@ -26,6 +27,8 @@ export interface AdminContext {
   readonly health: Health;
   readonly log: Log;
   readonly startedAt: Date;
+  /** What this process says about itself to the others. */
+  readonly details: () => ProcessDetails;
   /** How others call this process. */
   readonly instance: string;
 }

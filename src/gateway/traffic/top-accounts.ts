@@ -14,7 +14,7 @@ export interface TopAccount {
   /** The route of its last decision. */
   readonly route: string;
   /** The fullest window of its last decision. */
-  readonly tightest: WindowStatus | undefined;
+  readonly tightest: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'> | undefined;
 }
 
 /** An account that was seen lately. */
@@ -31,6 +31,8 @@ export interface SeenAccount {
 export interface TopList {
   readonly accounts: readonly TopAccount[];
   readonly exact: boolean;
+  /** At most so often was an account counted that is not in the list. */
+  readonly unlisted: number;
   /** Since when it was counted, in milliseconds since 1970. */
   readonly sinceMs: number;
 }
@@ -72,15 +74,17 @@ export class TopAccounts {
         else merged.set(name, { ...known, count: known.count + count, error: known.error + error });
       }
     }
-    const top = [...merged.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, limit);
+    const sorted = [...merged.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+    const least = halves.reduce((sum, half) => sum + half[by].least, 0);
     return {
-      accounts: top.map(({ name, count, error, note }) => ({
+      accounts: sorted.slice(0, limit).map(({ name, count, error, note }) => ({
         account: name,
         count,
         error,
         route: note.route,
         tightest: tightestOf(note),
       })),
+      unlisted: Math.max(least, sorted[limit]?.count ?? 0),
       exact: halves.every((half) => half[by].isExact),
       sinceMs: (halves.at(-1) as Half).sinceMs,
     };

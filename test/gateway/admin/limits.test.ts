@@ -1,4 +1,5 @@
 /** Limits that operators change over the Admin API. */
+import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../../support/admin.ts';
@@ -274,7 +275,13 @@ describe('many limits', () => {
     const { revision } = (await put(ACC, { windows: ['500/1m'] })).value;
     await expect
       .poll(async () => (await ask('GET', '/v1/instances')).value.instances)
-      .toEqual([{ name: expect.any(String), revision, ageMs: expect.any(Number), self: true }]);
+      .toEqual([
+        {
+          ...{ name: expect.any(String), self: true, host: hostname(), version: expect.any(String), startedAt: at },
+          ...{ state: 'serving', breaker: 'closed', decisionsPerSecond: expect.any(Number) },
+          ...{ revision, ageMs: expect.any(Number) },
+        },
+      ]);
     expect((await ask('GET', '/v1/status')).value.limits).toMatchObject({ revision, source: 'store', adjustments: 1 });
   });
 });

@@ -5,18 +5,11 @@ import type { LimitChange } from '../../../limits/shared/change.ts';
 import type { Changed } from '../../../limits/shared/shared-limits.ts';
 import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
+import { shownEntry } from '../../traffic/limit-entry.ts';
 import { previewAccounts } from '../account-preview.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { refuseUnknownNames } from '../known-names.ts';
-import {
-  checkedTarget,
-  refuseChange,
-  shownApplied,
-  shownEntry,
-  shownPreview,
-  versionIn,
-  windowsFor,
-} from '../limit-change.ts';
+import { checkedTarget, refuseChange, shownApplied, shownPreview, versionIn, windowsFor } from '../limit-change.ts';
 import { byTarget, exportLimits, listLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
 import {
@@ -243,29 +236,6 @@ export function limitOperations(context: AdminContext): Operation[] {
       description: 'Put it into the file, reload, and then reset the adjustments.',
       answer: limitsSchema,
       run: () => exportLimits(config(), sharedLimits.list()),
-    }),
-    operation({
-      id: 'listInstances',
-      method: 'GET',
-      path: '/v1/instances',
-      role: 'viewer',
-      tag: 'Process',
-      summary: 'The processes with the same store that were heard of in the last ten seconds',
-      answer: z.object({
-        instances: z.array(
-          z.object({
-            name: z.string(),
-            revision: z.string().describe('The last change of limits that it obeys'),
-            ageMs: z.number().describe('Time since the store heard of it'),
-            self: z.boolean().describe('Whether it is the process that answers'),
-          }),
-        ),
-      }),
-      errors: [503],
-      async run() {
-        const instances = await sharedLimits.instances();
-        return { instances: instances.map((each) => ({ ...each, self: each.name === sharedLimits.instance })) };
-      },
     }),
   ];
 }
