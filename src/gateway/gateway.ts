@@ -30,6 +30,7 @@ import type { SilenceLimits } from './server/silence.ts';
 import { createAdjustedLimits } from './store/adjusted-limits.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
+import { describeProcess, type ProcessDetails, writeDetails } from './traffic/process-details.ts';
 import { Traffic } from './traffic/traffic.ts';
 
 /** A running gateway. */
@@ -69,12 +70,15 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   // The store's first calls are reported as well.
   const telemetry = startTelemetry();
   const store = await openStore(config, log);
-  const parts = createParts(config, store, log);
-  const { metrics, traffic, limits, sharedLimits, idempotency, upstreams } = parts;
+  const health = createHealth(() => store.health());
+  const startedAt = new Date();
+  const traffic = new Traffic();
+  const details = () => describeProcess({ store, health, traffic }, startedAt);
+  const parts = createParts(config, { store, log, traffic, details });
+  const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
   // The first request must be judged by the adjustments, if the store answers.
   await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
   let current = { config, rules: adoptRules(config, parts) };
-  const health = createHealth(() => store.health());
   const tls = {
     listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
     admin: new ListenerTls('admin', config.admin?.tls, { log, metrics }),
@@ -92,13 +96,15 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
+    accounts: () => current.rules.accounts,
     sharedLimits,
     store,
     idempotency,
     traffic,
     health,
     log,
-    startedAt: new Date(),
+    startedAt,
+    details,
     instance: `${hostname()}:${process.pid}`,
   });
   const settings = () => current.config.admin ?? NO_ADMIN;
@@ -149,12 +155,25 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   }
 }
 
+/** What there is before the other parts. */
+interface PartsOptions extends Pick<RuleParts, 'log' | 'traffic'> {
+  readonly store: GatewayStore;
+  readonly details: () => ProcessDetails;
+}
+
 /** Makes what lasts as long as the process, with the bounds of the config that it starts with. */
-function createParts(config: Config, store: GatewayStore, log: Log): RuleParts & { readonly buffers: BufferBudget } {
+function createParts(
+  config: Config,
+  { store, log, traffic, details }: PartsOptions,
+): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
-  const adjusted = createAdjustedLimits(config, store.adjustments, log);
+  const adjusted = createAdjustedLimits(config, {
+    store: store.adjustments,
+    log,
+    details: () => writeDetails(details()),
+    onChange: (change) => traffic.onLimits(change),
+  });
   const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);
-  const traffic = new Traffic();
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,

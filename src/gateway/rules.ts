@@ -4,7 +4,7 @@ import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import type { SharedLimits } from '../limits/shared/shared-limits.ts';
-import { createAccounts } from './admission/accounts.ts';
+import { type Accounts, createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCors } from './admission/cors.ts';
 import { createKeys } from './admission/keys.ts';
@@ -36,9 +36,10 @@ export interface RuleParts {
   readonly onUpstreamFailure: ForwardSettings['onFailure'];
 }
 
-/** Rules, and the limiter that they ask. */
+/** Rules, with the limiter and the accounts that they ask. */
 export interface LimitedRules extends Rules {
   readonly limiter: Limiter;
+  readonly accounts: Accounts;
 }
 
 /** The rules that a config describes. */
@@ -81,6 +82,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onFailure: parts.onUpstreamFailure,
   };
   const routes = createRoutes(config);
+  const accounts = createAccounts(config.accounts);
   const urls = upstreamUrls(config);
   const choose = upstreamChoice(config.providers);
   return {
@@ -88,7 +90,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     admit: createAdmission({
       routes,
       keys: createKeys(config.keys),
-      accounts: createAccounts(config.accounts),
+      accounts,
       shares,
       maxBodyBytes: config.maxBodyBytes,
       clientTimeoutMs: config.clientTimeoutMs,
@@ -97,6 +99,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     }),
     gate,
     limiter,
+    accounts,
     forward(exchange, passage) {
       const name = choose(exchange.route?.upstream, exchange.account?.provider);
       upstreams.forward(urls.get(name) as string, exchange, passage, settings);

@@ -53,6 +53,7 @@ export type {
   ClaimId,
   ClaimStore,
   ClaimView,
+  InstancesOptions,
   LimitStore,
   MaybePromise,
   ReadyOptions,

@@ -1,15 +1,23 @@
 import type { Adjustment, AdjustmentEntry, AdjustmentState, Head } from '../core/adjustment.ts';
 import type { Clock } from '../core/clock.ts';
 import type { AdjustmentReply } from '../core/lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../core/ports.ts';
+import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../core/ports.ts';
 
 /** A store that is as simple as possible, to judge others. It never returns a promise. */
 export interface AdjustmentModel extends AdjustmentStore {
-  read(known: Head | undefined, instance?: string): AdjustmentReply;
+  read(known: Head | undefined, instance?: string, details?: string): AdjustmentReply;
   append(seen: Head | undefined, entry: AdjustmentEntry): boolean;
   restore(seen: Head | undefined, state: AdjustmentState): boolean;
   history(before: number | undefined, limit: number): readonly AdjustmentEntry[];
-  instances(): readonly AdjustmentInstance[];
+  instances(options?: InstancesOptions): readonly AdjustmentInstance[];
+}
+
+/** A process that has said that it lives. */
+interface Heard {
+  readonly name: string;
+  readonly head: Head | undefined;
+  readonly details: string | undefined;
+  readonly at: number;
 }
 
 const LISTED_MS = 10_000;
@@ -19,16 +27,17 @@ export function createAdjustmentModel(clock: Clock): AdjustmentModel {
   let base: readonly Adjustment[] = [];
   let known: readonly AdjustmentEntry[] = [];
   let added: readonly AdjustmentEntry[] = [];
-  let heard: readonly { readonly name: string; readonly head: Head | undefined; readonly at: number }[] = [];
+  let heard: readonly Heard[] = [];
   const entries = () => [...known, ...added];
   const head = () => headOf(entries().at(-1));
   const isHead = (seen: Head | undefined) => same(seen, head());
   const adjustments = () => added.reduce(change, base);
   return {
     durable: false,
-    read(seen, name) {
+    read(seen, name, details) {
       const now = clock.now();
-      if (name !== undefined) heard = [...heard.filter((one) => one.name !== name), { name, head: seen, at: now }];
+      if (name !== undefined)
+        heard = [...heard.filter((one) => one.name !== name), { name, head: seen, details, at: now }];
       const last = head();
       if (last === undefined) return { kind: 'none', now };
       if (isHead(seen)) return { kind: 'same', now };
@@ -54,8 +63,10 @@ export function createAdjustmentModel(clock: Clock): AdjustmentModel {
         .filter(({ version }) => version < before)
         .reverse()
         .slice(0, limit),
-    instances: () =>
-      heard.map(({ at, ...one }) => ({ ...one, ageMs: clock.now() - at })).filter(({ ageMs }) => ageMs <= LISTED_MS),
+    instances: (options) =>
+      heard
+        .map(({ at, details, ...one }) => ({ ...one, ageMs: clock.now() - at, ...(options?.details && { details }) }))
+        .filter(({ ageMs }) => ageMs <= LISTED_MS),
   };
 }
 

@@ -58,11 +58,12 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
     return found ?? refuse(405, 'errors/method_not_allowed', `This path has only ${methodsOf(ofPath)}.`);
   };
   const callerOf = (request: IncomingMessage, { role }: Operation, requestId: string): Caller | Refusal => {
-    if (role === 'none') return { name: '', role: 'viewer', requestId, isPermitted: () => true };
+    if (role === 'none') return { name: '', role: 'viewer', tokenId: '', requestId, isPermitted: () => true };
     const token = authenticate(request, settings().tokens);
     if (isRefusal(token)) return token;
     const isPermitted = (): boolean => isStillPermitted(token, role, settings().tokens);
-    return refuseRole(token, role) ?? { name: token.name, role: token.role, requestId, isPermitted };
+    const { name, sha256: tokenId } = token;
+    return refuseRole(token, role) ?? { name, role: token.role, tokenId, requestId, isPermitted };
   };
   const run = async (request: IncomingMessage, { operation, query, caller }: Permitted): Promise<unknown> => {
     const parameters = readQuery(operation.query, query);

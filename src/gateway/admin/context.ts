@@ -1,11 +1,13 @@
 import type { Idempotency } from '../../idempotency/idempotency.ts';
 import type { Limiter } from '../../limits/limiter.ts';
 import type { SharedLimits } from '../../limits/shared/shared-limits.ts';
+import type { Accounts } from '../admission/accounts.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import type { GatewayStore } from '../store/store.ts';
+import type { ProcessDetails } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
 import type { Caller } from './operation.ts';
 
@@ -15,6 +17,8 @@ export interface AdminContext {
   readonly config: () => Config;
   /** The limiter of now. */
   readonly limiter: () => Limiter;
+  /** The accounts of the config of now. */
+  readonly accounts: () => Accounts;
   /** The limits of the config, with what operators have adjusted. */
   readonly sharedLimits: SharedLimits;
   readonly store: GatewayStore;
@@ -23,14 +27,16 @@ export interface AdminContext {
   readonly health: Health;
   readonly log: Log;
   readonly startedAt: Date;
+  /** What this process says about itself to the others. */
+  readonly details: () => ProcessDetails;
   /** How others call this process. */
   readonly instance: string;
 }
 
 /** The account of the config, or 404. */
-export function accountOf({ accounts }: Config, id: string): Account | Refusal {
+export function accountOf({ accounts }: AdminContext, id: string): Account | Refusal {
   const detail = 'The config has no such account.';
-  return accounts.find((account) => account.id === id) ?? refuse(404, 'errors/invalid_resource_identifier', detail);
+  return accounts().find(id) ?? refuse(404, 'errors/invalid_resource_identifier', detail);
 }
 
 /** 404 if the config does not limit a route. */

@@ -1,16 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { z } from 'zod';
-import type { AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
+import type { AdjustTarget } from '../../core/adjustment.ts';
 import { isHeadgateError } from '../../core/errors.ts';
-import type { Limit, LimitInput } from '../../core/limit.ts';
+import type { LimitInput } from '../../core/limit.ts';
 import type { AdjustmentConflictError } from '../../limits/shared/errors.ts';
 import type { LimitPreview } from '../../limits/shared/preview.ts';
 import type { Applied } from '../../limits/shared/shared-limits.ts';
 import { refuse } from '../exchange/refusal.ts';
+import { textsOrNull } from '../traffic/limit-entry.ts';
 import { InputError } from './input.ts';
 import { recommendationFor } from './limit-list.ts';
-import { textsOf } from './limit-origins.ts';
-import type { entry } from './limit-schemas.ts';
 import { Answered } from './operation.ts';
 
 /** @throws InputError if it names several layers */
@@ -64,19 +62,4 @@ export function shownPreview({ target, before, after, warnings }: LimitPreview) 
 
 export function shownApplied({ instances, of, missing }: Applied) {
   return { instances, of, missing: [...missing] };
-}
-
-export function shownEntry({ version, at, by, reason, source, limits }: AdjustmentEntry): z.input<typeof entry> {
-  return {
-    version,
-    at: new Date(at).toISOString(),
-    by,
-    reason: reason ?? null,
-    source,
-    changes: limits.map(({ target, from, to }) => ({ target, old: textsOrNull(from), new: textsOrNull(to) })),
-  };
-}
-
-function textsOrNull(limit: Limit | undefined): string[] | null {
-  return limit === undefined ? null : textsOf(limit);
 }

@@ -45,6 +45,21 @@ export const previewed = z.object({
       warnings: z.array(z.string()).describe('With one of them the change needs `confirm`'),
     }),
   ),
+  accounts: z
+    .object({ affected: z.int().describe('Accounts whose limits would become others') })
+    .describe('Of the accounts that this process has seen in the last five to ten minutes'),
+  now: z
+    .array(
+      z.object({
+        account: z.string(),
+        route: z.string().describe('That of its last request, or else of the change'),
+        used: z.int().describe('What the fullest window of the changed limits has counted'),
+        max: z.int().describe('What that window would allow'),
+        wouldReject: z.boolean().describe('Whether the changed limits would reject the next request of cost 1'),
+      }),
+    )
+    .max(50)
+    .describe('The affected accounts with the most requests: first those that would be rejected, then the fullest'),
 });
 
 export const changed = z.object({

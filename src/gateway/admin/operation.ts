@@ -8,6 +8,8 @@ import { isRefusal, type Refusal } from '../exchange/refusal.ts';
 
 /** Who sent a request, and its id. */
 export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
+  /** Tells tokens apart; two of them may have the same name. In no answer. */
+  readonly tokenId: string;
   /** `x-request-id` of the answer, and `req_id` of its error and of its log lines. */
   readonly requestId: string;
   /** Whether the token would still be let in. An answer that goes on must ask: a token ends, and a reload removes it. */

@@ -3,6 +3,26 @@ import type { WindowStatus } from '../../core/decision.ts';
 import type { windowState } from './schemas.ts';
 
 /** A window as answers have it. */
-export function stateOf({ limit, max, remaining, durationMs, resetMs }: WindowStatus): z.input<typeof windowState> {
+export function stateOf({
+  limit,
+  max,
+  remaining,
+  durationMs,
+  resetMs,
+}: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'>): z.input<typeof windowState> {
   return { limit, max, used: max - remaining, remaining, durationMs, resetMs };
+}
+
+/** Peeks that are under way at a time for one request. */
+const AT_ONCE = 8;
+
+/** Peeks for each item, a few at a time, so that one request does not keep the store busy. */
+export async function peekEach<Item, Peeked>(
+  items: readonly Item[],
+  peek: (item: Item) => Promise<Peeked>,
+): Promise<Peeked[]> {
+  const all: Peeked[] = [];
+  for (let i = 0; i < items.length; i += AT_ONCE)
+    all.push(...(await Promise.all(items.slice(i, i + AT_ONCE).map(peek))));
+  return all;
 }

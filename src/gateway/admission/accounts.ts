@@ -9,12 +9,15 @@ export interface Accounts {
    * scope.
    */
   access(id: string, key: ApiKey): Account | Refusal;
+  /** Undefined if the config has no such account. For operators: they may see those of every application. */
+  find(id: string): Account | undefined;
 }
 
 /** @param config accounts with unique ids */
 export function createAccounts(config: Config['accounts']): Accounts {
   const accounts = new Map(config.map((account) => [account.id, account]));
   return {
+    find: (id) => accounts.get(id),
     access(id, key) {
       const account = accounts.get(id);
       // Another application's account gets the same answer as an unknown one, so that a caller cannot find out that it

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { checkConfig, type Overrides } from '../config/config.ts';
 import type { Config, ConfigInput } from '../config/schema.ts';
 import { type Address, listen, urlOf } from '../server/listen.ts';
@@ -15,8 +16,8 @@ export interface Demo {
 const KEYS = { one: 'demo-key-one', two: 'demo-key-two' } as const;
 
 /**
- * Starts the mock provider, and makes a config with it as upstream: two applications with one key each, and limits that
- * a few requests reach.
+ * Starts the mock provider, and makes a config with it as upstream: two applications with one key each, limits that a
+ * few requests reach, and an Admin API with a token of this start.
  * @throws ConfigError on bad flags
  */
 export async function startDemo(overrides: Overrides): Promise<Demo> {
@@ -31,19 +32,21 @@ export async function startDemo(overrides: Overrides): Promise<Demo> {
     provider.closeAllConnections();
   };
   try {
-    const config = checkConfig(demoConfig(urlOf(providerAddress), overrides.port), 'The command line', overrides);
-    return { config, banner, close };
+    const token = randomBytes(24).toString('base64url');
+    const wanted = demoConfig(urlOf(providerAddress), overrides.port, token);
+    const config = checkConfig(wanted, 'The command line', overrides);
+    return { config, banner: (...addresses) => banner(token, ...addresses), close };
   } catch (error) {
     close();
     throw error;
   }
 }
 
-function demoConfig(upstream: string, port: string | undefined): ConfigInput {
+function demoConfig(upstream: string, port: string | undefined, token: string): ConfigInput {
   return {
     upstream,
     // With another main port, the demonstration may run twice, so the admin port must be any free one.
-    admin: { port: port === undefined ? 8081 : 0 },
+    admin: { port: port === undefined ? 8081 : 0, tokens: [{ name: 'demonstration', role: 'admin', token }] },
     keys: [
       { token: KEYS.one, application: 'app_one' },
       { token: KEYS.two, application: 'app_two' },
@@ -66,10 +69,18 @@ function demoConfig(upstream: string, port: string | undefined): ConfigInput {
   };
 }
 
-function banner(address: Address, adminAddress: Address | undefined): string {
+const CONSOLE = `The console of the Admin API, with a token of the role admin that ends with this process. Open it in a browser:
+
+  LINK
+
+`;
+
+function banner(token: string, address: Address, adminAddress: Address | undefined): string {
   const base = urlOf(address);
   const curl = (times: number, rest: string): string =>
     `for i in $(seq ${times}); do curl -si -H 'X-API-KEY: ${KEYS.one}' ${rest} | grep -iE '^(HTTP|x-ratelimit|retry)|too_many'; echo; done`;
+  // A browser does not send what follows the number sign, so no log of a proxy has the token.
+  const link = adminAddress === undefined ? '' : CONSOLE.replace('LINK', `${urlOf(adminAddress)}/#token=${token}`);
   const metrics = adminAddress === undefined ? '' : `, metrics on ${urlOf(adminAddress)}/metrics`;
   return `
 headgate listening on ${base}${metrics}
@@ -93,6 +104,6 @@ acc_alice and acc_bob) and app_two (key ${KEYS.two}; account acc_carol). Each ac
 4. Sent once: wait 10 s, add -H 'Idempotency-Key: mail-1' to the first command, and run it twice. The second answer is a replay
    of the first, with Idempotency-Replayed: true. Nothing is sent or counted again.
 
-To use your own config: headgate serve --config FILE. Stop with Ctrl-C.
+${link}To use your own config: headgate serve --config FILE. Stop with Ctrl-C.
 `;
 }

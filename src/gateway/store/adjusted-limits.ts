@@ -14,17 +14,31 @@ export interface AdjustedLimits {
   readonly metrics: readonly ScrapedMetric[];
 }
 
-export function createAdjustedLimits(config: Config, store: AdjustmentStore, log: Log): AdjustedLimits {
+/** The parts of a process that its shared limits need. */
+export interface AdjustedLimitsOptions {
+  readonly store: AdjustmentStore;
+  readonly log: Log;
+  /** What the process says about itself. */
+  readonly details: () => string;
+  /** Is called with each change of limits that the process obeys from now on. */
+  readonly onChange: (change: Extract<SharedLimitsEvent, { readonly type: 'changed' }>) => void;
+}
+
+export function createAdjustedLimits(
+  config: Config,
+  { store, log, details, onChange }: AdjustedLimitsOptions,
+): AdjustedLimits {
   const { refreshMs, max: maxAdjustments } = config.adjustments;
   const counts = { failures: 0, forks: 0 };
   const onEvent = (event: SharedLimitsEvent): void => {
     if (event.type === 'failed') counts.failures++;
     if (event.type === 'forked') counts.forks++;
+    if (event.type === 'changed') onChange(event);
     report(event, log);
   };
   const limits = createSharedLimits({
     ...{ base: limitsOf(config), adjustments: store },
-    ...{ refreshMs, maxAdjustments, onEvent, logger: false },
+    ...{ refreshMs, maxAdjustments, details, onEvent, logger: false },
   });
   return { limits, metrics: metricsOf(limits, counts) };
 }

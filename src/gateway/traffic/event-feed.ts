@@ -1,9 +1,11 @@
+import type { AdjustmentEntry } from '../../core/adjustment.ts';
 import type { DecisionEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import { shownEntry } from './limit-entry.ts';
 import { Recent } from './recent.ts';
 import { tightestOf } from './top-accounts.ts';
 
-export const EVENT_TYPES = ['decision', 'claim', 'state'] as const;
+export const EVENT_TYPES = ['decision', 'limits', 'claim', 'state'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** What an operator did to the process. */
@@ -13,12 +15,20 @@ export interface StateChange {
   readonly by?: string | undefined;
 }
 
+/** Other limits that this process obeys. */
+export interface LimitsEvent {
+  readonly version: number;
+  /** Undefined if the process has read all adjustments at once, and does not know which of them are new. */
+  readonly entry: AdjustmentEntry | undefined;
+}
+
 /** Something that happened, as it came. Its text is made only for those who listen. */
 interface Happening {
   readonly id: number;
   readonly atMs: number;
   readonly what:
     | { readonly type: 'decision'; readonly event: DecisionEvent }
+    | { readonly type: 'limits'; readonly event: LimitsEvent }
     | { readonly type: 'claim'; readonly event: IdempotencyEvent }
     | { readonly type: 'state'; readonly event: StateChange };
 }
@@ -44,17 +54,27 @@ export interface EventSink {
   onDrain(listener: () => void): void;
 }
 
-/** A client that listens. */
-interface Subscriber {
+/** A client that wants to listen. */
+export interface Subscription {
+  /** Tells the tokens of clients apart. */
+  readonly token: string;
   readonly filter: EventFilter;
   readonly sink: EventSink;
+  /** Id of the last event that the client has; it gets those that came since, as far as they are remembered. */
+  readonly after?: number | undefined;
+}
+
+/** A client that listens. */
+interface Subscriber extends Omit<Subscription, 'after'> {
   /** What waits until the client reads again. */
   waiting: string[] | undefined;
   dropped: number;
 }
 
 /** Most clients. Each costs time per event. */
-const MAX_SUBSCRIBERS = 8;
+export const MAX_SUBSCRIBERS = 8;
+/** Most clients with the same token, so that one of them cannot take every place. */
+export const MAX_PER_TOKEN = 3;
 /** Most events that wait for a client. */
 const MAX_WAITING = 256;
 const REMEMBERED = 1_000;
@@ -73,12 +93,13 @@ export class EventFeed {
   }
 
   /**
-   * @param after id of the last event that the client has; it gets those that came since, as far as they are remembered
-   * @returns what ends it; undefined if too many listen
+   * @returns what ends it; or of what there are too many, all clients or those with the same token
    */
-  subscribe(filter: EventFilter, sink: EventSink, after?: number): (() => void) | undefined {
-    if (this.#subscribers.size >= MAX_SUBSCRIBERS) return undefined;
-    const subscriber: Subscriber = { filter, sink, waiting: undefined, dropped: 0 };
+  subscribe({ token, filter, sink, after }: Subscription): (() => void) | 'clients' | 'token' {
+    const ofToken = [...this.#subscribers].filter((each) => each.token === token).length;
+    if (ofToken >= MAX_PER_TOKEN) return 'token';
+    if (this.#subscribers.size >= MAX_SUBSCRIBERS) return 'clients';
+    const subscriber: Subscriber = { token, filter, sink, waiting: undefined, dropped: 0 };
     if (after !== undefined) {
       const missed = [...this.#recent.newestFirst()].filter(({ id }) => id > after).reverse();
       for (const happening of missed) this.#deliver(subscriber, happening);
@@ -145,8 +166,15 @@ function dataOf(what: Happening['what']): object {
     const { account, route, cost } = decision;
     return { req_id: requestId, account, route, cost, outcome: outcomeOf(decision), tightest: tightestOf(decision) };
   }
+  if (what.type === 'limits') return shownChange(what.event);
   const { type, scope, key } = what.event;
   // The rest of an event may have an error, and with it what a client of Redis knows.
   const refusal = what.event.type === 'refused' ? { reason: what.event.reason } : {};
   return { application: scope, key, what: type, ...refusal };
+}
+
+function shownChange({ version, entry }: LimitsEvent): object {
+  if (entry === undefined) return { version, by: null, reason: null, source: 'read', changes: [] };
+  const { at: _, ...shown } = shownEntry(entry);
+  return shown;
 }

@@ -47,6 +47,13 @@ export class Series {
     return Array.from({ length }, (_, i) => this.#second(now - length + i));
   }
 
+  /** The average of the last seconds, per second. */
+  average(seconds: number, nowMs: number): Record<Counted, number> {
+    const list = this.list(seconds, nowMs);
+    const averages = COUNTED.map((name) => [name, list.reduce((sum, each) => sum + each[name], 0) / list.length]);
+    return Object.fromEntries(averages) as Record<Counted, number>;
+  }
+
   #second(second: number): Second {
     const row = second % SERIES_SECONDS;
     const isKnown = this.#seconds[row] === second;

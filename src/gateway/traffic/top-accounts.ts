@@ -14,13 +14,25 @@ export interface TopAccount {
   /** The route of its last decision. */
   readonly route: string;
   /** The fullest window of its last decision. */
-  readonly tightest: WindowStatus | undefined;
+  readonly tightest: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'> | undefined;
+}
+
+/** An account that was seen lately. */
+export interface SeenAccount {
+  readonly account: string;
+  /** Its requests, accepted and rejected. */
+  readonly count: number;
+  /** The route of its last decision, and when that was, on the store's clock. */
+  readonly route: string;
+  readonly decidedAt: number;
 }
 
 /** The accounts at the top, and how well that is known. */
 export interface TopList {
   readonly accounts: readonly TopAccount[];
   readonly exact: boolean;
+  /** At most so often was an account counted that is not in the list. */
+  readonly unlisted: number;
   /** Since when it was counted, in milliseconds since 1970. */
   readonly sinceMs: number;
 }
@@ -53,7 +65,7 @@ export class TopAccounts {
 
   list(by: Ranking, limit: number, nowMs: number): TopList {
     if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
-    const halves = [this.#current, ...(this.#before === undefined ? [] : [this.#before])];
+    const halves = this.#halves;
     const merged = new Map<string, Hitter<Decision>>();
     for (const half of halves) {
       for (const { name, count, error, note } of half[by].list()) {
@@ -62,18 +74,45 @@ export class TopAccounts {
         else merged.set(name, { ...known, count: known.count + count, error: known.error + error });
       }
     }
-    const top = [...merged.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, limit);
+    const sorted = [...merged.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+    const least = halves.reduce((sum, half) => sum + half[by].least, 0);
     return {
-      accounts: top.map(({ name, count, error, note }) => ({
+      accounts: sorted.slice(0, limit).map(({ name, count, error, note }) => ({
         account: name,
         count,
         error,
         route: note.route,
         tightest: tightestOf(note),
       })),
+      unlisted: Math.max(least, sorted[limit]?.count ?? 0),
       exact: halves.every((half) => half[by].isExact),
       sinceMs: (halves.at(-1) as Half).sinceMs,
     };
+  }
+
+  /** Every account that is counted, the busiest first. Of very many only those with the most requests. */
+  seen(nowMs: number): SeenAccount[] {
+    if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
+    const merged = new Map<string, SeenAccount>();
+    // `near` has only accounts that `accepted` has too.
+    for (const { rejected, accepted } of this.#halves) {
+      for (const { name, count, note } of [...rejected.list(), ...accepted.list()]) {
+        const known = merged.get(name);
+        const { decidedAt, route } = note;
+        const isLast = known === undefined || decidedAt > known.decidedAt;
+        merged.set(name, {
+          account: name,
+          count: count + (known?.count ?? 0),
+          route: isLast ? route : known.route,
+          decidedAt: isLast ? decidedAt : known.decidedAt,
+        });
+      }
+    }
+    return [...merged.values()].sort((a, b) => b.count - a.count);
+  }
+
+  get #halves(): readonly Half[] {
+    return this.#before === undefined ? [this.#current] : [this.#current, this.#before];
   }
 
   #turn(nowMs: number): void {

@@ -1,12 +1,14 @@
+import type { AdjustmentEntry } from '../../core/adjustment.ts';
 import type { Decision } from '../../core/decision.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import { headOf } from '../../limits/shared/revision.ts';
 import type { DecisionLabel } from '../exchange/exchange.ts';
-import { EventFeed, type EventFilter, type EventSink, type StateChange } from './event-feed.ts';
+import { EventFeed, type StateChange, type Subscription } from './event-feed.ts';
 import { Recent } from './recent.ts';
-import { type Second, Series } from './series.ts';
-import { type Ranking, TopAccounts, type TopList } from './top-accounts.ts';
+import { type Counted, type Second, Series } from './series.ts';
+import { type Ranking, type SeenAccount, TopAccounts, type TopList } from './top-accounts.ts';
 
 /** A decision, and the request that it was made for. */
 export interface TracedDecision {
@@ -21,6 +23,7 @@ export interface MetOrphan extends ClaimId {
   readonly atMs: number;
 }
 
+const AVERAGED_SECONDS = 10;
 const DECISIONS = 1_000;
 const ORPHANS = 1_000;
 
@@ -83,8 +86,44 @@ export class Traffic {
     this.#memory?.feed.add({ type: 'state', event }, this.now());
   }
 
+  /** Other limits apply from now on. */
+  onLimits({ revision, entries }: { readonly revision: string; readonly entries: readonly AdjustmentEntry[] }): void {
+    if (this.#memory === undefined) return;
+    const atMs = this.now();
+    // Without entries everything was read at once.
+    for (const entry of entries.length === 0 ? [undefined] : entries) {
+      const version = entry?.version ?? headOf(revision)?.version ?? 0;
+      this.#memory.feed.add({ type: 'limits', event: { version, entry } }, atMs);
+    }
+  }
+
   top(by: Ranking, limit: number): TopList {
     return this.#on.top.list(by, limit, this.now());
+  }
+
+  /** Figures per second: the average of the last ten. */
+  perSecond(): Record<Counted, number> {
+    return this.#on.series.average(AVERAGED_SECONDS, this.now());
+  }
+
+  /** Undefined while it is off. */
+  decisionsPerSecond(): number | undefined {
+    if (this.#memory === undefined) return undefined;
+    const { accepted, rejected, degraded } = this.perSecond();
+    return accepted + rejected + degraded;
+  }
+
+  /** Each list of accounts; undefined while it is off. */
+  tops(limit: number): Record<Ranking, TopList> | undefined {
+    const top = this.#memory?.top;
+    if (top === undefined) return undefined;
+    const listOf = (by: Ranking): TopList => top.list(by, limit, this.now());
+    return { rejected: listOf('rejected'), near: listOf('near'), accepted: listOf('accepted') };
+  }
+
+  /** The accounts of the last five to ten minutes, the busiest first. */
+  seen(): SeenAccount[] {
+    return this.#on.top.seen(this.now());
   }
 
   /** The last seconds, the oldest first. */
@@ -104,8 +143,8 @@ export class Traffic {
   }
 
   /** See {@link EventFeed.subscribe}. */
-  subscribe(filter: EventFilter, sink: EventSink, after?: number): (() => void) | undefined {
-    return this.#on.feed.subscribe(filter, sink, after);
+  subscribe(subscription: Subscription): ReturnType<EventFeed['subscribe']> {
+    return this.#on.feed.subscribe(subscription);
   }
 
   /** Only the Admin API asks, and while there is one this is on. */

@@ -30,6 +30,11 @@ export interface SharedLimitsOptions {
    * @default host, process id and four random characters
    */
   readonly instance?: string | undefined;
+  /**
+   * Returns what this process says about itself to the others, which get it from `instances({ details: true })`: a text of
+   * at most 8,192 bytes. Is called about every fourth reading, so it must be quick. What it throws is logged.
+   */
+  readonly details?: (() => string) | undefined;
   /** Is called with everything that happens, for metrics and logs. What it throws is logged. */
   readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
   /**
@@ -39,7 +44,7 @@ export interface SharedLimitsOptions {
   readonly logger?: Logger | false | undefined;
 }
 
-const OPTIONS = ['base', 'adjustments', 'refreshMs', 'maxAdjustments', 'instance', 'onEvent', 'logger'];
+const OPTIONS = ['base', 'adjustments', 'refreshMs', 'maxAdjustments', 'instance', 'details', 'onEvent', 'logger'];
 /**
  * Creates limits that all processes with the same store of adjustments share.
  * @example
@@ -60,8 +65,10 @@ export function createSharedLimits(options: SharedLimitsOptions): SharedLimits {
   checkInteger('maxAdjustments', maxAdjustments, 1, 100_000);
   if (typeof instance !== 'string' || instance === '' || instance.length > 200)
     throw new OptionError('instance', instance, 'must be 1 to 200 characters');
-  const { base, onEvent, logger } = options;
-  return new StoredLimits({ base, adjustments: store, refreshMs, maxAdjustments, instance, onEvent, logger });
+  const { base, details, onEvent, logger } = options;
+  if (details !== undefined && typeof details !== 'function')
+    throw new OptionError('details', details, 'must be a function that returns a text');
+  return new StoredLimits({ base, adjustments: store, refreshMs, maxAdjustments, instance, details, onEvent, logger });
 }
 
 function ownName(): string {

@@ -60,11 +60,11 @@ export class Replica {
 
   /**
    * Reads the store, and brings it forward if it lacks what this process knows.
-   * @param instance see {@link AdjustmentStore.read}
+   * @param instance see {@link AdjustmentStore.read}, also for `details`
    * @throws what the store throws
    */
-  refresh(instance?: string): Promise<void> {
-    return this.#turns.run(() => this.#refresh(instance));
+  refresh(instance?: string, details?: string): Promise<void> {
+    return this.#turns.run(() => this.#refresh(instance, details));
   }
 
   /**
@@ -95,9 +95,9 @@ export class Replica {
     return this.#known?.recent.some((each) => isSameHead(each, head)) ?? false;
   }
 
-  async #refresh(instance?: string): Promise<void> {
+  async #refresh(instance?: string, details?: string): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const reply = await this.#store.read(this.head, instance);
+      const reply = await this.#store.read(this.head, instance, details);
       this.#observer?.onReply(reply);
       const step = this.#decide(this.#known, reply);
       switch (step.kind) {

@@ -1,5 +1,6 @@
 import type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
 import type { LimitInput } from '../../core/limit.ts';
+import type { InstancesOptions } from '../../core/ports.ts';
 import type { Limits, PlanSource, Subject } from '../plans.ts';
 import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
 import type { LimitOrigin } from './explanation.ts';
@@ -75,6 +76,11 @@ export interface Instance {
   readonly revision: string;
   /** Milliseconds since the store heard of it. */
   readonly ageMs: number;
+  /**
+   * What it said about itself then, if it is asked for and the process has the option `details`. Any process that reaches
+   * the store can have written it.
+   */
+  readonly details?: string | undefined;
 }
 
 /** Limits that every process with the same store obeys, and that can be adjusted at run time. */
@@ -112,8 +118,8 @@ export interface SharedLimits extends PlanSource {
    * @throws OptionError, and what the store throws
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds. */
-  instances(): Promise<readonly Instance[]>;
+  /** Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked for. */
+  instances(options?: InstancesOptions): Promise<readonly Instance[]>;
   /**
    * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
    * @throws OptionError, and what the store throws

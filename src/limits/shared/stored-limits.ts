@@ -13,7 +13,7 @@ import type { LimitInput } from '../../core/limit.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import type { Plan } from '../../core/plan.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
+import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
 import { type Limits, placeOfTarget, type Subject } from '../plans.ts';
 import { AdjustedPlans } from './adjusted-plans.ts';
 import {
@@ -25,6 +25,7 @@ import {
   type LimitChange,
   type PutOptions,
 } from './change.ts';
+import { createDetails } from './details.ts';
 import { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
 import { Poll } from './poll.ts';
@@ -56,6 +57,7 @@ export interface StoredLimitsSettings {
   readonly refreshMs: number;
   readonly maxAdjustments: number;
   readonly instance: string;
+  readonly details: (() => string) | undefined;
   readonly onEvent: ((event: SharedLimitsEvent) => void) | undefined;
   readonly logger: Logger | false | undefined;
 }
@@ -67,6 +69,7 @@ export class StoredLimits implements SharedLimits {
   readonly #maxAdjustments: number;
   readonly #events: Emitter<SharedLimitsEvent>;
   readonly #log: Logger;
+  readonly #details: () => string | undefined;
   readonly #replica: Replica;
   readonly #poll: Poll;
   readonly #plans: AdjustedPlans;
@@ -78,13 +81,14 @@ export class StoredLimits implements SharedLimits {
   #readings = NOTED_EVERY;
 
   constructor(settings: StoredLimitsSettings) {
-    const { base, adjustments, refreshMs, maxAdjustments, instance, onEvent, logger } = settings;
+    const { base, adjustments, refreshMs, maxAdjustments, instance, details, onEvent, logger } = settings;
     this.instance = instance;
     this.#plans = new AdjustedPlans(base, (key) => this.#current(key));
     this.#store = adjustments;
     this.#maxAdjustments = maxAdjustments;
     this.#log = createLogger(logger);
     this.#events = new Emitter(onEvent, this.#log);
+    this.#details = createDetails(details, this.#log);
     this.#replica = new Replica(adjustments, {
       onReply: (reply) => this.#onReply(reply),
       onChange: (keys, entries) => this.#onChange(keys, entries),
@@ -181,9 +185,9 @@ export class StoredLimits implements SharedLimits {
     }
   }
 
-  async instances(): Promise<readonly Instance[]> {
-    const instances = await this.#store.instances();
-    return instances.map(({ name, head, ageMs }) => ({ name, revision: revisionOf(head), ageMs }));
+  async instances(options?: InstancesOptions): Promise<readonly Instance[]> {
+    const instances = await this.#store.instances(options);
+    return instances.map(({ head, ...each }) => ({ ...each, revision: revisionOf(head) }));
   }
 
   async applied(
@@ -216,9 +220,9 @@ export class StoredLimits implements SharedLimits {
     const isNoted = this.#readings >= NOTED_EVERY;
     const before = this.#replica.head;
     try {
-      await this.#replica.refresh(isNoted ? this.instance : undefined);
+      await (isNoted ? this.#replica.refresh(this.instance, this.#details()) : this.#replica.refresh());
       // Others wait to hear that this process obeys the change.
-      if (this.#replica.head !== before) await this.#replica.refresh(this.instance);
+      if (this.#replica.head !== before) await this.#replica.refresh(this.instance, this.#details());
       this.#readings = isNoted ? 1 : this.#readings + 1;
       if (this.#isBehind) this.#events.emit({ type: 'recovered' });
       this.#isBehind = false;

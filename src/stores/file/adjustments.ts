@@ -9,7 +9,7 @@ import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { checkOptions } from '../../core/options.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
+import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
 import { Turns } from '../../core/turns.ts';
 import { MemoryAdjustments } from '../memory/adjustments.ts';
 import { checkClock } from '../memory/options.ts';
@@ -53,8 +53,8 @@ class FileAdjustments implements AdjustmentStore {
     this.#memory = memory;
   }
 
-  read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
-    return this.#run(() => this.#memory.read(known, instance));
+  read(known: Head | undefined, instance?: string, details?: string): Promise<AdjustmentReply> {
+    return this.#run(() => this.#memory.read(known, instance, details));
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -69,8 +69,8 @@ class FileAdjustments implements AdjustmentStore {
     return this.#run(() => this.#memory.history(before, limit));
   }
 
-  instances(): Promise<readonly AdjustmentInstance[]> {
-    return this.#run(() => this.#memory.instances());
+  instances(options?: InstancesOptions): Promise<readonly AdjustmentInstance[]> {
+    return this.#run(() => this.#memory.instances(options));
   }
 
   #run<T>(call: () => T | Promise<T>): Promise<T> {

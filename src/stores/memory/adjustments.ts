@@ -11,7 +11,7 @@ import {
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { checkOptions } from '../../core/options.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
+import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
 import { checkClock, readClock } from './options.ts';
 
 /** Options of {@link createMemoryAdjustments}. */
@@ -27,6 +27,13 @@ export interface MemoryAdjustmentsOptions {
 const MAX_HISTORY = 10_000;
 /** How long a process is listed after it was heard of. */
 const LISTED_MS = 10_000;
+
+/** What was heard of a process. */
+interface Heard {
+  readonly head: Head | undefined;
+  readonly heardAt: number;
+  readonly details: string | undefined;
+}
 
 /** Creates a store of adjustments in this process's memory, for one process and for tests. */
 export function createMemoryAdjustments(options: MemoryAdjustmentsOptions = {}): AdjustmentStore {
@@ -44,17 +51,17 @@ export class MemoryAdjustments implements AdjustmentStore {
   #adjustments = new Map<string, Adjustment>();
   /** Oldest first. */
   #entries: AdjustmentEntry[] = [];
-  readonly #instances = new Map<string, { readonly head: Head | undefined; readonly heardAt: number }>();
+  readonly #instances = new Map<string, Heard>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  read(known: Head | undefined, instance?: string): AdjustmentReply {
+  read(known: Head | undefined, instance?: string, details?: string): AdjustmentReply {
     const now = readClock(this.#clock);
     if (instance !== undefined) {
       this.#forgetInstances(now);
-      this.#instances.set(instance, { head: known, heardAt: now });
+      this.#instances.set(instance, { head: known, heardAt: now, details });
     }
     const head = this.#head;
     if (head === undefined) return { kind: 'none', now };
@@ -100,10 +107,13 @@ export class MemoryAdjustments implements AdjustmentStore {
     return this.#entries.slice(Math.max(0, end - limit), end).reverse();
   }
 
-  instances(): readonly AdjustmentInstance[] {
+  instances(options: InstancesOptions = {}): readonly AdjustmentInstance[] {
     const now = readClock(this.#clock);
     this.#forgetInstances(now);
-    return [...this.#instances].map(([name, { head, heardAt }]) => ({ name, head, ageMs: now - heardAt }));
+    return [...this.#instances].map(([name, { head, heardAt, details }]) => ({
+      ...{ name, head, ageMs: now - heardAt },
+      ...(options.details === true ? { details } : {}),
+    }));
   }
 
   #entriesAfter(known: Head): readonly AdjustmentEntry[] | undefined {

@@ -58,6 +58,16 @@ export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
   return instances;
 }
 
+/**
+ * Reads the output of `adjustments-list.lua` for details.
+ * @param count how many were asked for
+ */
+export function readDetails(reply: unknown, count: number): readonly (string | undefined)[] {
+  const [, ...values] = listOf(reply);
+  if (values.length !== count) throw unexpected(reply);
+  return values.map((value) => (value === null ? undefined : textOf(value)));
+}
+
 /** `17:k3v9q2`, or '' without a history. */
 export function headText(head: Head | undefined): string {
   return head === undefined ? '' : `${head.version}:${head.nonce}`;

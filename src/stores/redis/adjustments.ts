@@ -3,10 +3,10 @@ import type { Clock } from '../../core/clock.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import { checkOptions } from '../../core/options.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
+import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
-import { headText, readAdjustmentReply, readHistory, readInstances } from './adjustments-reply.ts';
+import { headText, readAdjustmentReply, readDetails, readHistory, readInstances } from './adjustments-reply.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
 import { type AdjustmentKeys, adjustmentKeys } from './keys.ts';
@@ -47,6 +47,9 @@ const MAX_HISTORY = 10_000;
 const LIMITS_PER_DEADLINE = 1_000;
 /** How much longer than other calls one may take that returns everything. */
 const WHOLE = 4;
+
+/** Processes whose details come in one reply: less than half a megabyte, so that the server is not kept busy. */
+const DESCRIBED_AT_ONCE = 50;
 
 const readScript = /* @__PURE__ */ createScript(readSource);
 const writeScript = /* @__PURE__ */ createScript(writeSource);
@@ -91,13 +94,13 @@ class RedisAdjustments implements AdjustmentStore {
     this.#parts = parts;
   }
 
-  read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
-    const { adjustments, history, processes } = this.#parts.keys;
+  read(known: Head | undefined, instance?: string, about = ''): Promise<AdjustmentReply> {
+    const { adjustments, history, processes, details } = this.#parts.keys;
     const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
-    const noted = instance === undefined ? ['', ''] : ['1', instance];
+    const noted = instance === undefined ? ['', '', ''] : ['1', instance, about];
     const args = [...head, String(MAX_RECENT), ...noted];
     const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
-    return this.#run(readScript, [adjustments, history, processes], args, readAdjustmentReply, deadlineMs);
+    return this.#run(readScript, [adjustments, history, processes, details], args, readAdjustmentReply, deadlineMs);
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -120,8 +123,18 @@ class RedisAdjustments implements AdjustmentStore {
     return this.#run(listScript, [this.#parts.keys.history], args, readHistory);
   }
 
-  instances(): Promise<readonly AdjustmentInstance[]> {
-    return this.#run(listScript, [this.#parts.keys.processes], [''], readInstances);
+  async instances(options: InstancesOptions = {}): Promise<readonly AdjustmentInstance[]> {
+    const { processes, details } = this.#parts.keys;
+    const instances = await this.#run(listScript, [processes], [''], readInstances);
+    if (options.details !== true) return instances;
+    const described: AdjustmentInstance[] = [];
+    for (let i = 0; i < instances.length; i += DESCRIBED_AT_ONCE) {
+      const some = instances.slice(i, i + DESCRIBED_AT_ONCE);
+      const args = ['about', ...some.map(({ name }) => name)];
+      const texts = await this.#run(listScript, [details], args, (reply) => readDetails(reply, some.length));
+      described.push(...some.map((each, n) => ({ ...each, details: texts[n] })));
+    }
+    return described;
   }
 
   #write(

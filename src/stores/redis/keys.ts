@@ -74,6 +74,7 @@ export interface AdjustmentKeys {
   readonly adjustments: string;
   readonly history: string;
   readonly processes: string;
+  readonly details: string;
 }
 
 /**
@@ -82,5 +83,5 @@ export interface AdjustmentKeys {
  */
 export function adjustmentKeys(prefix: string): AdjustmentKeys {
   const tag = `${prefix}:limits:{adjusted}`;
-  return { adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet` };
+  return { adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet`, details: `${tag}:about` };
 }

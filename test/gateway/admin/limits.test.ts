@@ -1,4 +1,5 @@
 /** Limits that operators change over the Admin API. */
+import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../../support/admin.ts';
@@ -94,6 +95,48 @@ describe('a limit', () => {
     expect((await ask('GET', '/v1/limits')).value.revision).toBe('0');
     expect((await put('/v1/limit', { ...json, confirm: true })).status).toBe(200);
     expect(await chats('acc_3')).toBe(50_000);
+  });
+
+  it('dryRun names the accounts that would be rejected now, by what they have really used', async () => {
+    for (const account of ['acc_1', 'acc_1', 'acc_1', 'acc_2', 'acc_3', 'acc_3']) await chats(account);
+    await put('/v1/limit?account=acc_3', { windows: ['900/1m'] });
+    const preview = async (path: string, windows: string[]) => (await put(path, { windows })).value;
+    const before = (await ask('GET', '/v1/windows?account=acc_1')).value.routes[0].windows;
+    // acc_3 has a limit of its own, which hides the default one.
+    expect(await preview('/v1/limit?dryRun=true', ['3/1m'])).toMatchObject({
+      accounts: { affected: 2 },
+      now: [
+        { account: 'acc_1', route: CHATS, used: 3, max: 3, wouldReject: true },
+        { account: 'acc_2', route: CHATS, used: 1, max: 3, wouldReject: false },
+      ],
+    });
+    // Of two windows the fuller one counts; that of a new duration has not counted anything.
+    expect((await preview(`${ACC}&dryRun=true`, ['2/1m', '500/1d'])).now).toEqual([
+      { account: 'acc_1', route: CHATS, used: 3, max: 2, wouldReject: true },
+    ]);
+    expect((await preview(`${ACC}&dryRun=true`, ['500/1d'])).now).toMatchObject([{ used: 0, wouldReject: false }]);
+    expect(await preview(`${ACC}&dryRun=true`, [])).toMatchObject({ accounts: { affected: 1 }, now: [] });
+    expect(await preview('/v1/limit?account=acc_9&dryRun=true', ['5/1m'])).toMatchObject({
+      accounts: { affected: 0 },
+      now: [],
+    });
+    const reset = await ask('DELETE', '/v1/limit?account=acc_3&dryRun=true');
+    expect(reset.value).toMatchObject({ accounts: { affected: 1 }, now: [{ account: 'acc_3', used: 2, max: 1_000 }] });
+    const changes = [
+      { target: { route: 'POST /api/v1/chats' }, windows: ['0/1m'] },
+      { target: { account: 'acc_2' }, windows: ['1/1m'] },
+    ];
+    const batch = await ask('POST', '/v1/limits/batch?dryRun=true', { json: { changes } });
+    expect(batch.value).toMatchObject({ changes: [{}, {}], accounts: { affected: 3 } });
+    // The route of its last request if that one changes, or else a route of the change.
+    expect(batch.value.now.map(({ account, route }: { account: string; route: string }) => [account, route])).toEqual([
+      ['acc_1', 'POST /api/v1/chats'],
+      ['acc_3', 'POST /api/v1/chats'],
+      ['acc_2', CHATS],
+    ]);
+    expect((await ask('GET', '/v1/windows?account=acc_1')).value.routes[0].windows).toMatchObject(
+      before.map(({ used }: { used: number }) => ({ used })),
+    );
   });
 
   it.each<[string, string, object, Record<string, string>, string | RegExp]>([
@@ -232,7 +275,13 @@ describe('many limits', () => {
     const { revision } = (await put(ACC, { windows: ['500/1m'] })).value;
     await expect
       .poll(async () => (await ask('GET', '/v1/instances')).value.instances)
-      .toEqual([{ name: expect.any(String), revision, ageMs: expect.any(Number), self: true }]);
+      .toEqual([
+        {
+          ...{ name: expect.any(String), self: true, host: hostname(), version: expect.any(String), startedAt: at },
+          ...{ state: 'serving', breaker: 'closed', decisionsPerSecond: expect.any(Number) },
+          ...{ revision, ageMs: expect.any(Number) },
+        },
+      ]);
     expect((await ask('GET', '/v1/status')).value.limits).toMatchObject({ revision, source: 'store', adjustments: 1 });
   });
 });

@@ -402,11 +402,9 @@ describe('claims', () => {
 
 describe('events', () => {
   /** Listens to events until the test ends it. */
-  const listen = async (query: string, headers = '') => {
+  const listen = async (query: string, as: keyof typeof TOKENS = 'viewer') => {
     const client = await openRaw(gateway.adminPort);
-    client.write(
-      `GET /v1/events?${query} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKENS.viewer}\r\n${headers}\r\n`,
-    );
+    client.write(`GET /v1/events?${query} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKENS[as]}\r\n\r\n`);
     let text = '';
     client.socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('utf8');
@@ -435,11 +433,30 @@ describe('events', () => {
     missed.end();
   });
 
-  it('more than eight clients: 503, and a place is free when one leaves', async () => {
-    const clients = await Promise.all(Array.from({ length: 8 }, () => listen('types=state')));
-    expectProblem(await gateway.admin('GET', '/v1/events'), 503, 'errors/service_unavailable');
+  it('more than three of a token, or eight of all: 503, and a place is free when one leaves', async () => {
+    const of = (as: keyof typeof TOKENS, count: number) =>
+      Promise.all(Array.from({ length: count }, () => listen('types=state', as)));
+    const refused = async (as: keyof typeof TOKENS) =>
+      expectProblem(await gateway.admin('GET', '/v1/events', { as }), 503, 'errors/service_unavailable').detail;
+    const clients = await of('viewer', 3);
+    expect(await refused('viewer')).toMatch(/^3 clients listen to the events with this token/);
+    clients.push(...(await of('operator', 3)), ...(await of('admin', 2)));
+    expect(await refused('admin')).toMatch(/^8 clients listen to the events, and there may not be more/);
     clients[0]?.end();
-    const another = await eventually(() => listen('types=state').catch(() => undefined), 'the free place');
+    const another = await eventually(() => listen('types=state', 'admin').catch(() => undefined), 'the free place');
     for (const client of [...clients, another]) client.end();
+  });
+
+  it('a change of limits, with its author and what it changes', async () => {
+    const client = await listen('types=limits');
+    const json = { windows: ['77/1m'], reason: 'INC-12', confirm: true };
+    await ask('PUT', '/v1/limit?account=acc_6', { as: 'operator', json });
+    await eventually(() => client.text().includes('event: limits'), 'the event');
+    const data = JSON.parse(/^data: (.*)$/m.exec(client.text())?.[1] ?? '');
+    expect(data).toEqual({
+      ...{ at, version: 1, by: 'olaf', reason: 'INC-12', source: 'change' },
+      changes: [{ target: { account: 'acc_6' }, old: null, new: ['77/1m'] }],
+    });
+    client.end();
   });
 });

@@ -82,6 +82,21 @@ describe('the demonstration', () => {
     expect((await gateway.ask('GET', '/nowhere')).status).toBe(404);
   });
 
+  it('prints a link with a token of the Admin API, on a port of the machine itself', async () => {
+    const [link = ''] = gateway.output().match(/http:\S+#token=\S+/) ?? [];
+    const { hostname, origin, hash } = new URL(link);
+    const token = hash.slice('#token='.length);
+    expect([hostname, token.length]).toEqual(['127.0.0.1', 32]);
+    const ask = async (bearer: string) => {
+      const reply = await fetch(`${origin}/v1/status`, { headers: { authorization: `Bearer ${bearer}` } });
+      return [reply.status, ((await reply.json()) as { caller?: unknown }).caller];
+    };
+    expect(await ask(token)).toEqual([200, { name: 'demonstration', role: 'admin' }]);
+    expect(await ask(token.replace(/.$/, ''))).toEqual([401, undefined]);
+    // The log goes to the same place as the banner.
+    expect(gateway.output().split(token)).toHaveLength(2);
+  });
+
   it('ends on SIGTERM with 0', async () => {
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   });

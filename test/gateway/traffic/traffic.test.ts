@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
+import type { AdjustmentEntry } from '../../../src/core/adjustment.ts';
 import type { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
-import { EventFeed, type EventFilter } from '../../../src/gateway/traffic/event-feed.ts';
+import {
+  EVENT_TYPES,
+  EventFeed,
+  type EventFilter,
+  type EventSink,
+  type Subscription,
+} from '../../../src/gateway/traffic/event-feed.ts';
 import { Series } from '../../../src/gateway/traffic/series.ts';
 import { Traffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
@@ -110,7 +117,7 @@ describe('series', () => {
 });
 
 describe('events', () => {
-  const all: EventFilter = { types: ['decision', 'claim', 'state'], sample: 1 };
+  const all: EventFilter = { types: [...EVENT_TYPES], sample: 1 };
   /** A client that reads only when the test says so. */
   const client = () => {
     let drain: (() => void) | undefined;
@@ -129,11 +136,53 @@ describe('events', () => {
     };
   };
 
+  let tokens = 0;
+  /** Subscribes with a token of its own, unless the test names one. */
+  const subscribe = (feed: EventFeed, sink: EventSink, more: Partial<Subscription> = {}) => {
+    const end = feed.subscribe({ token: `t${tokens++}`, filter: all, sink, ...more });
+    if (typeof end === 'string') throw new Error(`too many: ${end}`);
+    return end;
+  };
+
+  it('of eight places a token has three; who leaves makes room', () => {
+    const feed = new EventFeed();
+    const { sink } = client();
+    const ends = ['a', 'a', 'a', 'b', 'b', 'b', 'c'].map((token) => subscribe(feed, sink, { token }));
+    const refused = (token: string) => feed.subscribe({ token, filter: all, sink });
+    expect(refused('a')).toBe('token');
+    expect(subscribe(feed, sink, { token: 'c' })).toBeTypeOf('function');
+    expect([refused('a'), refused('c')]).toEqual(['token', 'clients']);
+    ends[0]?.();
+    expect(subscribe(feed, sink, { token: 'a' })).toBeTypeOf('function');
+  });
+
+  it('other limits: each change with its author, and a note if everything was read at once', () => {
+    const { traffic } = start();
+    const { sink, texts } = client();
+    traffic.subscribe({ token: 't', filter: all, sink });
+    const limits = [{ target: { account: 'a' }, from: undefined, to: parseLimit(['5/1m']) }];
+    const entry: AdjustmentEntry = {
+      ...{ version: 17, nonce: 'n', at: 1, by: 'jane', reason: undefined, source: 'expiry', limits },
+    };
+    traffic.onLimits({ revision: '17.n', entries: [entry] });
+    traffic.onLimits({ revision: '19.m', entries: [] });
+    const data = texts.map((text) => JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? ''));
+    const at = '1970-01-01T00:16:40.000Z';
+    expect(data).toEqual([
+      {
+        ...{ at, version: 17, by: 'jane', reason: null, source: 'expiry' },
+        changes: [{ target: { account: 'a' }, old: null, new: ['5/1m'] }],
+      },
+      { at, version: 19, by: null, reason: null, source: 'read', changes: [] },
+    ]);
+    expect(texts[0]).toMatch(/^id: 1\nevent: limits\n/);
+  });
+
   it('a slow client loses what does not fit into its queue, and is told how many; the others lose nothing', () => {
     const feed = new EventFeed();
     const [slow, quick] = [client(), client()];
-    feed.subscribe(all, slow.sink);
-    feed.subscribe(all, quick.sink);
+    subscribe(feed, slow.sink);
+    subscribe(feed, quick.sink);
     slow.state.isSlow = true;
     for (let i = 0; i < 300; i++) feed.add({ type: 'state', event: { state: 'reloaded' } }, i);
     expect([slow.texts.length, quick.texts.length, feed.dropped]).toEqual([1, 300, 43]);
@@ -149,18 +198,18 @@ describe('events', () => {
 
   it('are filtered by type, account, route and outcome, and sampled', () => {
     const feed = new EventFeed();
-    const subscribe = (filter: Partial<EventFilter>) => {
+    const filtered = (filter: Partial<EventFilter>) => {
       const { sink, texts } = client();
-      feed.subscribe({ ...all, ...filter }, sink);
+      subscribe(feed, sink, { filter: { ...all, ...filter } });
       return texts;
     };
     const texts = [
-      subscribe({ types: ['claim'] }),
-      subscribe({ account: 'a' }),
-      subscribe({ route: 'GET /y' }),
-      subscribe({ outcome: 'accepted' }),
-      subscribe({ outcome: 'rejected' }),
-      subscribe({ types: ['decision'], sample: 0 }),
+      filtered({ types: ['claim'] }),
+      filtered({ account: 'a' }),
+      filtered({ route: 'GET /y' }),
+      filtered({ outcome: 'accepted' }),
+      filtered({ outcome: 'rejected' }),
+      filtered({ types: ['decision'], sample: 0 }),
     ];
     feed.add({ type: 'decision', event: { type: 'decision', requestId: 'r', decision: decide('a') } }, 0);
     const error = new Error('secret of a client');
@@ -174,13 +223,13 @@ describe('events', () => {
     const feed = new EventFeed();
     for (let i = 0; i < 1_100; i++) feed.add({ type: 'state', event: { state: 'reloaded' } }, i);
     const { sink, texts } = client();
-    const end = feed.subscribe(all, sink, 1_097);
+    const end = subscribe(feed, sink, { after: 1_097 });
     expect(texts.map((text) => text.split('\n', 1)[0])).toEqual(['id: 1098', 'id: 1099', 'id: 1100']);
-    end?.();
+    end();
     feed.add({ type: 'state', event: { state: 'reloaded' } }, 0);
     expect(texts).toHaveLength(3);
     const late = client();
-    feed.subscribe(all, late.sink, 0);
+    subscribe(feed, late.sink, { after: 0 });
     expect(late.texts).toHaveLength(1_000);
   });
 });

@@ -6,7 +6,12 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import type { AdjustmentStore } from '../../../src/core/ports.ts';
 import { Replica } from '../../../src/limits/shared/replica.ts';
 import { createRedisAdjustments, type RedisAdjustmentsOptions } from '../../../src/stores/redis/adjustments.ts';
-import { readAdjustmentReply, readHistory, readInstances } from '../../../src/stores/redis/adjustments-reply.ts';
+import {
+  readAdjustmentReply,
+  readDetails,
+  readHistory,
+  readInstances,
+} from '../../../src/stores/redis/adjustments-reply.ts';
 import { adjustmentKeys } from '../../../src/stores/redis/keys.ts';
 import { slotOf } from '../../../src/stores/redis/server-time.ts';
 
@@ -32,13 +37,36 @@ const accountsOf = (replica: Replica) => [...replica.adjustments.values()].map((
 describe('adjustments in Redis', () => {
   it('share a slot, and do not expire; only what is stored of processes does', async () => {
     const prefix = newPrefix();
-    const { adjustments, history, processes } = adjustmentKeys(prefix);
-    expect(new Set([adjustments, history, processes].map(slotOf)).size).toBe(1);
+    const { adjustments, history, processes, details } = adjustmentKeys(prefix);
+    expect(new Set([adjustments, history, processes, details].map(slotOf)).size).toBe(1);
     const replica = new Replica(storeAt(prefix));
     await put(replica, 'a');
-    await storeAt(prefix).read(replica.head, 'host:1');
-    const expiries = await Promise.all([adjustments, history, processes].map((key) => client.pttl(key)));
-    expect(expiries).toEqual([-1, -1, expect.closeTo(3_600_000, -5)]);
+    await storeAt(prefix).read(replica.head, 'host:1', 'details');
+    const expiries = await Promise.all([adjustments, history, processes, details].map((key) => client.pttl(key)));
+    const hour = expect.closeTo(3_600_000, -5);
+    expect(expiries).toEqual([-1, -1, hour, hour]);
+  });
+
+  it('and the details of 120 processes: at most 50 in one reply; those of processes that are gone make room', async () => {
+    const prefix = newPrefix();
+    const { processes, details } = adjustmentKeys(prefix);
+    const store = storeAt(prefix);
+    const large = 'x'.repeat(8_192);
+    for (let i = 0; i < 120; i++)
+      await store.read(undefined, `p${i}`, i % 2 === 0 ? `${i}`.padEnd(8_192, '-') : undefined);
+    const listed = await store.instances({ details: true });
+    expect(listed).toHaveLength(120);
+    for (const { name, details: text } of listed) {
+      const i = Number(name.slice(1));
+      expect(text).toBe(i % 2 === 0 ? `${i}`.padEnd(8_192, '-') : undefined);
+    }
+    await store.read(undefined, 'p0');
+    expect((await store.instances({ details: true })).find(({ name }) => name === 'p0')?.details).toBeUndefined();
+    const old = Array.from({ length: 900 }, (_, i) => [`old${i}`, '1:1:n'] as const);
+    await client.hset(processes, Object.fromEntries(old));
+    await client.hset(details, Object.fromEntries(old.map(([name]) => [name, large])));
+    await store.read(undefined, 'new', 'n');
+    expect([await client.hlen(processes), await client.hlen(details)]).toEqual([121, 60]);
   });
 
   it('and many large changes: a reply has about a megabyte of them, so that the server is not kept busy', async () => {
@@ -217,6 +245,8 @@ describe('a reply about adjustments that headgate did not write', () => {
   it('is an error in a list too', () => {
     expect(() => readHistory(['1', '{}'])).toThrow(/unexpected value/);
     expect(() => readInstances(['1', 'name', 'x'])).toThrow(/unexpected reply/);
+    expect(() => readDetails(['1', 'a'], 2)).toThrow(/unexpected reply/);
+    expect(readDetails(['1', null, 'a'], 2)).toEqual([undefined, 'a']);
     expect(readInstances(['9', 'name', '8:1:n', 'new', '9::'])).toEqual([
       { name: 'name', head: { version: 1, nonce: 'n' }, ageMs: 1 },
       { name: 'new', head: undefined, ageMs: 0 },

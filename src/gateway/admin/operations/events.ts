@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { refuseForNow } from '../../exchange/refusal.ts';
-import { EVENT_TYPES, OUTCOMES } from '../../traffic/event-feed.ts';
+import { EVENT_TYPES, MAX_PER_TOKEN, MAX_SUBSCRIBERS, OUTCOMES } from '../../traffic/event-feed.ts';
 import type { AdminContext } from '../context.ts';
 import { type Caller, type Operation, operation } from '../operation.ts';
 import { named } from '../schemas.ts';
@@ -9,6 +9,11 @@ import { named } from '../schemas.ts';
 const HEARTBEAT_MS = 15_000;
 /** A client that reads nothing for so long is gone. */
 const STALLED_MS = 60_000;
+
+const TOO_MANY = {
+  clients: `${MAX_SUBSCRIBERS} clients listen to the events, and there may not be more: close one of them.`,
+  token: `${MAX_PER_TOKEN} clients listen to the events with this token, and there may not be more: close one of them, or use another token.`,
+};
 
 /** What happens, while it happens. */
 export function eventOperations({ traffic }: AdminContext): Operation[] {
@@ -21,7 +26,7 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
       tag: 'Traffic',
       summary: 'Events of this process, as server-sent events',
       description:
-        'At most 8 clients. A client that reads too slowly gets the event `dropped` with a count. `after` takes the id of the last event that the client has.',
+        'At most 8 clients, 3 of them with the same token. A client that reads too slowly gets the event `dropped` with a count. `after` takes the id of the last event that the client has.',
       query: z.strictObject({
         types: z.array(z.enum(EVENT_TYPES)).default([...EVENT_TYPES]),
         account: named('Only decisions about this account').optional(),
@@ -36,15 +41,16 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
       run({ query: { after, ...filter } }, caller) {
         let response: ServerResponse | undefined;
         const early: string[] = [];
-        const end = traffic.subscribe(
+        const end = traffic.subscribe({
+          token: caller.tokenId,
           filter,
-          {
+          sink: {
             write: (text) => (response === undefined ? early.push(text) > 0 : response.write(text)),
             onDrain: (listener) => response?.once('drain', listener),
           },
           after,
-        );
-        if (end === undefined) return refuseForNow('Too many clients listen to the events.');
+        });
+        if (typeof end === 'string') return refuseForNow(TOO_MANY[end]);
         return {
           stream(opened) {
             response = opened;

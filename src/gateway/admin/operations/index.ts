@@ -5,6 +5,7 @@ import { type Operation, operation } from '../operation.ts';
 import { claimOperations } from './claims.ts';
 import { drainOperations } from './drain.ts';
 import { eventOperations } from './events.ts';
+import { fleetOperations } from './fleet.ts';
 import { limitOperations } from './limits.ts';
 import { statusOperations } from './status.ts';
 import { trafficOperations } from './traffic.ts';
@@ -15,6 +16,7 @@ export function operationsOf(context: AdminContext): Operation[] {
   const operations = [
     ...statusOperations(context),
     ...limitOperations(context),
+    ...fleetOperations(context),
     ...windowOperations(context),
     ...trafficOperations(context),
     ...eventOperations(context),

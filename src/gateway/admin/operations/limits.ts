@@ -5,17 +5,11 @@ import type { LimitChange } from '../../../limits/shared/change.ts';
 import type { Changed } from '../../../limits/shared/shared-limits.ts';
 import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
+import { shownEntry } from '../../traffic/limit-entry.ts';
+import { previewAccounts } from '../account-preview.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { refuseUnknownNames } from '../known-names.ts';
-import {
-  checkedTarget,
-  refuseChange,
-  shownApplied,
-  shownEntry,
-  shownPreview,
-  versionIn,
-  windowsFor,
-} from '../limit-change.ts';
+import { checkedTarget, refuseChange, shownApplied, shownPreview, versionIn, windowsFor } from '../limit-change.ts';
 import { byTarget, exportLimits, listLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
 import {
@@ -46,14 +40,6 @@ interface Wanted {
   readonly query: { readonly dryRun: boolean; readonly wait?: 'applied' | undefined };
 }
 
-const instance = z.object({
-  name: z.string(),
-  revision: z.string().describe('The last change of limits that it obeys'),
-  ageMs: z.number().describe('Time since the store heard of it'),
-  self: z.boolean().describe('Whether it is the process that answers'),
-});
-export type Instance = z.output<typeof instance>;
-
 /** Limits that operators adjust while processes run. Every process with the same store obeys them. */
 export function limitOperations(context: AdminContext): Operation[] {
   const { config, sharedLimits } = context;
@@ -72,7 +58,7 @@ export function limitOperations(context: AdminContext): Operation[] {
     try {
       refuseUnknownNames(config(), changes);
       const preview = sharedLimits.preview(changes);
-      if (query.dryRun) return { changes: preview.map(shownPreview) };
+      if (query.dryRun) return { changes: preview.map(shownPreview), ...(await previewAccounts(context, changes)) };
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
       const done = await sharedLimits.change(changes, {
         by: caller.name,
@@ -250,20 +236,6 @@ export function limitOperations(context: AdminContext): Operation[] {
       description: 'Put it into the file, reload, and then reset the adjustments.',
       answer: limitsSchema,
       run: () => exportLimits(config(), sharedLimits.list()),
-    }),
-    operation({
-      id: 'listInstances',
-      method: 'GET',
-      path: '/v1/instances',
-      role: 'viewer',
-      tag: 'Process',
-      summary: 'The processes with the same store that were heard of in the last ten seconds',
-      answer: z.object({ instances: z.array(instance) }),
-      errors: [503],
-      async run() {
-        const instances = await sharedLimits.instances();
-        return { instances: instances.map((each) => ({ ...each, self: each.name === sharedLimits.instance })) };
-      },
     }),
   ];
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ROLES } from '../../config/schema/admin.ts';
 import { version } from '../../operations/version.ts';
-import { COUNTED, type Second } from '../../traffic/series.ts';
+import { COUNTED } from '../../traffic/series.ts';
 import type { AdminContext } from '../context.ts';
 import { type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
@@ -9,8 +9,6 @@ import { moment, next, paging } from '../schemas.ts';
 import { shownConfig } from '../shown-config.ts';
 
 const tag = 'Process';
-/** Figures per second are the average of so many seconds. */
-const AVERAGED_SECONDS = 10;
 
 const perSecond = z.object(
   Object.fromEntries(COUNTED.map((name) => [name, z.number()])) as Record<(typeof COUNTED)[number], z.ZodNumber>,
@@ -80,7 +78,7 @@ export function statusOperations(context: AdminContext): Operation[] {
         state: health.isReady ? ('serving' as const) : ('draining' as const),
         store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
         limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
-        perSecond: averageOf(traffic.seconds(AVERAGED_SECONDS)),
+        perSecond: traffic.perSecond(),
         claims: {
           inFlight: idempotency.held,
           background: idempotency.pending,
@@ -120,12 +118,4 @@ export function statusOperations(context: AdminContext): Operation[] {
       run: () => shownConfig(config()),
     }),
   ];
-}
-
-function averageOf(seconds: readonly Second[]): Record<(typeof COUNTED)[number], number> {
-  const averages = COUNTED.map((name) => [
-    name,
-    seconds.reduce((sum, second) => sum + second[name], 0) / seconds.length,
-  ]);
-  return Object.fromEntries(averages);
 }

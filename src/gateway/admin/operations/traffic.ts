@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { refuse } from '../../exchange/refusal.ts';
 import { OUTCOMES, outcomeOf } from '../../traffic/event-feed.ts';
+import { FleetSum } from '../../traffic/fleet-top.ts';
 import { COUNTED, SERIES_SECONDS } from '../../traffic/series.ts';
-import { RANKINGS } from '../../traffic/top-accounts.ts';
+import { RANKINGS, type Ranking } from '../../traffic/top-accounts.ts';
 import type { AdminContext } from '../context.ts';
+import { listFleet } from '../fleet.ts';
 import { type Operation, operation } from '../operation.ts';
 import { moment, named, windowState } from '../schemas.ts';
+import { createSlices } from '../slices.ts';
 import { stateOf } from '../window-state.ts';
 
 const tag = 'Traffic';
@@ -15,11 +18,19 @@ const top = z.object({
   by: z.enum(RANKINGS),
   exact: z.boolean().describe('Whether every count is exact. With more than 1,024 accounts the counts have an error'),
   since: moment.describe('Since when it was counted: five to ten minutes, or less after the start'),
+  processes: z
+    .object({ counted: z.int(), of: z.int() })
+    .optional()
+    .describe('With `fleet`: how many of the living processes have said who is at their top'),
   accounts: z.array(
     z.object({
       account: z.string(),
       count: z.int(),
       error: z.int().describe('How much of `count` may be of other accounts'),
+      missing: z
+        .int()
+        .optional()
+        .describe('With `fleet`: how many more it may have, at processes whose list does not have it'),
       route: z.string().describe('That of the last request'),
       tightest: windowState.nullable().describe('The fullest window at the last request'),
     }),
@@ -49,7 +60,8 @@ const decision = z.object({
 });
 
 /** What requests have done lately. */
-export function trafficOperations({ traffic }: AdminContext): Operation[] {
+export function trafficOperations(context: AdminContext): Operation[] {
+  const { traffic } = context;
   return [
     operation({
       id: 'listTopAccounts',
@@ -58,18 +70,24 @@ export function trafficOperations({ traffic }: AdminContext): Operation[] {
       role: 'viewer',
       tag,
       summary: 'The accounts with the most requests that were rejected, nearly rejected, or accepted',
-      description: 'Of this process. near: accepted, although a window is at least 80 % full.',
+      description:
+        'Of this process; with `fleet` of every process with the same store, each of which says its top 20 about every two seconds. near: accepted, although a window is at least 80 % full.',
       query: z.strictObject({
         by: z.enum(RANKINGS).default('rejected'),
         limit: z.int().min(1).max(MAX_TOP).default(20),
+        fleet: z.boolean().default(false).describe('Of every process with the same store'),
       }),
       answer: top,
-      run({ query }) {
-        const { accounts, exact, sinceMs } = traffic.top(query.by, query.limit);
+      errors: [503],
+      async run({ query: { by, limit, fleet } }) {
+        const { accounts, exact, sinceMs, processes } = fleet
+          ? await topOfFleet(context, by, limit)
+          : { ...traffic.top(by, limit), processes: undefined };
         return {
-          by: query.by,
+          by,
           exact,
           since: new Date(sinceMs).toISOString(),
+          ...(processes && { processes }),
           accounts: accounts.map(({ tightest, ...each }) => ({
             ...each,
             tightest: tightest === undefined ? null : stateOf(tightest),
@@ -129,4 +147,20 @@ export function trafficOperations({ traffic }: AdminContext): Operation[] {
       },
     }),
   ];
+}
+
+async function topOfFleet(context: AdminContext, by: Ranking, limit: number) {
+  const others = (await listFleet(context)).filter(({ self }) => !self);
+  const slice = createSlices();
+  const sum = new FleetSum();
+  // This process knows more of itself than it says to the others.
+  sum.add(context.traffic.top(by, MAX_TOP));
+  const processes = { counted: 1, of: others.length + 1 };
+  for (const { details } of others) {
+    if (details?.top === undefined) continue;
+    sum.add(details.top[by]);
+    processes.counted++;
+    await slice();
+  }
+  return { ...sum.top(limit), processes };
 }

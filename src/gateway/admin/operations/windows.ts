@@ -6,11 +6,9 @@ import { type AdminContext, accountOf, audit, refuseRoute } from '../context.ts'
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
 import { type Caller, type Operation, operation } from '../operation.ts';
 import { named, reason, windowState } from '../schemas.ts';
-import { stateOf } from '../window-state.ts';
+import { peekEach, stateOf } from '../window-state.ts';
 
 const tag = 'Limits';
-/** Checks that are under way at a time for one request. */
-const AT_ONCE = 8;
 
 const account = named('An account of the config');
 const route = named('A route of the config, such as `POST /api/v1/emails`');
@@ -72,7 +70,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       answer: effective,
       errors: [404],
       run({ query }) {
-        const of = accountOf(config(), query.account);
+        const of = accountOf(context, query.account);
         const refusal = refuseRoute(config(), query.route);
         if (isRefusal(of)) return of;
         return refusal ?? { ...namesOf(of), route: query.route, limits: originsOf(sharedLimits, of, query.route) };
@@ -89,16 +87,13 @@ export function windowOperations(context: AdminContext): Operation[] {
       answer: windows,
       errors: [404, 503],
       async run({ query }) {
-        const of = accountOf(config(), query.account);
+        const of = accountOf(context, query.account);
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), query.route);
         if (refusal !== undefined) return refusal;
         const limited = config().routes.filter((each) => each.account !== undefined);
         const names = query.route === undefined ? limited.map((each) => each.route) : [query.route];
-        const routes = [];
-        for (let i = 0; i < names.length; i += AT_ONCE)
-          routes.push(...(await Promise.all(names.slice(i, i + AT_ONCE).map((name) => peek(of, name)))));
-        return { ...namesOf(of), routes };
+        return { ...namesOf(of), routes: await peekEach(names, (name) => peek(of, name)) };
       },
     }),
     operation({
@@ -121,7 +116,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       async run({ body }, caller) {
         const fault = refuseReset(body, caller);
         if (fault !== undefined) return fault;
-        const of = body.account === undefined ? undefined : accountOf(config(), body.account);
+        const of = body.account === undefined ? undefined : accountOf(context, body.account);
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route);
         if (refusal !== undefined) return refusal;
@@ -146,7 +141,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       answer: explanation,
       errors: [404, 503],
       async run({ body }) {
-        const of = accountOf(config(), body.account);
+        const of = accountOf(context, body.account);
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route);
         if (refusal !== undefined) return refusal;

@@ -5,12 +5,14 @@
     KEYS[1]  the adjustments
     KEYS[2]  the history
     KEYS[3]  the processes
+    KEYS[4]  their details
     ARGV[1]  time in milliseconds, or '' for this server's clock
     ARGV[2]  version of the head that the process knows, or ''
     ARGV[3]  nonce of that head, or ''
     ARGV[4]  most entries of the history in the reply
     ARGV[5]  '1' if the process is noted
     ARGV[6]  its name
+    ARGV[7]  its details, or ''
 
   Output: a list of the time, the kind (same, none, changes or all), the entries, and for `all` the head and the
     adjustments. If headgate did not write a value, the output is an error.
@@ -18,6 +20,7 @@
   Values: the adjustments are a hash. The field @head has version and nonce, with a colon between them; each other
     field has the JSON of one adjustment. The history is a stream with the id <version>-0: nonce and JSON of an entry.
     The processes are a hash by name: the time when each was heard of, version and nonce, with colons between them.
+    The details are a hash by name as well, because they are large, and most readers do not need them.
 ]]
 
 local now = ARGV[1]
@@ -33,7 +36,10 @@ local function forgetProcesses()
   local processes = redis.call('HGETALL', KEYS[3])
   for i = 1, #processes, 2 do
     local heardAt = tonumber(string.match(processes[i + 1], '^%d+')) or 0
-    if now - heardAt > 10000 then redis.call('HDEL', KEYS[3], processes[i]) end
+    if now - heardAt > 10000 then
+      redis.call('HDEL', KEYS[3], processes[i])
+      redis.call('HDEL', KEYS[4], processes[i])
+    end
   end
 end
 
@@ -44,6 +50,12 @@ if ARGV[5] == '1' then
   if redis.call('HLEN', KEYS[3]) < most then
     redis.call('HSET', KEYS[3], ARGV[6], now .. ':' .. (known == '' and ':' or known))
     redis.call('PEXPIRE', KEYS[3], 3600000)
+    if ARGV[7] == '' then
+      redis.call('HDEL', KEYS[4], ARGV[6])
+    else
+      redis.call('HSET', KEYS[4], ARGV[6], ARGV[7])
+      redis.call('PEXPIRE', KEYS[4], 3600000)
+    end
   end
 end
 

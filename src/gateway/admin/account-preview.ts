@@ -1,0 +1,144 @@
+import { createPlan, type Plan } from '../../core/plan.ts';
+import type { LimitChange } from '../../limits/shared/change.ts';
+import { limitsOf } from '../config/limits.ts';
+import type { Account, Config } from '../config/schema.ts';
+import type { SeenAccount } from '../traffic/top-accounts.ts';
+import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
+import type { AdminContext } from './context.ts';
+import { createSlices } from './slices.ts';
+import { peekEach } from './window-state.ts';
+
+/** What a change of limits would do to the accounts that were seen lately. */
+export interface AccountPreview {
+  readonly accounts: { readonly affected: number };
+  /** Those with the most requests: the ones that would be rejected first, then by how full their windows would be. */
+  readonly now: PreviewedAccount[];
+}
+
+interface PreviewedAccount {
+  readonly account: string;
+  readonly route: string;
+  /** Of the fullest window of the limits that change. */
+  readonly used: number;
+  readonly max: number;
+  readonly wouldReject: boolean;
+}
+
+/** The limits of an account on a route that a change makes others. */
+interface Effect {
+  readonly route: string;
+  readonly limits: readonly ChangedLimit[];
+}
+
+const MAX_PEEKED = 50;
+
+/**
+ * Says which accounts a change would affect, and which of them it would reject now. Peeks at their windows, and charges
+ * nothing.
+ * @throws what the store throws
+ */
+export async function previewAccounts(context: AdminContext, changes: readonly LimitChange[]): Promise<AccountPreview> {
+  const { accounts, traffic, store, sharedLimits } = context;
+  const effectOf = createEffects(context, changes.map(changeOfLayer));
+  const touched: { readonly account: Account; readonly effect: Effect }[] = [];
+  const slice = createSlices();
+  for (const seen of traffic.seen()) {
+    const account = accounts().find(seen.account);
+    const effect = account && effectOf(account, seen);
+    if (account !== undefined && effect !== undefined) touched.push({ account, effect });
+    await slice();
+  }
+  const planOf = createPlans();
+  const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
+  const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
+    const { allMethodsScope } = sharedLimits.plan({ account: id, route: effect.route, provider, plan });
+    const counting = planOf(effect, allMethodsScope);
+    const statuses = await store.limits.peek(id, effect.route, counting);
+    const counts = statuses.map(({ max, remaining }) => max - remaining);
+    return { account: id, route: effect.route, ...fullest(effect, counts) };
+  });
+  return { accounts: { affected: touched.length }, now: now.sort(byUrgency) };
+}
+
+/** Finds the effect of changes on an account; undefined if none of its limits changes. */
+function createEffects({ config, sharedLimits }: AdminContext, changes: readonly ChangeOfLayer[]) {
+  const hasOwn = ownLimits(config(), sharedLimits.list(), changes);
+  // Accounts without limits of their own have those of their provider and plan, so there are few different ones.
+  const known = new Map<string, Effect | undefined>();
+  const effectOn = ({ id, provider, plan }: Account, route: string, own: readonly ChangeOfLayer[]) => {
+    const limits = changedLimits(sharedLimits.explain({ account: id, route, provider, plan }), own, route);
+    return limits.length === 0 ? undefined : { route, limits };
+  };
+  return (account: Account, seen: SeenAccount): Effect | undefined => {
+    const own = changes.filter((change) => isOf(account, change));
+    if (own.length === 0) return undefined;
+    const { id, provider, plan } = account;
+    // That of its last request is the one that somebody waits for.
+    for (const route of new Set([seen.route, ...own.flatMap((change) => change.route ?? [])])) {
+      const key = JSON.stringify([hasOwn(id) ? id : null, provider, plan, route]);
+      if (!known.has(key)) known.set(key, effectOn(account, route, own));
+      const effect = known.get(key);
+      if (effect !== undefined) return effect;
+    }
+    return undefined;
+  };
+}
+
+/** Whether an account has limits of its own, or would have. */
+function ownLimits(
+  config: Config,
+  adjustments: ReturnType<AdminContext['sharedLimits']['list']>,
+  changes: readonly ChangeOfLayer[],
+): (id: string) => boolean {
+  const { accounts = {} } = limitsOf(config);
+  const adjusted = new Set([
+    ...adjustments.flatMap(({ target }) => target.account ?? []),
+    ...changes.flatMap(({ layer, name }) => (layer === 'account' ? [name] : [])),
+  ]);
+  return (id) => Object.hasOwn(accounts, id) || adjusted.has(id);
+}
+
+/**
+ * Plans that count the windows of limits. Their maxes are never reached: a window shows at most `max`, and an account may
+ * have used more than it would be allowed.
+ */
+function createPlans(): (effect: Effect, scope: Plan['allMethodsScope']) => Plan {
+  const plans = new Map<Effect, Plan>();
+  return (effect, scope) => {
+    const known = plans.get(effect);
+    if (known !== undefined) return known;
+    const windowsOf = (name: ChangedLimit['limit']) =>
+      effect.limits
+        .filter(({ limit }) => limit === name)
+        .flatMap(({ windows }) => windows.map(({ durationMs }) => ({ max: Number.MAX_SAFE_INTEGER, durationMs })));
+    const plan = createPlan(windowsOf('route'), windowsOf('all-methods'), scope);
+    plans.set(effect, plan);
+    return plan;
+  };
+}
+
+function hasWindows({ limits }: Effect): boolean {
+  return limits.some(({ windows }) => windows.length > 0);
+}
+
+/** @param counts of each window, in the order of a plan */
+function fullest({ limits }: Effect, counts: readonly number[]) {
+  const windows = ['route', 'all-methods'].flatMap((name) =>
+    limits.flatMap((each) => (each.limit === name ? each.windows : [])),
+  );
+  const used = windows.map(({ max }, i) => ({ used: counts[i] as number, max }));
+  const [first] = used.sort((a, b) => fullnessOf(b) - fullnessOf(a));
+  const { used: most, max } = first as (typeof used)[number];
+  return { used: most, max, wouldReject: used.some((window) => window.used >= window.max) };
+}
+
+function byUrgency(a: PreviewedAccount, b: PreviewedAccount): number {
+  return (
+    Number(b.wouldReject) - Number(a.wouldReject) || fullnessOf(b) - fullnessOf(a) || (a.account < b.account ? -1 : 1)
+  );
+}
+
+/** A window without any room is full, also if nothing was counted. */
+function fullnessOf({ used, max }: Pick<PreviewedAccount, 'used' | 'max'>): number {
+  return max === 0 ? Number.MAX_VALUE : used / max;
+}

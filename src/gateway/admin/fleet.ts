@@ -1,0 +1,24 @@
+import type { Instance } from '../../limits/shared/shared-limits.ts';
+import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
+import type { AdminContext } from './context.ts';
+import { createSlices } from './slices.ts';
+
+/** A process with the same store, and what it has said about itself. */
+export interface FleetProcess extends Pick<Instance, 'name' | 'revision' | 'ageMs'> {
+  /** Whether it is this process, whose details are those of now. */
+  readonly self: boolean;
+  /** Undefined of a program with the library, or of another version of headgate. */
+  readonly details: ProcessDetails | undefined;
+}
+
+/** @throws what the store throws */
+export async function listFleet({ sharedLimits, details }: AdminContext): Promise<FleetProcess[]> {
+  const slice = createSlices();
+  const fleet: FleetProcess[] = [];
+  for (const { details: text, ...each } of await sharedLimits.instances({ details: true })) {
+    const self = each.name === sharedLimits.instance;
+    fleet.push({ ...each, self, details: self ? details() : text === undefined ? undefined : readDetails(text) });
+    await slice();
+  }
+  return fleet;
+}

@@ -1,0 +1,70 @@
+import type { TopAccount, TopList } from './top-accounts.ts';
+
+/** An account at the top of all processes. */
+export interface FleetAccount extends TopAccount {
+  /** How many more it may have, at processes whose list does not have it. */
+  readonly missing: number;
+}
+
+/** The accounts at the top of all processes. */
+export interface FleetTop extends Pick<TopList, 'exact' | 'sinceMs'> {
+  readonly accounts: readonly FleetAccount[];
+}
+
+/** What several processes say about one account. */
+interface Sum {
+  count: number;
+  error: number;
+  /** What the processes that list it would have counted at most if they did not. */
+  listed: number;
+  /** That of the process with the most requests of the account. */
+  most: TopAccount;
+}
+
+/** Adds the lists of several processes together. */
+export class FleetSum {
+  readonly #sums = new Map<string, Sum>();
+  #unlisted = 0;
+  #isExact = true;
+  #sinceMs = Number.POSITIVE_INFINITY;
+
+  add({ accounts, unlisted, exact, sinceMs }: TopList): void {
+    this.#unlisted += unlisted;
+    this.#isExact &&= exact && unlisted === 0;
+    this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+    for (const each of accounts) this.#addAccount(each, unlisted);
+  }
+
+  /** @param limit few: the sums may be many, and are not sorted */
+  top(limit: number): FleetTop {
+    const top: Sum[] = [];
+    for (const sum of this.#sums.values()) {
+      if (top.length === limit && isBefore(top[limit - 1] as Sum, sum)) continue;
+      const place = top.findIndex((each) => isBefore(sum, each));
+      top.splice(place === -1 ? top.length : place, 0, sum);
+      if (top.length > limit) top.pop();
+    }
+    const accounts = top.map(({ count, error, listed, most }) => {
+      const missing = this.#unlisted - listed;
+      return { ...most, count, error, missing };
+    });
+    return { accounts, exact: this.#isExact, sinceMs: this.#sinceMs };
+  }
+
+  #addAccount(each: TopAccount, unlisted: number): void {
+    const { account, count, error } = each;
+    const known = this.#sums.get(account);
+    if (known === undefined) {
+      this.#sums.set(account, { count, error, listed: unlisted, most: each });
+      return;
+    }
+    if (count > known.most.count) known.most = each;
+    known.count += count;
+    known.error += error;
+    known.listed += unlisted;
+  }
+}
+
+function isBefore(a: Sum, b: Sum): boolean {
+  return a.count > b.count || (a.count === b.count && a.most.account < b.most.account);
+}

@@ -1,0 +1,19 @@
+import type { AdjustmentEntry } from '../../core/adjustment.ts';
+import { formatWindow, type Limit } from '../../core/limit.ts';
+
+/** A change of limits, as the history and the events show it. */
+export function shownEntry({ version, at, by, reason, source, limits }: AdjustmentEntry) {
+  return {
+    version,
+    at: new Date(at).toISOString(),
+    by,
+    reason: reason ?? null,
+    source,
+    changes: limits.map(({ target, from, to }) => ({ target, old: textsOrNull(from), new: textsOrNull(to) })),
+  };
+}
+
+/** Windows such as `60/1m`; null if there is no limit. */
+export function textsOrNull(limit: Limit | undefined): string[] | null {
+  return limit === undefined ? null : limit.map(formatWindow);
+}

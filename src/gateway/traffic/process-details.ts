@@ -1,0 +1,142 @@
+import { hostname } from 'node:os';
+import { z } from 'zod';
+import { readJson } from '../config/json.ts';
+import type { Health } from '../operations/health.ts';
+import { version } from '../operations/version.ts';
+import type { GatewayStore } from '../store/store.ts';
+import { RANKINGS, type Ranking, type TopAccount, type TopList } from './top-accounts.ts';
+import type { Traffic } from './traffic.ts';
+
+/** What a process says about itself to the others with the same store. */
+export interface ProcessDetails {
+  readonly version: string;
+  readonly host: string;
+  readonly startedAtMs: number;
+  readonly state: 'serving' | 'draining';
+  readonly breaker: 'closed' | 'open' | 'half-open';
+  /** Decisions per second; undefined without an Admin API, because such a process counts nothing. */
+  readonly perSecond: number | undefined;
+  /** The accounts at its top; undefined as well. */
+  readonly top: Readonly<Record<Ranking, TopList>> | undefined;
+}
+
+/** Largest text that a process may say about itself. */
+const MAX_BYTES = 8_192;
+/** Accounts of each list. */
+const TOP = 20;
+const MAX_HOST = 200;
+
+/** Describes this process. */
+export function describeProcess(
+  { store, health, traffic }: { readonly store: GatewayStore; readonly health: Health; readonly traffic: Traffic },
+  startedAt: Date,
+): ProcessDetails {
+  return {
+    version,
+    host: hostname().slice(0, MAX_HOST),
+    startedAtMs: startedAt.getTime(),
+    state: health.isReady ? 'serving' : 'draining',
+    breaker: store.breaker(),
+    perSecond: traffic.decisionsPerSecond(),
+    top: traffic.tops(TOP),
+  };
+}
+
+type Row = z.infer<typeof row>;
+type SaidTop = NonNullable<z.infer<typeof said>['top']>;
+
+const count = z.int().min(0);
+const window = z.tuple([z.enum(['route', 'all-methods']), count, count, count, count]);
+/** Account, count, error, place of the route in `routes`, and the fullest window. */
+const row = z.tuple([z.string(), count, count, count, window.nullable()]);
+const list = z.object({ exact: z.boolean(), since: count, unlisted: count, rows: z.array(row).max(TOP) });
+/** The text that a process says. Another process can have another version, so that further properties are no fault. */
+const said = z.object({
+  version: z.string().max(MAX_HOST),
+  host: z.string().max(MAX_HOST),
+  startedAt: count.max(8.64e15),
+  state: z.enum(['serving', 'draining']),
+  breaker: z.enum(['closed', 'open', 'half-open']),
+  perSecond: z.number().nullable(),
+  top: z
+    .object({ routes: z.array(z.string()), rejected: list, near: list, accepted: list })
+    .refine(({ routes, ...lists }) =>
+      Object.values(lists).every(({ rows }) => rows.every(([, , , route]) => routes[route] !== undefined)),
+    )
+    .nullable(),
+});
+
+/** The text of these details. Of the lists it has as many accounts as there is room for. */
+export function writeDetails({ startedAtMs, perSecond, top, ...rest }: ProcessDetails): string {
+  const details: z.input<typeof said> = { ...rest, startedAt: startedAtMs, perSecond: perSecond ?? null, top: null };
+  return JSON.stringify(top === undefined ? details : { ...details, top: saidTop(top, MAX_BYTES - bytesOf(details)) });
+}
+
+/** As much of the lists as there is room for. First the first of each, then the second: the first ones matter most. */
+function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTop {
+  const listOf = ({ exact, sinceMs, unlisted }: TopList) => ({ exact, since: sinceMs, unlisted, rows: [] as Row[] });
+  const lists = { rejected: listOf(top.rejected), near: listOf(top.near), accepted: listOf(top.accepted) };
+  const routes: string[] = [];
+  // The number of a list can become longer once it is cut.
+  let room = bytes - bytesOf({ routes, ...lists }) - RANKINGS.length * String(Number.MAX_SAFE_INTEGER).length;
+  const isCut = new Set<Ranking>();
+  const add = (by: Ranking, account: TopAccount): void => {
+    const known = routes.indexOf(account.route);
+    const added = rowOf(account, known === -1 ? routes.length : known);
+    const needed = bytesOf(added) + 1 + (known === -1 ? bytesOf(account.route) + 1 : 0);
+    if (needed > room) {
+      isCut.add(by);
+      lists[by].unlisted = Math.max(lists[by].unlisted, account.count);
+      return;
+    }
+    room -= needed;
+    if (known === -1) routes.push(account.route);
+    lists[by].rows.push(added);
+  };
+  for (let rank = 0; rank < TOP; rank++) {
+    for (const by of RANKINGS) {
+      const account = top[by].accounts[rank];
+      if (account !== undefined && !isCut.has(by)) add(by, account);
+    }
+  }
+  return { routes, ...lists };
+}
+
+/** Reads what another process has said. It is untrusted: undefined if it is not such a text. */
+export function readDetails(text: string): ProcessDetails | undefined {
+  const json = readJson(text);
+  const { data } = said.safeParse('value' in json ? json.value : undefined);
+  if (data === undefined) return undefined;
+  const { startedAt, perSecond, top, ...rest } = data;
+  return {
+    ...rest,
+    startedAtMs: startedAt,
+    perSecond: perSecond ?? undefined,
+    top: top === null ? undefined : topOf(top),
+  };
+}
+
+function topOf({ routes, ...lists }: SaidTop): Record<Ranking, TopList> {
+  const listOf = ({ exact, since, unlisted, rows }: z.infer<typeof list>): TopList => ({
+    ...{ exact, sinceMs: since, unlisted },
+    accounts: rows.map(([account, count, error, route, tightest]) => ({
+      ...{ account, count, error, route: routes[route] as string },
+      tightest: tightest === null ? undefined : windowOf(tightest),
+    })),
+  });
+  return { rejected: listOf(lists.rejected), near: listOf(lists.near), accepted: listOf(lists.accepted) };
+}
+
+function rowOf({ account, count, error, tightest }: TopAccount, route: number): Row {
+  if (tightest === undefined) return [account, count, error, route, null];
+  const { limit, max, remaining, durationMs, resetMs } = tightest;
+  return [account, count, error, route, [limit, max, remaining, durationMs, resetMs]];
+}
+
+function windowOf([limit, max, remaining, durationMs, resetMs]: z.infer<typeof window>): TopAccount['tightest'] {
+  return { limit, max, remaining, durationMs, resetMs };
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
