@@ -41,9 +41,7 @@ const CANNOT_LIST = refuse(
 export async function scanClaims(
   store: ClaimStore,
   { state, limit, cursor }: PageRequest & { readonly state?: State | undefined },
-): Promise<
-  { readonly claims: readonly ShownClaim[]; readonly looked: number; readonly next: string | null } | Refusal
-> {
+): Promise<{ readonly claims: ShownClaim[]; readonly looked: number; readonly next: string | null } | Refusal> {
   const list = store.list?.bind(store);
   if (list === undefined) return CANNOT_LIST;
   let place = cursor === undefined ? undefined : readCursor(cursor, CURSOR);

@@ -20,7 +20,8 @@ const id = {
 };
 
 const claim = z.object({
-  ...id,
+  application: z.string(),
+  key: z.string(),
   state: z.enum(CLAIM_STATES),
   generation: z.int().describe('Rises with every new owner'),
   dispatched: z.boolean().describe('Whether the effect may have happened'),
