@@ -13,7 +13,9 @@ const script = /* @__PURE__ */ createScript(listSource);
 /** Claims that one script reads: a server serves nothing else meanwhile. */
 const CLAIMS_PER_CALL = 100;
 
-/** Where a scan is. */
+const RETRY_MS = 100;
+
+/** The point that a scan has reached. */
 export interface ScanPlace {
   /** Run and address of the server that is being scanned; '' before a server is chosen. */
   readonly run: string;
@@ -47,6 +49,17 @@ export class ClaimScan {
   }
 
   async page(place: ScanPlace = START, count: number): Promise<ClaimPage> {
+    try {
+      return await this.#page(place, count);
+    } catch (error) {
+      if (!this.#commands.isCluster) throw error;
+      // After a failover the client closes connections, and only then knows the new master.
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      return this.#page(place, count);
+    }
+  }
+
+  async #page(place: ScanPlace, count: number): Promise<ClaimPage> {
     const found = (await this.#resume(place)) ?? (await this.#choose(place.now.or(place.later)));
     if (found === undefined) return { claims: [], looked: 0, next: undefined };
     const { node, run, slots, position: from, now, later } = found;

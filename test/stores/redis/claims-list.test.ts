@@ -146,7 +146,8 @@ describe('on a cluster of three masters', () => {
     const prefix = newPrefix();
     const store = storeOf(ioredisCluster, prefix);
     const keys = Array.from({ length: 5_000 }, (_, i) => `k${10_000 + i}`);
-    await Promise.all(keys.map((key) => begin(store, 'app', key)));
+    for (let i = 0; i < keys.length; i += 250)
+      await Promise.all(keys.slice(i, i + 250).map((key) => begin(store, 'app', key)));
     let isWriting = true;
     let written = 0;
     const writing = (async () => {
