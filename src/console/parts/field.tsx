@@ -17,6 +17,8 @@ export function Field({
   autocomplete?: 'off';
   placeholder?: string;
   required?: boolean;
+  min?: number;
+  max?: number;
 }) {
   const id = useId();
   return (

@@ -84,3 +84,4 @@ export const entry = z.object({
     }),
   ),
 });
+export type LimitEntry = z.output<typeof entry>;

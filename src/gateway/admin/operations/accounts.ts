@@ -38,6 +38,6 @@ export function accountOperations({ config }: AdminContext): Operation[] {
   ];
 }
 
-function shownAccount({ id, application, provider = null, plan = null }: Account): ListedAccount {
-  return { id, application, provider, plan };
+function shownAccount({ id, application, provider, plan }: Account): ListedAccount {
+  return { id, application, provider: provider ?? null, plan: plan ?? null };
 }
