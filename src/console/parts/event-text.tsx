@@ -42,7 +42,7 @@ export function EventText({
   const { at } = data as { readonly at?: string };
   return (
     <div class="event">
-      <time class="soft number">{at && timeText(at)}</time>
+      <time class="soft">{at && timeText(at)}</time>
       {textOf(type, data, page, onTrace)}
     </div>
   );
