@@ -1,5 +1,5 @@
 /** The answers of the Admin API, as the schemas of the gateway say. */
-export type { LimitEntry } from '../../gateway/admin/limit-schemas.ts';
+export type { Limit, LimitEntry } from '../../gateway/admin/limit-schemas.ts';
 export type { ListedAccount } from '../../gateway/admin/operations/accounts.ts';
 export type { Instance } from '../../gateway/admin/operations/limits.ts';
 export type { Status } from '../../gateway/admin/operations/status.ts';

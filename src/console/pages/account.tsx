@@ -1,4 +1,8 @@
 import { useState } from 'preact/hooks';
+import { AccountEvents } from '../account/account-events.tsx';
+import { ExplainForm } from '../account/explain-form.tsx';
+import { ResetDialog } from '../account/reset-dialog.tsx';
+import { RouteCard } from '../account/route-card.tsx';
 import type { Windows } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
@@ -8,10 +12,6 @@ import { PageTitle } from '../parts/page-title.tsx';
 import { verdictOf } from '../parts/verdict.ts';
 import { href } from '../route.ts';
 import { may } from '../session.ts';
-import { AccountEvents } from './account/account-events.tsx';
-import { ExplainForm } from './account/explain-form.tsx';
-import { ResetDialog } from './account/reset-dialog.tsx';
-import { RouteCard } from './account/route-card.tsx';
 
 const EVERY_MS = 1_000;
 

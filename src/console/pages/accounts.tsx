@@ -5,6 +5,7 @@ import { ONCE, usePolled } from '../api/polled.ts';
 import { Field } from '../parts/field.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
+import { Pager, usePages } from '../parts/pager.tsx';
 import { Wide } from '../parts/wide.tsx';
 import { goTo, href, route } from '../route.ts';
 import { AccountPage } from './account.tsx';
@@ -24,9 +25,8 @@ interface AccountList {
 
 function AccountSearch() {
   const [prefix, setPrefix] = useState('');
-  /** The cursors of the pages up to the one that is shown. */
-  const [cursors, setCursors] = useState<readonly string[]>([]);
-  const query = { prefix, limit: PER_PAGE, cursor: cursors.at(-1) };
+  const pages = usePages(prefix);
+  const query = { prefix, limit: PER_PAGE, cursor: pages.cursor };
   const { value, error } = usePolled(JSON.stringify(query), ONCE, (signal) =>
     ask<AccountList>('GET', 'v1/accounts', { query, signal }),
   );
@@ -36,7 +36,6 @@ function AccountSearch() {
     const chosen = found.find(({ id }) => id === prefix) ?? (found.length === 1 ? found[0] : undefined);
     if (chosen !== undefined) goTo(href('accounts', chosen.id));
   };
-  const next = value?.next;
   return (
     <>
       <PageTitle title="Accounts" />
@@ -47,35 +46,13 @@ function AccountSearch() {
           autocomplete="off"
           hint="An id or its beginning. Enter opens the only account that is found."
           value={prefix}
-          onValue={(text) => {
-            setPrefix(text);
-            setCursors([]);
-          }}
+          onValue={setPrefix}
         />
       </form>
       <ErrorNotice error={error} />
       {value?.accounts.length === 0 && <Nothing prefix={prefix} />}
       {value !== undefined && value.accounts.length > 0 && <AccountTable accounts={value.accounts} />}
-      {(cursors.length > 0 || typeof next === 'string') && (
-        <div class="actions">
-          <button
-            type="button"
-            class="quiet"
-            disabled={cursors.length === 0}
-            onClick={() => setCursors(cursors.slice(0, -1))}
-          >
-            Back
-          </button>
-          <button
-            type="button"
-            class="quiet"
-            disabled={typeof next !== 'string'}
-            onClick={() => typeof next === 'string' && setCursors([...cursors, next])}
-          >
-            Next {PER_PAGE}
-          </button>
-        </div>
-      )}
+      <Pager pages={pages} next={value?.next} />
     </>
   );
 }

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
+import { targetText } from '../limits/target.ts';
 import { href } from '../route.ts';
 import { timeText, windowsText } from './format.ts';
-import { targetName } from './target-name.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
@@ -128,7 +128,7 @@ function LimitsText({ data: { version, by, reason, changes = [] } }: { data: Par
       <ul>
         {changes.map((change) => (
           <li key={JSON.stringify(change.target)}>
-            {targetName(change.target)}: {textOrConfig(change.old)} → {textOrConfig(change.new)}
+            {targetText(change.target)}: {textOrConfig(change.old)} → {textOrConfig(change.new)}
           </li>
         ))}
       </ul>

@@ -14,11 +14,10 @@ export function Field({
   value: string;
   onValue: (value: string) => void;
   type?: 'text' | 'password' | 'search' | 'number' | 'datetime-local';
+  min?: number;
   autocomplete?: 'off';
   placeholder?: string;
   required?: boolean;
-  min?: number;
-  max?: number;
 }) {
   const id = useId();
   return (

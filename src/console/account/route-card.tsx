@@ -1,10 +1,10 @@
 import { useId } from 'preact/hooks';
-import type { Windows } from '../../api/answers.ts';
-import { limitName, spanText } from '../../parts/format.ts';
-import { type RouteWindows, verdictOf } from '../../parts/verdict.ts';
-import { WindowBar } from '../../parts/window-bar.tsx';
-import { href } from '../../route.ts';
-import { may } from '../../session.ts';
+import type { Windows } from '../api/answers.ts';
+import { limitName, spanText } from '../parts/format.ts';
+import { type RouteWindows, verdictOf } from '../parts/verdict.ts';
+import { WindowBar } from '../parts/window-bar.tsx';
+import { href } from '../route.ts';
+import { may } from '../session.ts';
 
 type Window = RouteWindows['windows'][number];
 

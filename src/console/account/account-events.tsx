@@ -1,6 +1,6 @@
-import { useLiveEvents } from '../../api/live-events.ts';
-import { EventList, StreamState } from '../../parts/events.tsx';
-import { href } from '../../route.ts';
+import { useLiveEvents } from '../api/live-events.ts';
+import { EventList, StreamState } from '../parts/events.tsx';
+import { href } from '../route.ts';
 
 const MOST = 50;
 

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
-import { useAction } from '../../api/action.ts';
-import type { Explanation } from '../../api/answers.ts';
-import { ask } from '../../api/client.ts';
-import { Choice, Field } from '../../parts/field.tsx';
-import { spanText, timeText } from '../../parts/format.ts';
-import { ErrorNotice, Notice } from '../../parts/notice.tsx';
-import { windowName } from '../../parts/verdict.ts';
+import { useAction } from '../api/action.ts';
+import type { Explanation } from '../api/answers.ts';
+import { ask } from '../api/client.ts';
+import { Choice, Field } from '../parts/field.tsx';
+import { spanText, timeText } from '../parts/format.ts';
+import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import { windowName } from '../parts/verdict.ts';
 
 /** Asks what a request would be told now. Nothing is charged. */
 export function ExplainForm({ account, routes }: { account: string; routes: readonly string[] }) {

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
-import { useAction } from '../../api/action.ts';
-import { ask } from '../../api/client.ts';
-import { ActionError } from '../../parts/action-error.tsx';
-import { Dialog } from '../../parts/dialog.tsx';
-import { Field } from '../../parts/field.tsx';
-import { countText } from '../../parts/format.ts';
-import type { RouteWindows } from '../../parts/verdict.ts';
+import { useAction } from '../api/action.ts';
+import { ask } from '../api/client.ts';
+import { ActionError } from '../parts/action-error.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { Field } from '../parts/field.tsx';
+import { countText } from '../parts/format.ts';
+import type { RouteWindows } from '../parts/verdict.ts';
 
 /** Resets the counters of an account, or of one route of it. */
 export function ResetDialog({
