@@ -115,6 +115,24 @@ export interface ClaimView extends Omit<ClaimRecord, 'leaseUntil' | 'keptUntil'>
   readonly keptMs: number;
 }
 
+/** A claim of a list. Owner, fingerprint and value are left out: they are secrets, or a client's data. */
+export interface ListedClaim extends ClaimId, Omit<ClaimView, 'owner' | 'fingerprint' | 'result'> {
+  /** Status of the outcome; undefined without one. */
+  readonly status: string | undefined;
+  /** Bytes of the stored value in UTF-8; undefined without one. */
+  readonly valueBytes: number | undefined;
+}
+
+/** A page of a scan over the keys of a claim store. */
+export interface ClaimPage {
+  /** Perhaps none, although there is a next page. */
+  readonly claims: readonly ListedClaim[];
+  /** Number of keys of claims that were looked at, including those whose claims have expired. */
+  readonly looked: number;
+  /** Cursor of the next page; undefined at the end. */
+  readonly next: string | undefined;
+}
+
 /**
  * Stores claims on idempotency keys. Each command is one atomic step on the store's own clock and does exactly what
  * `core/claim.ts` does; prove it with `claimStoreSuite` in `headgate/testing`.
@@ -143,6 +161,15 @@ export interface ClaimStore {
   abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
   /** Returns the claim as an operator sees it; undefined without a record. Changes nothing. */
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
+  /**
+   * Returns a page of a scan over all keys, so that an operator finds a claim without its key. Changes nothing. A claim
+   * that is in the store during the whole scan is on at least one page. Any other claim may be on one.
+   * @param cursor `next` of the page before; undefined for the first page. A store may answer an old cursor with the
+   * beginning of the scan, and throws `OptionError` for a text that it cannot have made
+   * @param count how many keys to look at, from 1 to 1,000. The caller has checked it. A store that can only read its keys
+   * in groups may look at a few more
+   */
+  list?(cursor: string | undefined, count: number): MaybePromise<ClaimPage>;
   /** Waits until the store's server answers. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes what the store itself has opened, never what it was given. */

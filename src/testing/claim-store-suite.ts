@@ -1,9 +1,10 @@
 import type FastCheck from 'fast-check';
-import type { ClaimId, ClaimStore } from '../core/ports.ts';
+import type { ClaimId, ClaimPage, ClaimStore } from '../core/ports.ts';
 import { assertEqual } from './assert-equal.ts';
 import { type ClaimAction, createClaimArbitraries } from './claim-arbitraries.ts';
 import { CLAIM_CASES } from './claim-cases.ts';
 import { ClaimFixture, resultWith } from './claim-fixture.ts';
+import { CLAIM_LIST_CASES } from './claim-list-cases.ts';
 import { type ClaimModel, createClaimModel } from './claim-model.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 import type { SuiteRunner } from './limit-store-suite.ts';
@@ -54,6 +55,20 @@ export function claimStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
     }, 300_000);
 
     for (const { name: rule, run } of CLAIM_CASES) it(rule, () => withFixture(run));
+
+    // A store without `list` skips them.
+    for (const { name: title, run } of CLAIM_LIST_CASES) {
+      it(
+        title,
+        () =>
+          withFixture(async (fixture) => {
+            const { store } = fixture;
+            if (store.list !== undefined)
+              await run(fixture, async (cursor, count) => store.list?.(cursor, count) as ClaimPage);
+          }),
+        60_000,
+      );
+    }
 
     it(`I5: of ${RACERS} simultaneous begins, one gets the claim`, () =>
       withFixture(async (fixture) => {

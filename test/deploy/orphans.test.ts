@@ -2,11 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { afterAll, expect, it } from 'vitest';
+import { startAdminGateway } from '../support/admin.ts';
 import { ROOT } from '../support/deploy-files.ts';
 import { sharedRedisForFile } from '../support/for-file.ts';
 import { expectProblem } from '../support/gateway.ts';
-import { callsOf, post, reached } from '../support/keyed.ts';
+import { callsOf, keyedConfig, post, reached } from '../support/keyed.ts';
 import { eventually } from '../support/raw-http.ts';
 import { answer, held } from '../support/upstream.ts';
 
@@ -47,6 +49,43 @@ it('the request was executed: its retries get the response that the operator has
   expect(retry).toMatchObject({ status: 201, text: '{"id":"msg_7"}' });
   expect(retry.headers).toMatchObject({ 'content-type': 'application/json', 'idempotency-replayed': 'true' });
   expect(callsOf(upstream, 'executed')).toHaveLength(1);
+});
+
+it('an operator finds it without its key and without a retry, by a scan that changes nothing, and completes it', async () => {
+  const key = 'nobody-knows-it';
+  const owner = await start();
+  upstream.behave(held().behaviour);
+  post(owner, key).catch(() => {});
+  await reached(upstream, key);
+  owner.signal('SIGKILL');
+  await owner.exited;
+  upstream.behave(answer({ body: 'executed again' }));
+  const gateway = await startAdminGateway(upstream.url, keyedConfig(upstream.url, { store }));
+  try {
+    const scan = async (state: string) => {
+      const reply = await gateway.admin('GET', `/v1/claims/scan?state=${state}&limit=500`, { as: 'operator' });
+      return JSON.parse(reply.text) as { claims: { application: string; key: string }[]; next: string | null };
+    };
+    const redis = new Redis(store);
+    const record = () => redis.hgetall(`headgate:claim:{app_1:${key}}`);
+    const before = await record();
+    const found = await eventually(
+      async () => (await scan('orphan')).claims.find((each) => each.key === key),
+      'it',
+      5_000,
+    );
+    expect(found).toMatchObject({ application: 'app_1', state: 'orphan', dispatched: true, leaseMs: 0, status: null });
+    expect((await scan('in_progress')).claims).not.toContainEqual(expect.objectContaining({ key }));
+    expect(await record()).toEqual(before);
+    redis.disconnect();
+    const json = { application: 'app_1', key, answer: { status: 201, body: 'found at the provider' } };
+    expect((await gateway.admin('POST', '/v1/claims/complete', { as: 'operator', json })).status).toBe(200);
+    expect(await post(survivor, key)).toMatchObject({ status: 201, text: 'found at the provider' });
+    expect((await scan('completed')).claims).toContainEqual(expect.objectContaining({ key, status: '201' }));
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  } finally {
+    await gateway.stop();
+  }
 });
 
 it('the request was not executed: the next retry is', async () => {

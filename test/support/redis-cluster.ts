@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type RedisServer, startRedis, until } from './redis-server.ts';
 
 const SLOTS = 16_384;
+/** Keys that are moved together. */
+const KEYS_PER_MOVE = 10;
 const MEET_AGAIN_MS = 5_000;
 const OPTIONS = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0'];
 
@@ -96,4 +99,27 @@ export async function accountOn(cluster: RedisCluster, port: number): Promise<{ 
     const slot = Number(await tell(port, 'CLUSTER', 'KEYSLOT', `{acc_${i}}`));
     if ((await cluster.ownerOf(slot, port)) === port) return { account: `acc_${i}`, slot };
   }
+}
+
+/**
+ * Moves a slot group of keys by group of keys, as `redis-cli --cluster reshard` does. Meanwhile each master has some of
+ * the keys.
+ * @param pauseMs after each group
+ */
+export async function migrateSlot(
+  { ports }: Pick<RedisCluster, 'ports'>,
+  slot: number,
+  from: number,
+  to: number,
+  pauseMs = 0,
+): Promise<void> {
+  await tell(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
+  await tell(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
+  for (;;) {
+    const keys = (await tell(from, 'CLUSTER', 'GETKEYSINSLOT', slot, KEYS_PER_MOVE)) as string[];
+    if (keys.length === 0) break;
+    await tell(from, 'MIGRATE', '127.0.0.1', to, '', 0, 5_000, 'KEYS', ...keys);
+    await sleep(pauseMs);
+  }
+  for (const port of [to, from, ...ports]) await tell(port, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to));
 }

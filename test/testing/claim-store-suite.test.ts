@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ClaimStore } from '../../src/core/ports.ts';
+import type { ClaimPage, ClaimStore, ClaimView } from '../../src/core/ports.ts';
+import { createMemoryClaimStore, type MemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { CLAIM_CASES } from '../../src/testing/claim-cases.ts';
 import { claimStoreSuite } from '../../src/testing/claim-store-suite.ts';
 import type { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -51,6 +52,47 @@ describe('the claim store suite', () => {
     const failures = failed(await runSuite((clock) => createWrongClaimStore(clock, FAULTS[variant]), 300));
     expect(failures.map(variantOf)).toContain(variant);
     expect(failures.filter((name) => name.startsWith('replies as the naive model does'))).toHaveLength(1);
+  });
+
+  /** Wrong lists. Each is that of the memory store with one fault. */
+  const LISTS: Record<string, (store: MemoryClaimStore, cursor: string | undefined, count: number) => unknown> = {
+    'leaves out a claim'(store, cursor, count) {
+      const page = store.list(cursor, count);
+      return { ...page, claims: page.claims.slice(1) };
+    },
+    'shows the owner'(store, cursor, count) {
+      const page = store.list(cursor, count);
+      const claims = page.claims.map((claim) => ({ ...claim, owner: store.inspect(claim)?.owner }));
+      return { ...page, claims };
+    },
+    'accepts every cursor'(store, cursor, count) {
+      return cursor === undefined || cursor.length > 30 ? store.list(cursor, count) : store.list(undefined, count);
+    },
+    'renews what it lists'(store, cursor, count) {
+      const page = store.list(cursor, count);
+      for (const claim of page.claims) {
+        const { owner: token, ...view } = store.inspect(claim) as ClaimView;
+        store.extend(claim, { ...view, token, leaseMs: 1_000, retentionMs: 100_000 });
+      }
+      return page;
+    },
+  };
+
+  it.each(Object.keys(LISTS))('a list that %s fails', async (name) => {
+    const outcomes = await runSuite((clock) => {
+      const right = createMemoryClaimStore({ clock });
+      const list = (cursor: string | undefined, count: number) => LISTS[name]?.(right, cursor, count) as ClaimPage;
+      // The methods of the right store need it as their `this`.
+      return new Proxy(right, {
+        get: (store, property) => {
+          if (property === 'list') return list;
+          const value = store[property as keyof MemoryClaimStore] as unknown;
+          return typeof value === 'function' ? value.bind(store) : value;
+        },
+      });
+    }, 1);
+    expect(failed(outcomes).length).toBeGreaterThan(0);
+    expect(failed(outcomes).filter((title) => !title.startsWith('list'))).toEqual([]);
   });
 
   it('a store whose begin is not atomic fails the races', async () => {

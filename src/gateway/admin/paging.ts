@@ -28,5 +28,9 @@ export function cursorOf(position: string): string {
 export function readCursor(cursor: string, form: RegExp): string {
   const position = Buffer.from(cursor, 'base64url').toString('latin1');
   if (form.test(position) && cursorOf(position) === cursor) return position;
-  throw new InputError([{ path: 'cursor', reason: 'must be `next` of an answer of this list' }]);
+  throw wrongCursor();
+}
+
+export function wrongCursor(): InputError {
+  return new InputError([{ path: 'cursor', reason: 'must be `next` of an answer of this list' }]);
 }

@@ -7,6 +7,7 @@ export class ClaimTable {
   readonly #byName: ShardedMap<ClaimEntry>;
   readonly #scopes = new Map<string, ScopeClaims>();
   #size = 0;
+  #places = 0;
 
   constructor(maxKeys: number) {
     this.#byName = new ShardedMap(maxKeys);
@@ -36,6 +37,16 @@ export class ClaimTable {
     return name === undefined ? undefined : this.#byName.get(name);
   }
 
+  /** Number of parts in which {@link entriesOf} returns the claims. */
+  get parts(): number {
+    return this.#byName.shards;
+  }
+
+  /** The claims of a part, in the order of their places. */
+  entriesOf(part: number): Iterable<ClaimEntry> {
+    return this.#byName.valuesOf(part);
+  }
+
   /** Adds a claim. The name must be new. */
   add(name: string, scopeName: string, record: ClaimRecord): ClaimEntry {
     let scope = this.#scopes.get(scopeName);
@@ -45,6 +56,7 @@ export class ClaimTable {
     }
     const claim: ClaimEntry = {
       name,
+      place: ++this.#places,
       scope,
       record,
       bytes: 0,

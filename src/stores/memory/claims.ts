@@ -19,7 +19,7 @@ import {
 } from '../../core/claim.ts';
 import { claimName } from '../../core/claim-id.ts';
 import { ScopeFullError, StoreFullError } from '../../core/errors.ts';
-import type { ClaimId, ClaimStore, ClaimView } from '../../core/ports.ts';
+import type { ClaimId, ClaimPage, ClaimStore, ClaimView } from '../../core/ports.ts';
 import {
   checkedShares,
   type FilledMemoryClaimOptions,
@@ -28,6 +28,7 @@ import {
   type MemoryClaimStoreOptions,
 } from './claim-options.ts';
 import { ClaimTable } from './claim-table.ts';
+import { listClaims, viewOf } from './claim-views.ts';
 import { readClock } from './options.ts';
 import { bytesOf, KeptResults } from './results.ts';
 import type { ClaimEntry, ScopeClaims } from './scope-claims.ts';
@@ -65,6 +66,7 @@ export interface MemoryClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): CompleteReply;
   abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
   inspect(id: ClaimId): ClaimView | undefined;
+  list(cursor: string | undefined, count: number): ClaimPage;
   /** Returns at once, because there is no server. */
   ready(): void;
   close(): void;
@@ -103,6 +105,8 @@ class MemoryClaims implements MemoryClaimStore {
   #options: FilledMemoryClaimOptions;
   readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
+  /** Tells its cursors from those of another process. Made when it is needed: Workers refuse chance at the start. */
+  #id: string | undefined;
   #commands = 0;
   #refused = 0;
   #refusedInScope = 0;
@@ -138,10 +142,12 @@ class MemoryClaims implements MemoryClaimStore {
   inspect(id: ClaimId): ClaimView | undefined {
     const now = readClock(this.#options.clock);
     const record = unexpired(this.#claims.get(claimName(id))?.record, now);
-    if (record === undefined) return undefined;
-    const { leaseUntil, keptUntil, ...rest } = record;
-    const leaseMs = record.state === 'in_progress' ? Math.max(0, leaseUntil - now) : 0;
-    return { ...rest, leaseMs, keptMs: keptUntil - now };
+    return record === undefined ? undefined : viewOf(record, now);
+  }
+
+  list(cursor: string | undefined, count: number): ClaimPage {
+    this.#id ??= crypto.randomUUID();
+    return listClaims(this.#claims, this.#id, cursor, count, readClock(this.#options.clock));
   }
 
   /** Does nothing, because there is no server to wait for. */

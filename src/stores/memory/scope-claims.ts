@@ -9,6 +9,8 @@ interface Neighbours {
 /** A claim in memory. `record` is replaced, never modified. */
 export interface ClaimEntry {
   readonly name: string;
+  /** Rises with every claim that is added. */
+  readonly place: number;
   readonly scope: ScopeClaims;
   record: ClaimRecord;
   /** Bytes of the stored value; 0 without one. */

@@ -51,6 +51,16 @@ export class ShardedMap<Value> {
     return undefined;
   }
 
+  /** Number of shards. A key is always in the same one. */
+  get shards(): number {
+    return this.#shards.length;
+  }
+
+  /** The values of a shard, in the order in which their keys were added. */
+  valuesOf(shard: number): Iterable<Value> {
+    return this.#shardAt(shard).values();
+  }
+
   #shardAt(index: number): Map<string, Value> {
     return this.#shards[index] as Map<string, Value>;
   }

@@ -1,5 +1,5 @@
 import type { AbandonReply, BeginReply, CompleteReply, HeldReply, KeptResult } from '../../core/claim.ts';
-import type { ClaimView } from '../../core/ports.ts';
+import type { ClaimView, ListedClaim } from '../../core/ports.ts';
 
 /** A reply of `claim.lua`, and the server's time in milliseconds. */
 export interface Timed<Reply> {
@@ -78,9 +78,9 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
   const parts = new Parts(reply);
   if (parts.word === 'absent') return parts.end(undefined);
   const state = parts.word === 'found' ? parts.text() : '';
-  if (state !== 'free' && state !== 'in_progress' && state !== 'completed') throw unexpected();
+  if (!isState(state)) throw unexpected();
   const fingerprint = parts.packed();
-  const owner = parts.owner();
+  const owner = parts.optional() ?? '';
   const generation = parts.integer(0);
   const dispatched = parts.flag();
   const inherited = parts.flag();
@@ -96,6 +96,28 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
     leaseMs: parts.integer(0),
     keptMs: parts.integer(1),
   });
+}
+
+/** What `claims-list.lua` returns about one key. Undefined if there is no claim, or if headgate did not write it. */
+export function readListed(reply: unknown): Omit<ListedClaim, 'scope' | 'key'> | undefined {
+  if (Array.isArray(reply) && reply.length === 0) return undefined;
+  const parts = new Parts(reply);
+  const state = parts.word;
+  if (!isState(state)) return undefined;
+  const generation = parts.integer(0);
+  const dispatched = parts.flag();
+  const inherited = parts.flag();
+  const leaseMs = parts.integer(0);
+  const keptMs = parts.integer(1);
+  const status = parts.optional();
+  // A packed value has one character more.
+  const valueBytes = parts.integer(0) - 1;
+  const view = { state, generation, dispatched, inherited, leaseMs, keptMs, status };
+  return parts.end({ ...view, valueBytes: valueBytes < 0 ? undefined : valueBytes }).reply;
+}
+
+function isState(word: string): word is ClaimView['state'] {
+  return word === 'free' || word === 'in_progress' || word === 'completed';
 }
 
 /** Reads only the time from a reply to `inspect`. So a long value is not asked for. */
@@ -147,9 +169,10 @@ class Parts {
     return unpack(this.text());
   }
 
-  owner(): string {
+  /** A packed text, or undefined if there is none. */
+  optional(): string | undefined {
     const text = this.text();
-    return text === '' ? '' : unpack(text);
+    return text === '' ? undefined : unpack(text);
   }
 
   result(): KeptResult {

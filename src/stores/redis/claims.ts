@@ -11,7 +11,7 @@ import type {
 } from '../../core/claim.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { ScopeFullError } from '../../core/errors.ts';
-import type { ClaimId, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
+import type { ClaimId, ClaimPage, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
@@ -26,10 +26,15 @@ import {
   readInspectReply,
   readTime,
 } from './claim-reply.ts';
+import { ClaimScan, readPlace } from './claim-scan.ts';
 import { ClaimShares } from './claim-shares.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
 import { LargeValues } from './large-values.ts';
+import { traceCall } from './store-tracer.ts';
+
+/** A page of a list takes several round trips. */
+const LIST_DEADLINES = 4;
 
 /** Figures of a Redis claim store since its start, for operators. */
 export interface RedisClaimStoreStats {
@@ -72,6 +77,8 @@ export interface RedisClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
+  /** The calls of a list have a circuit breaker of their own, and four times the deadline. */
+  list(cursor: string | undefined, count: number): Promise<ClaimPage>;
   /**
    * Resolves after the first answer of Redis, when the store's clients are connected and the script is loaded.
    * @throws StoreUnavailableError after `timeoutMs`, or the reason of the signal
@@ -105,22 +112,27 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   const breaker = breakerOf(commands, outages);
   const largeBreaker = breakerOf(largeCommands, largeOutages);
   const report = (error: unknown): void => largeOutages.report(error);
+  // A list that fails says nothing about requests, so it neither stops them nor appears as their outage.
+  const listBreaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError: report });
   const large = new LargeValues({ breaker: largeBreaker, deadlineMs, maxBytesPerScope, onError: report });
-  return new RedisClaims({ ...filled, client, commands, breaker, outages, largeCommands, largeBreaker, large });
+  const ofCommands = { commands, breaker, outages, listBreaker };
+  return new RedisClaims({ ...filled, client, ...ofCommands, largeCommands, largeBreaker, large });
 }
 
 class RedisClaims implements RedisClaimStore {
   readonly synchronous = false;
-  readonly #parts: ClaimStoreParts;
+  readonly #parts: ClaimStoreParts & { readonly listBreaker: CircuitBreaker };
   readonly #calls: ClaimCalls;
   readonly #shares: ClaimShares;
+  readonly #scan: ClaimScan;
   #refusedInScope = 0;
   #dropped = 0;
 
-  constructor(parts: ClaimStoreParts) {
+  constructor(parts: ClaimStoreParts & { readonly listBreaker: CircuitBreaker }) {
     this.#parts = parts;
     this.#calls = new ClaimCalls(parts);
     this.#shares = new ClaimShares(parts.maxClaimsPerScope);
+    this.#scan = new ClaimScan(parts.commands, parts.prefix, parts.clock);
   }
 
   async begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
@@ -197,6 +209,13 @@ class RedisClaims implements RedisClaimStore {
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
     return this.#calls.run(id, ['inspect'], readInspectReply);
+  }
+
+  async list(cursor: string | undefined, count: number): Promise<ClaimPage> {
+    const { listBreaker, deadlineMs } = this.#parts;
+    const place = cursor === undefined ? undefined : readPlace(cursor);
+    const send = () => listBreaker.run(() => this.#scan.page(place, count), LIST_DEADLINES * deadlineMs);
+    return traceCall('claims', 'list', listBreaker, send);
   }
 
   ready(options?: ReadyOptions): Promise<void> {

@@ -47,6 +47,23 @@ export interface NodeRedisCluster {
 /** A connected client. The stores never connect, close or configure it. */
 export type RedisClient = IoredisClient | NodeRedisClient;
 
+/** A server that has keys: the only one, or a master of a cluster. */
+export interface RedisNode {
+  /** Host and port of a master; '' for the only server. */
+  readonly address: string;
+  /** Sends a command without keys. */
+  ask(command: string, argument: string): Promise<unknown>;
+  /** Sends one SCAN, from a position that SCAN has returned. The names are without the client's own prefix. */
+  scan(position: string, pattern: string, count: number): Promise<ScanPage>;
+}
+
+/** The reply of one SCAN. */
+export interface ScanPage {
+  /** `0` at the end. */
+  readonly position: string;
+  readonly keys: readonly string[];
+}
+
 /** The commands that the stores use, in one form for every client. */
 export interface Commands {
   /** Whether a script can touch keys of one hash slot only. */
@@ -60,8 +77,8 @@ export interface Commands {
   /** Strings in the reply are bytes. */
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
-  /** Lists the matching keys of every master, page by page. */
-  scan(pattern: string): AsyncIterable<readonly string[]>;
+  /** The servers that have keys, as far as the client knows them. */
+  nodes(): Promise<readonly RedisNode[]>;
 }
 
 const SUPPORTED = 'ioredis 5 or 6, or of node-redis 5 or 6';
@@ -90,14 +107,21 @@ function oldNodeRedis(client: unknown): string | undefined {
   return undefined;
 }
 
-/** Methods of ioredis that its types do not have. Strings in their replies are bytes. */
-interface BufferMethods {
+/** Methods of ioredis that {@link IoredisClient} does not have. */
+interface OtherMethods {
+  /** Strings in the reply are bytes, also of the next one. */
   evalshaBuffer: IoredisClient['evalsha'];
   evalBuffer: IoredisClient['eval'];
+  call(command: string, argument: string): Promise<unknown>;
+}
+
+/** Methods of a node-redis client of one server. */
+interface NodeRedisNode extends Required<Pick<NodeRedisClient, 'scan'>> {
+  sendCommand(words: readonly string[]): Promise<unknown>;
 }
 
 function fromIoredis(client: IoredisClient): Commands {
-  const inBytes = client as unknown as BufferMethods;
+  const inBytes = client as unknown as OtherMethods;
   const keyPrefix = client.options?.keyPrefix ?? '';
   return {
     isCluster: hasMethod(client, 'nodes'),
@@ -106,22 +130,17 @@ function fromIoredis(client: IoredisClient): Commands {
     evalsha: (sha1, keys, args) => inBytes.evalshaBuffer(sha1, keys.length, ...keys, ...args),
     eval: (source, keys, args) => inBytes.evalBuffer(source, keys.length, ...keys, ...args),
     unlink: (key) => client.unlink(key),
-    async *scan(pattern) {
-      const nodes = hasMethod(client, 'nodes') ? (client as unknown as IoredisCluster).nodes('master') : [client];
-      for (const node of nodes) {
-        let cursor = '0';
-        do {
-          const [next, keys] = await node.scan(
-            cursor,
-            'MATCH',
-            glob(keyPrefix) + pattern,
-            'COUNT',
-            String(KEYS_PER_PAGE),
-          );
-          cursor = next;
-          yield keys.map((key) => key.slice(keyPrefix.length));
-        } while (cursor !== '0');
-      }
+    async nodes() {
+      const isCluster = hasMethod(client, 'nodes');
+      const nodes = isCluster ? (client as unknown as IoredisCluster).nodes('master') : [client];
+      return nodes.map((node) => ({
+        address: isCluster ? addressOf(node.options) : '',
+        ask: (command, argument) => (node as unknown as OtherMethods).call(command, argument),
+        async scan(from, pattern, count) {
+          const [position, keys] = await node.scan(from, 'MATCH', glob(keyPrefix) + pattern, 'COUNT', String(count));
+          return { position, keys: keys.map((key) => key.slice(keyPrefix.length)) };
+        },
+      }));
     },
   };
 }
@@ -135,21 +154,41 @@ function fromNodeRedis(client: NodeRedisClient): Commands {
     evalsha: (sha1, keys, args) => inBytes.evalSha(sha1, { keys: [...keys], arguments: [...args] }),
     eval: (source, keys, args) => inBytes.eval(source, { keys: [...keys], arguments: [...args] }),
     unlink: (key) => client.unlink(key),
-    async *scan(pattern) {
+    async nodes() {
+      if (!hasMethod(client, 'nodeClient')) return [nodeOf('', client)];
       const cluster = client as unknown as NodeRedisCluster;
-      const nodes = hasMethod(client, 'nodeClient')
-        ? await Promise.all(cluster.masters.map((node) => cluster.nodeClient(node)))
-        : [client];
-      for (const node of nodes) {
-        let cursor = '0';
-        do {
-          const page = await inText(node).scan(cursor, { MATCH: pattern, COUNT: KEYS_PER_PAGE });
-          cursor = String(page.cursor);
-          yield page.keys;
-        } while (cursor !== '0');
-      }
+      return Promise.all(
+        cluster.masters.map(async (master) => nodeOf(addressOf(master), await cluster.nodeClient(master))),
+      );
     },
   };
+}
+
+function nodeOf(address: string, client: NodeRedisClient): RedisNode {
+  return {
+    address,
+    ask: (command, argument) => inText(client).sendCommand([command, argument]),
+    async scan(from, pattern, count) {
+      const { cursor, keys } = await inText(client).scan(from, { MATCH: pattern, COUNT: count });
+      return { position: String(cursor), keys };
+    },
+  };
+}
+
+/** Lists the matching keys of every server, page by page. */
+export async function* scanAll(commands: Commands, pattern: string): AsyncGenerator<readonly string[], void> {
+  for (const node of await commands.nodes()) {
+    let page: ScanPage = { position: '0', keys: [] };
+    do {
+      page = await node.scan(page.position, pattern, KEYS_PER_PAGE);
+      yield page.keys;
+    } while (page.position !== '0');
+  }
+}
+
+function addressOf(where: unknown): string {
+  const { host, port } = (where ?? {}) as { readonly host?: unknown; readonly port?: unknown };
+  return `${host}:${port}`;
 }
 
 /** Both clients are event emitters. */
@@ -160,8 +199,8 @@ function listenTo(client: object, listener: (error: unknown) => void): () => voi
 }
 
 /** The client with its usual reply types: its own mapping can turn keys into bytes. */
-function inText(client: NodeRedisClient): Required<Pick<NodeRedisClient, 'scan'>> {
-  return client.withTypeMapping({}) as Required<Pick<NodeRedisClient, 'scan'>>;
+function inText(client: NodeRedisClient): NodeRedisNode {
+  return client.withTypeMapping({}) as unknown as NodeRedisNode;
 }
 
 function hasMethod(value: unknown, name: string): boolean {

@@ -1,3 +1,5 @@
+import type { ClaimId } from '../../core/ports.ts';
+
 /** Characters that can need escaping. Surrogates that form a pair do not. */
 const TO_ESCAPE = /[%}\ud800-\udfff]/;
 
@@ -67,6 +69,26 @@ export function glob(text: string): string {
 export function claimKey(prefix: string, scope: string, key: string): string {
   // Colons of the scope are escaped, so the first colon in the braces ends the scope.
   return `${prefix}:claim:{${escapeName(scope).replaceAll(':', '%003a')}:${escapeName(key)}}`;
+}
+
+/** A pattern for SCAN that matches the names of {@link claimKey}. It can match other keys as well. */
+export function claimPattern(prefix: string): string {
+  return `${glob(`${prefix}:claim:{`)}*}`;
+}
+
+/** The scope and the key of a name of {@link claimKey}; undefined if it never makes such a name. */
+export function parseClaimKey(prefix: string, name: string): ClaimId | undefined {
+  const start = `${prefix}:claim:{`.length;
+  const end = name.indexOf(':', start);
+  if (end === -1) return undefined;
+  const scope = unescapeName(name.slice(start, end));
+  const key = unescapeName(name.slice(end + 1, -1));
+  return claimKey(prefix, scope, key) === name ? { scope, key } : undefined;
+}
+
+function unescapeName(text: string): string {
+  if (text === '%') return '';
+  return text.replace(/%([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }
 
 /** What is stored of the adjustments of one prefix. */

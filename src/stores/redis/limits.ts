@@ -11,7 +11,7 @@ import { createFailover, type OnStoreFailure } from '../shared/failover.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
-import { commandsOf, type RedisClient } from './client.ts';
+import { commandsOf, type RedisClient, scanAll } from './client.ts';
 import { Denials } from './denials.ts';
 import { isHarmless } from './errors.ts';
 import { createKeyNames } from './keys.ts';
@@ -215,7 +215,7 @@ class RedisLimitStore implements RedisStore {
     const escaped = (name: string | undefined): string | undefined =>
       name === undefined ? undefined : names.escape(name);
     const target = { account: escaped(account), route: escaped(route) };
-    const pages = commands.scan(names.pattern(account))[Symbol.asyncIterator]();
+    const pages = scanAll(commands, names.pattern(account));
     for (;;) {
       const { done, value: page } = await this.#run('reset', () => pages.next());
       if (done) return;

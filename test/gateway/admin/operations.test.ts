@@ -409,10 +409,76 @@ describe('claims', () => {
     expectProblem(await ask('POST', '/v1/claims/complete', { json: wrong }), 422, 'errors/unprocessable_entity');
   });
 
+  describe('a scan', () => {
+    interface Page {
+      readonly claims: readonly { readonly key: string; readonly state: string }[];
+      readonly looked: number;
+      readonly next: string | null;
+    }
+    const scan = async (query: string): Promise<Page> =>
+      (await ask('GET', `/v1/claims/scan?${query}`, { as: 'operator' })).value;
+
+    it('finds the claims of a state without their keys, page by page, and shows no value', async () => {
+      for (let i = 0; i < 25; i++) await post('/once', `scanned-${i}`);
+      const keys: string[] = [];
+      let looked = 0;
+      let cursor: string | null = '';
+      for (let pages = 0; cursor !== null; pages++) {
+        expect(pages).toBeLessThan(20);
+        const page: Page = await scan(`state=completed&limit=4${cursor && `&cursor=${cursor}`}`);
+        expect(page.claims.length).toBeLessThanOrEqual(4);
+        expect(JSON.stringify(page)).not.toMatch(/"ok"|fingerprint|owner|"value"/);
+        keys.push(...page.claims.map(({ key }) => key));
+        looked += page.looked;
+        cursor = page.next;
+      }
+      expect(keys).toEqual(expect.arrayContaining(Array.from({ length: 25 }, (_, i) => `scanned-${i}`)));
+      expect(new Set(keys).size).toBe(keys.length);
+      expect(looked).toBeGreaterThanOrEqual(keys.length);
+    });
+
+    it('an orphan that no retry has met, as GET /v1/claims shows it', async () => {
+      holdsNext = true;
+      post('/once', 'order-4').catch(() => {});
+      const found = await eventually(async () => {
+        const { claims } = await scan('state=orphan&limit=500');
+        return claims.find(({ key }) => key === 'order-4');
+      }, 'the orphan');
+      const { value } = await ask('GET', `/v1/claims?${of('order-4')}`);
+      expect({ ...found, keptMs: 0 }).toEqual({ ...value, keptMs: 0 });
+      expect((await ask('GET', '/v1/claims/orphans')).text).not.toContain('order-4');
+      const states = (await scan('limit=500')).claims.map(({ state }) => state);
+      expect(new Set(states)).toEqual(new Set(['completed', 'orphan']));
+      const released = { application: 'app_1', key: 'order-4' };
+      expect((await ask('POST', '/v1/claims/release', { json: released })).status).toBe(200);
+    });
+
+    it.each(['cursor=x', 'cursor=eA', 'cursor=', 'cursor=%00', `cursor=${'A'.repeat(9_000)}`])(
+      'a wrong cursor is a 422 with its place: %.20s',
+      async (query) => {
+        const reply = await ask('GET', `/v1/claims/scan?${query}`);
+        expect(expectProblem(reply, 422, 'errors/unprocessable_entity').detail).toBe(
+          'cursor: must be `next` of an answer of this list',
+        );
+      },
+    );
+
+    it.each([
+      ['state=lost', /^state: /],
+      ['limit=501', /^limit: /],
+      ['limit=0', /^limit: /],
+      ['match=*', /match/],
+    ])('%s is a 422', async (query, place) => {
+      const reply = await ask('GET', `/v1/claims/scan?${query}`);
+      expect(expectProblem(reply, 422, 'errors/unprocessable_entity').detail).toMatch(place);
+    });
+  });
+
   it('the log has no key and no application', async () => {
     const text = JSON.stringify(gateway.lines());
     expect(text).toContain('claim completed');
-    for (const shown of ['order-1', 'order-2', 'app_1', 'mail-1']) expect(text).not.toContain(shown);
+    for (const shown of ['order-1', 'order-2', 'order-4', 'scanned-', 'app_1', 'mail-1'])
+      expect(text).not.toContain(shown);
   });
 });
 

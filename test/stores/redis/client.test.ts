@@ -1,7 +1,7 @@
 /** The commands of the stores, in one form for every client. The client is detected by its methods. */
 import { describe, expect, it } from 'vitest';
 import { isHeadgateError } from '../../../src/core/errors.ts';
-import { type Commands, commandsOf, type RedisClient } from '../../../src/stores/redis/client.ts';
+import { type Commands, commandsOf, type RedisClient, scanAll } from '../../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 
 type Call = readonly unknown[];
@@ -52,7 +52,7 @@ const of = (client: unknown): Commands => commandsOf('client', client as RedisCl
 
 async function scanned(client: unknown, pattern = 'p*'): Promise<string[]> {
   const keys: string[] = [];
-  for await (const page of of(client).scan(pattern)) keys.push(...page);
+  for await (const page of scanAll(of(client), pattern)) keys.push(...page);
   return keys;
 }
 

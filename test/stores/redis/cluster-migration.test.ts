@@ -2,18 +2,18 @@
  * A slot moves from one master to another and back while it is in use. The clients follow MOVED and ASK, and no request
  * is counted twice or lost.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
-import { accountOn, idOf, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
+import { accountOn, migrateSlot, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
 import { Caller, HEALTHY, type Load, startLoad, totals } from '../../support/redis-load.ts';
 import { until } from '../../support/redis-server.ts';
 
 const MAX = 150;
-const PAGE = 10;
+/** Long enough for checks to find a key that was not migrated yet. */
+const CHECK_MS = 20;
 const ROUTES = Array.from({ length: 20 }, (_, i) => `route ${i}`);
 const plan = createPlan([], parseLimit([`${MAX}/1h`]));
 /**
@@ -34,20 +34,6 @@ afterAll(async () => {
   for (const { disconnect } of clients) disconnect();
   await cluster.stop();
 });
-
-/** Migrates page by page, as `redis-cli --cluster reshard` does. Meanwhile each master has some of the keys. */
-async function migrate(slot: number, from: number, to: number): Promise<void> {
-  await tell(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
-  await tell(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
-  for (;;) {
-    const keys = (await tell(from, 'CLUSTER', 'GETKEYSINSLOT', slot, PAGE)) as string[];
-    if (keys.length === 0) break;
-    await tell(from, 'MIGRATE', '127.0.0.1', to, '', 0, 5_000, 'KEYS', ...keys);
-    // Long enough for checks to find a key that was not migrated yet.
-    await sleep(20);
-  }
-  for (const port of [to, from, ...cluster.ports]) await tell(port, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to));
-}
 
 /** How often the servers have redirected a client. */
 async function redirections(kind: 'ASK' | 'MOVED'): Promise<number> {
@@ -84,8 +70,8 @@ it('S4, S5: while a slot is migrated there and back under load, each client acce
   const callers = [...loads.values()].flat().map(({ caller }) => caller);
   const asked = (): boolean => callers.every(({ outcomes }) => outcomes.length > ROUTES.length);
   await until(asked, 'every route has been checked');
-  await migrate(here.slot, from, to);
-  await migrate(here.slot, to, from);
+  await migrateSlot(cluster, here.slot, from, to, CHECK_MS);
+  await migrateSlot(cluster, here.slot, to, from, CHECK_MS);
   const isFull = (): boolean =>
     callers.every(({ outcomes }) => outcomes.slice(-ROUTES.length).every((outcome) => outcome === 'rejected'));
   await until(isFull, 'every window is full');

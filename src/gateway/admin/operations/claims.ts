@@ -4,6 +4,7 @@ import type { ClaimId, ClaimView } from '../../../core/ports.ts';
 import { decodeResponse, storedResponse } from '../../../http/stored-response.ts';
 import { digestOfToken } from '../../config/token-digest.ts';
 import { type Refusal, refuse } from '../../exchange/refusal.ts';
+import { CLAIM_STATES, scanClaims, shownClaim } from '../claim-scan.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { InputError } from '../input.ts';
 import { type Caller, type Operation, operation } from '../operation.ts';
@@ -19,8 +20,9 @@ const id = {
 };
 
 const claim = z.object({
-  ...id,
-  state: z.enum(['free', 'in_progress', 'completed', 'orphan']),
+  application: z.string(),
+  key: z.string(),
+  state: z.enum(CLAIM_STATES),
   generation: z.int().describe('Rises with every new owner'),
   dispatched: z.boolean().describe('Whether the effect may have happened'),
   inherited: z.boolean().describe('Whether an earlier owner may have caused the effect'),
@@ -80,6 +82,26 @@ export function claimOperations(context: AdminContext): Operation[] {
         }));
         return { orphans, next };
       },
+    }),
+    operation({
+      id: 'scanClaims',
+      method: 'GET',
+      path: '/v1/claims/scan',
+      role: 'operator',
+      tag,
+      summary: 'Finds claims without their keys, such as orphans that no retry has met',
+      description: SCAN,
+      query: z.strictObject({
+        state: z.enum(['orphan', 'in_progress', 'completed']).optional().describe('Without it: claims of every state'),
+        ...paging,
+      }),
+      answer: z.object({
+        claims: z.array(claim),
+        looked: z.int().describe('How many claims were looked at, of every state'),
+        next,
+      }),
+      errors: [409, 503],
+      run: ({ query }) => scanClaims(context.store.claims, query),
     }),
     operation({
       id: 'getClaimResult',
@@ -175,6 +197,9 @@ export function claimOperations(context: AdminContext): Operation[] {
   ];
 }
 
+const SCAN =
+  'A request looks at ten times `limit` keys, and at most 1,000, so a page may have no claims although there is a next ' +
+  'one. It may have a few more than `limit`. A claim may be on two pages.';
 const ABSENT = refuse(404, 'errors/resource_not_found', 'absent: there is no claim of this key, or it is free.');
 const CHANGED = refuse(409, 'errors/conflict', 'changed: another command changed the claim. Look at it again.');
 
@@ -182,21 +207,9 @@ function idOf({ application, key }: { readonly application: string; readonly key
   return { scope: application, key };
 }
 
-function shown({ scope, key }: ClaimId, { state, result, ...view }: ClaimView): z.input<typeof claim> {
-  const { generation, dispatched, inherited, leaseMs, keptMs } = view;
-  const isOrphan = state === 'in_progress' && dispatched && leaseMs === 0;
-  return {
-    application: scope,
-    key,
-    state: isOrphan ? 'orphan' : state,
-    generation,
-    dispatched,
-    inherited,
-    leaseMs,
-    keptMs,
-    status: result?.status ?? null,
-    valueBytes: result?.value === undefined ? null : Buffer.byteLength(result.value),
-  };
+function shown(id: ClaimId, { result, ...view }: ClaimView): z.input<typeof claim> {
+  const valueBytes = result?.value === undefined ? undefined : Buffer.byteLength(result.value);
+  return shownClaim({ ...view, ...id, status: result?.status, valueBytes });
 }
 
 /** @throws InputError */
