@@ -4,6 +4,7 @@ import { status, statusError, useStatus } from './api/status.ts';
 import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
 import { AccountsPage } from './pages/accounts.tsx';
+import { ClaimsPage } from './pages/claims.tsx';
 import { LivePage } from './pages/live.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
@@ -17,6 +18,7 @@ import { ThemeChoice } from './theme.tsx';
 const PAGES: readonly { readonly page: string; readonly title: string; readonly Page: FunctionComponent }[] = [
   { page: '', title: 'Overview', Page: OverviewPage },
   { page: 'accounts', title: 'Accounts', Page: AccountsPage },
+  { page: 'claims', title: 'Claims', Page: ClaimsPage },
   { page: 'live', title: 'Live', Page: LivePage },
 ];
 
