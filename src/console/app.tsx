@@ -3,6 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { status, statusError, useStatus } from './api/status.ts';
 import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
+import { AccountsPage } from './pages/accounts.tsx';
+import { ClaimsPage } from './pages/claims.tsx';
+import { LivePage } from './pages/live.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
@@ -14,6 +17,9 @@ import { ThemeChoice } from './theme.tsx';
 /** The pages, in the order of the menu. */
 const PAGES: readonly { readonly page: string; readonly title: string; readonly Page: FunctionComponent }[] = [
   { page: '', title: 'Overview', Page: OverviewPage },
+  { page: 'accounts', title: 'Accounts', Page: AccountsPage },
+  { page: 'claims', title: 'Claims', Page: ClaimsPage },
+  { page: 'live', title: 'Live', Page: LivePage },
 ];
 
 /** The whole console. */

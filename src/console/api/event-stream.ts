@@ -15,8 +15,10 @@ export async function readEvents(
   query: Query,
   signal: AbortSignal,
   onEvent: (event: StreamEvent) => void,
+  onOpen: () => void,
 ): Promise<void> {
   const { body } = await open('GET', 'v1/events', { query, signal });
+  onOpen();
   if (body === null) return;
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';

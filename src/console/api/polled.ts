@@ -1,6 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError } from './client.ts';
 
+/** In place of an interval: asks once, and again only by `refresh`. It is the longest timer of a browser. */
+export const ONCE = 2 ** 31 - 1;
+
 /** What was read last. */
 export interface Polled<Value> {
   /** The last answer; it stays while later ones fail. */

@@ -14,6 +14,7 @@ export function Field({
   value: string;
   onValue: (value: string) => void;
   type?: 'text' | 'password' | 'search' | 'number' | 'datetime-local';
+  min?: number;
   autocomplete?: 'off';
   placeholder?: string;
   required?: boolean;

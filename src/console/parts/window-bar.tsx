@@ -13,11 +13,16 @@ export interface ShownWindow {
 /** A share from which a window is nearly full. */
 const NEAR = 0.8;
 
+/** Whether a window still has room, but little. */
+export function isNear({ max, used, remaining }: ShownWindow): boolean {
+  return remaining > 0 && used / max >= NEAR;
+}
+
 /** One window as a bar: how much of it is used, and when it is over. */
 export function WindowBar({ window }: { window: ShownWindow }) {
   const { limit, max, used, remaining, durationMs, resetMs } = window;
   const share = max === 0 ? 1 : used / max;
-  const state = remaining <= 0 ? 'full' : share >= NEAR ? 'near' : 'free';
+  const state = remaining <= 0 ? 'full' : isNear(window) ? 'near' : 'free';
   const name = `${limitName(limit)}, ${perText(max, durationMs)}`;
   return (
     <div class={`window ${state}`}>

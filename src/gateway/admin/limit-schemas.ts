@@ -31,6 +31,7 @@ export const shown = z.object({
     .nullable()
     .describe('What an operator has set'),
 });
+export type Limit = z.output<typeof shown>;
 
 const applied = z
   .object({ instances: z.int(), of: z.int(), missing: z.array(z.string()) })
@@ -99,3 +100,4 @@ export const entry = z.object({
     }),
   ),
 });
+export type LimitEntry = z.output<typeof entry>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
-const MAX_NAME = 1_024;
+/** Longest name of an account, an application, a provider, a route or a key. */
+export const MAX_NAME = 1_024;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 

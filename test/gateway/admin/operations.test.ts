@@ -155,6 +155,22 @@ describe('the process', () => {
     expect(text).not.toMatch(/"sha256":"\w{9}/);
   });
 
+  it('its accounts, sorted by id, by prefix and by pages', async () => {
+    const list = async (query: string) => (await ask('GET', `/v1/accounts${query}`, { as: 'viewer' })).value;
+    const ids = ({ accounts }: { accounts: { id: string }[] }) => accounts.map(({ id }) => id);
+    const all = await list('');
+    expect(ids(all)).toEqual([...Array(9).keys()].map((i) => `acc_${i + 1}`));
+    expect(all).toMatchObject({ next: null });
+    expect(all.accounts[0]).toEqual({ id: 'acc_1', application: 'app_1', provider: 'mock', plan: null });
+    const first = await list('?prefix=acc_&limit=5');
+    expect(ids(first)).toEqual(['acc_1', 'acc_2', 'acc_3', 'acc_4', 'acc_5']);
+    expect(ids(await list(`?prefix=acc_&limit=5&cursor=${first.next}`))).toEqual(['acc_6', 'acc_7', 'acc_8', 'acc_9']);
+    expect(ids(await list('?prefix=acc_7'))).toEqual(['acc_7']);
+    for (const unknown of ['acc_77', 'b', 'A', 'acc_9%00', '%25'])
+      expect(await list(`?prefix=${unknown}`)).toEqual({ accounts: [], next: null });
+    expectProblem(await ask('GET', '/v1/accounts?cursor=x'), 422, 'errors/unprocessable_entity');
+  });
+
   it('drains and undrains: only /readyz changes, on both listeners', async () => {
     const ready = async () => [
       (await gateway.ask('GET', '/readyz')).status,

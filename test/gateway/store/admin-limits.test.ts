@@ -1,6 +1,7 @@
 /** Gateways with one Redis obey what an operator changes at one of them. */
 import { expect, it } from 'vitest';
 import { type AdminGateway, startAdminGateway } from '../../support/admin.ts';
+import { blockAccount } from '../../support/block-account.ts';
 import { redisForFile } from '../../support/for-file.ts';
 import { ratesOf } from '../../support/gateway.ts';
 import { startUpstream } from '../../support/upstream.ts';
@@ -29,6 +30,20 @@ it('PUT at one: the very next request at the other is judged by it, and so is a 
   const late = await startAdminGateway(upstream.url, config);
   expect(await limitOf(late)).toBe(504);
   await Promise.all([one, other, late].map((gateway) => gateway.stop()));
+});
+
+it('a block that another process has set: the windows and explain say it, and no other account has it', async () => {
+  const gateway = await startAdminGateway(upstream.url, config);
+  const route = 'GET /api/v1/chats';
+  await blockAccount(redis.port, { account: 'acc_1' }, { forMs: 60_000, reason: 'Unpaid.' });
+  const blocked = { forMs: expect.any(Number), reason: 'Unpaid.' };
+  const windowsOf = async (account: string) =>
+    JSON.parse((await gateway.admin('GET', `/v1/windows?account=${account}`)).text).routes;
+  expect(await windowsOf('acc_1')).toContainEqual(expect.objectContaining({ route, blocked }));
+  expect(await windowsOf('acc_2')).toContainEqual(expect.objectContaining({ route, blocked: null }));
+  const explained = await gateway.admin('POST', '/v1/explain', { json: { account: 'acc_1', route } });
+  expect(JSON.parse(explained.text)).toMatchObject({ accepted: false, rejectedBy: null, blocked });
+  await gateway.stop();
 });
 
 it('16 operators at two gateways with the same etag: one wins', async () => {

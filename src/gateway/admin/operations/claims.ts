@@ -31,6 +31,10 @@ const claim = z.object({
   status: z.string().nullable().describe('HTTP status of the stored answer'),
   valueBytes: z.int().nullable().describe('Bytes of the stored answer; null if there is none, or it was too large'),
 });
+export type Claim = z.output<typeof claim>;
+
+const orphan = z.object({ ...id, at: moment });
+export type MetOrphan = z.output<typeof orphan>;
 
 const answer = z.strictObject({
   status: z.int().min(200).max(599),
@@ -72,7 +76,7 @@ export function claimOperations(context: AdminContext): Operation[] {
       summary: 'The last 1,000 orphans that retries ran into, of this process',
       description: 'A retry has met it; it may have been completed or released since.',
       query: z.strictObject(paging),
-      answer: z.object({ orphans: z.array(z.object({ ...id, at: moment })), next }),
+      answer: z.object({ orphans: z.array(orphan), next }),
       run({ query }) {
         const { entries, next } = pageOf(traffic.orphans(), query);
         const orphans = entries.map(({ scope, key, atMs }) => ({

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { AdminContext } from '../context.ts';
 import { createDocument } from '../openapi.ts';
 import { type Operation, operation } from '../operation.ts';
+import { accountOperations } from './accounts.ts';
 import { claimOperations } from './claims.ts';
 import { drainOperations } from './drain.ts';
 import { eventOperations } from './events.ts';
@@ -17,6 +18,7 @@ export function operationsOf(context: AdminContext): Operation[] {
     ...statusOperations(context),
     ...limitOperations(context),
     ...fleetOperations(context),
+    ...accountOperations(context),
     ...windowOperations(context),
     ...trafficOperations(context),
     ...eventOperations(context),

@@ -58,6 +58,7 @@ const decision = z.object({
   cost: z.int(),
   trace: z.array(windowState).describe('Every window that was checked, in order, after the charge'),
 });
+export type Decision = z.output<typeof decision>;
 
 /** What requests have done lately. */
 export function trafficOperations(context: AdminContext): Operation[] {

@@ -15,12 +15,18 @@ const route = named('A route of the config, such as `POST /api/v1/emails`');
 const from = z.enum(LAYERS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
 
+const blocked = z
+  .object({ forMs: z.int(), reason: z.string().nullable() })
+  .nullable()
+  .describe('The block that rejects before any window');
+
 const windows = z.object({
   account: z.string(),
   provider: z.string().nullable(),
   plan: z.string().nullable(),
-  routes: z.array(z.object({ route: z.string(), windows: z.array(windowState.extend({ from, adjusted })) })),
+  routes: z.array(z.object({ route: z.string(), blocked, windows: z.array(windowState.extend({ from, adjusted })) })),
 });
+export type Windows = z.output<typeof windows>;
 
 const origin = z.object({ from, adjusted, windows: z.array(z.string()).describe('Such as `60/1m`') });
 
@@ -41,22 +47,30 @@ const explanation = z.object({
   accepted: z.boolean(),
   status: z.literal([200, 429]).describe('What the limits would answer. 200: the request would pass'),
   rejectedBy: windowState.nullable().describe('The window without room'),
-  blocked: z
-    .object({ forMs: z.int(), reason: z.string().nullable() })
-    .nullable()
-    .describe('The block that rejects before any window'),
+  blocked,
   passesInMs: z.int().nullable().describe('When it would pass, if nothing else comes; null: never'),
   windows: z.array(windowState),
 });
+export type Explanation = z.output<typeof explanation>;
 
 /** What limits hold for an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, store, traffic } = context;
   const subjectOf = ({ id, provider, plan }: Account, route: string) => ({ account: id, route, provider, plan });
+  const blockOf = async ({ id }: Account, route: string): Promise<Explanation['blocked']> => {
+    const block = await store.limits.blocked?.({ account: id, route });
+    return block === undefined ? null : { forMs: block.forMs, reason: block.reason ?? null };
+  };
   const peek = async (of: Account, route: string) => {
     const origins = originsOf(sharedLimits, of, route);
-    const statuses = await limiter().peek(subjectOf(of, route));
-    return { route, windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })) };
+    const [statuses, block] = await Promise.all([limiter().peek(subjectOf(of, route)), blockOf(of, route)]);
+    // A request without any window is not limited, and so not blocked.
+    const blocked = statuses.length === 0 ? null : block;
+    return {
+      route,
+      blocked,
+      windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })),
+    };
   };
   return [
     operation({
@@ -146,18 +160,17 @@ export function windowOperations(context: AdminContext): Operation[] {
         const refusal = refuseRoute(config(), body.route);
         if (refusal !== undefined) return refusal;
         const statuses = await limiter().peek(subjectOf(of, body.route));
-        const target = { account: of.id, route: body.route };
-        const block = statuses.length === 0 ? undefined : await store.limits.blocked?.(target);
+        const blocked = statuses.length === 0 ? null : await blockOf(of, body.route);
         const full = statuses.filter(({ remaining }) => remaining < body.cost);
         const isImpossible = full.some(({ max }) => max < body.cost);
-        const waits = [...full.map(({ resetMs }) => resetMs), ...(block === undefined ? [] : [block.forMs])];
+        const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
         const accepted = waits.length === 0;
         const [first] = full;
         return {
           accepted,
           status: accepted ? (200 as const) : (429 as const),
-          rejectedBy: block !== undefined || first === undefined ? null : stateOf(first),
-          blocked: block === undefined ? null : { forMs: block.forMs, reason: block.reason ?? null },
+          rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
+          blocked,
           passesInMs: isImpossible ? null : Math.max(0, ...waits),
           windows: statuses.map(stateOf),
         };

@@ -1,0 +1,54 @@
+import { useState } from 'preact/hooks';
+import { useAction } from '../api/action.ts';
+import type { Explanation } from '../api/answers.ts';
+import { ask } from '../api/client.ts';
+import { Choice, Field } from '../parts/field.tsx';
+import { spanText, timeText } from '../parts/format.ts';
+import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import { windowName } from '../parts/verdict.ts';
+
+/** Asks what a request would be told now. Nothing is charged. */
+export function ExplainForm({ account, routes }: { account: string; routes: readonly string[] }) {
+  const [route, setRoute] = useState(routes[0] as string);
+  const [cost, setCost] = useState('1');
+  const [told, setTold] = useState<{ readonly what: Explanation; readonly at: Date }>();
+  const { run, isRunning, error } = useAction();
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    setTold(undefined);
+    run(async () => {
+      const what = await ask<Explanation>('POST', 'v1/explain', { body: { account, route, cost: Number(cost) } });
+      setTold({ what, at: new Date() });
+    });
+  };
+  return (
+    <section class="card" aria-labelledby="explain">
+      <h2 id="explain">What would a request be told now?</h2>
+      <form class="inline" onSubmit={submit}>
+        <Choice label="Route" value={route} options={routes.map((each) => [each, each])} onValue={setRoute} />
+        <Field label="Cost" type="number" required min={1} value={cost} onValue={setCost} />
+        <button type="submit" disabled={isRunning}>
+          Ask
+        </button>
+      </form>
+      <ErrorNotice error={error} />
+      {told && (
+        <Notice kind={told.what.accepted ? 'good' : 'bad'}>
+          <p>{sentenceOf(told.what)}</p>
+          <p class="soft">Asked at {timeText(told.at)}. Nothing was charged.</p>
+        </Notice>
+      )}
+    </section>
+  );
+}
+
+function sentenceOf({ accepted, rejectedBy, blocked, passesInMs, windows }: Explanation): string {
+  if (accepted) return windows.length === 0 ? 'Accepted: it has no limit.' : 'Accepted: every window has room for it.';
+  const by = rejectedBy === null ? 'a block' : `${windowName(rejectedBy)}, with ${rejectedBy.remaining} left`;
+  const reason = blocked?.reason ? ` (${blocked.reason})` : '';
+  const passes =
+    passesInMs === null
+      ? 'It never passes: its cost is more than the limit.'
+      : `It passes in ${spanText(passesInMs)}, if nothing else comes.`;
+  return `Rejected with 429 by ${by}${reason}. ${passes}`;
+}

@@ -1,0 +1,99 @@
+import { useState } from 'preact/hooks';
+import { AccountEvents } from '../account/account-events.tsx';
+import { ExplainForm } from '../account/explain-form.tsx';
+import { ResetDialog } from '../account/reset-dialog.tsx';
+import { RouteCard } from '../account/route-card.tsx';
+import type { Windows } from '../api/answers.ts';
+import { ask } from '../api/client.ts';
+import { usePolled } from '../api/polled.ts';
+import { countText } from '../parts/format.ts';
+import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { verdictOf } from '../parts/verdict.ts';
+import { href } from '../route.ts';
+import { may } from '../session.ts';
+
+const EVERY_MS = 1_000;
+
+/** An account: how full its windows are, what a request would be told, and what has happened. */
+export function AccountPage({ account }: { account: string }) {
+  const { value, error, refresh } = usePolled(account, EVERY_MS, (signal) =>
+    ask<Windows>('GET', 'v1/windows', { query: { account }, signal }),
+  );
+  /** The route whose counters are to be reset; null: all of them. */
+  const [resetting, setResetting] = useState<string | null | undefined>();
+  const [done, setDone] = useState('');
+  return (
+    <>
+      <PageTitle title={account}>
+        <a href={href('accounts')}>All accounts</a>
+      </PageTitle>
+      <ErrorNotice error={error} />
+      {done !== '' && <Notice kind="good">{done}</Notice>}
+      {value && (
+        <>
+          <p class="soft">
+            Provider {value.provider ?? 'not set'}, plan {value.plan ?? 'not set'}
+          </p>
+          <Summary routes={value.routes} />
+          <section aria-labelledby="windows">
+            <div class="row">
+              <h2 id="windows">Windows</h2>
+              {may('operator') && value.routes.length > 0 && (
+                <button type="button" class="danger" onClick={() => setResetting(null)}>
+                  Reset all counters…
+                </button>
+              )}
+            </div>
+            <div class="columns">
+              {value.routes.map((each) => (
+                <RouteCard key={each.route} account={value} shown={each} onReset={() => setResetting(each.route)} />
+              ))}
+            </div>
+          </section>
+          {value.routes.length > 0 && <ExplainForm account={account} routes={value.routes.map(({ route }) => route)} />}
+          <AccountEvents account={account} />
+        </>
+      )}
+      {value && resetting !== undefined && (
+        <ResetDialog
+          account={account}
+          routes={value.routes.filter(({ route }) => resetting === null || resetting === route)}
+          route={resetting ?? undefined}
+          onDone={(text) => {
+            setDone(text);
+            refresh();
+          }}
+          onClose={() => setResetting(undefined)}
+        />
+      )}
+    </>
+  );
+}
+
+/** What an operator must find out first: what rejects, and when there is room. It changes each second, so it is not read out. */
+function Summary({ routes }: Pick<Windows, 'routes'>) {
+  const rejecting = routes.flatMap((each) => {
+    const { by, text } = verdictOf(each);
+    return by === undefined ? [] : [{ route: each.route, by, text }];
+  });
+  if (routes.length === 0) return <p>The config limits no route, so nothing is counted.</p>;
+  if (rejecting.length === 0) return <p class="notice good">Nothing is rejected now: every route has room.</p>;
+  return (
+    <div class="notice bad">
+      <p>
+        <strong>
+          {countText(rejecting.length, 'route')} of {routes.length} {rejecting.length === 1 ? 'rejects' : 'reject'}{' '}
+          requests now
+        </strong>
+      </p>
+      <ul>
+        {rejecting.map(({ route, by, text }) => (
+          <li key={route}>
+            {route}: {text} ({by})
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,141 @@
+import type { ComponentChildren } from 'preact';
+import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
+import type { StreamEvent } from '../api/event-stream.ts';
+import { targetText } from '../limits/target.ts';
+import { href } from '../route.ts';
+import { timeText, windowsText } from './format.ts';
+import { windowName } from './verdict.ts';
+import type { ShownWindow } from './window-bar.tsx';
+
+interface DecisionData extends Omit<Decision, 'trace'> {
+  readonly tightest?: Omit<ShownWindow, 'used'>;
+}
+interface ClaimData {
+  readonly application: string;
+  readonly key: string;
+  readonly what: string;
+  readonly reason?: string;
+}
+
+const OUTCOMES = { accepted: 'good', rejected: 'bad', degraded: 'care' } as const;
+
+const STATES: Readonly<Record<StateChange['state'], string>> = {
+  draining: 'lets this process drain',
+  serving: 'lets this process serve again',
+  reloaded: 'the config was reloaded',
+  windows_reset: 'reset counters',
+  claim_completed: 'completed a claim by hand',
+  claim_released: 'released a claim by hand',
+};
+
+/** An event in words. One that this version does not know is shown as it came. */
+export function EventText({
+  event: { type, data },
+  page,
+  onTrace,
+}: {
+  event: StreamEvent;
+  /** The account whose page it is; it need not be named. */
+  page: string | undefined;
+  onTrace: (requestId: string) => void;
+}) {
+  const { at } = data as { readonly at?: string };
+  return (
+    <div class="event">
+      <time class="soft">{at && timeText(at)}</time>
+      {textOf(type, data, page, onTrace)}
+    </div>
+  );
+}
+
+function textOf(
+  type: string,
+  data: unknown,
+  page: string | undefined,
+  onTrace: (requestId: string) => void,
+): ComponentChildren {
+  switch (type) {
+    case 'decision':
+      return <DecisionText data={data as DecisionData} page={page} onTrace={onTrace} />;
+    case 'claim':
+      return <ClaimText data={data as ClaimData} />;
+    case 'state':
+      return <StateText data={data as StateChange} />;
+    case 'limits':
+      return <LimitsText data={data as LimitEntry} />;
+    default:
+      return (
+        <span>
+          <span class="badge">{type}</span> <code>{JSON.stringify(data)}</code>
+        </span>
+      );
+  }
+}
+
+function DecisionText({
+  data,
+  page,
+  onTrace,
+}: {
+  data: DecisionData;
+  page: string | undefined;
+  onTrace: (requestId: string) => void;
+}) {
+  const { req_id, outcome, account, route, cost, tightest } = data;
+  return (
+    <>
+      <span>
+        <span class={`badge ${OUTCOMES[outcome] ?? ''}`}>{outcome}</span>{' '}
+        {account !== page && <a href={href('accounts', account)}>{account}</a>} {route}
+        {cost > 1 && `, cost ${cost}`}
+        {tightest && (
+          <span class="soft">
+            {' '}
+            {windowName({ ...tightest, used: 0 })}: {tightest.remaining} left
+          </span>
+        )}
+      </span>
+      <button type="button" class="quiet" aria-label={`Trace of ${req_id}`} onClick={() => onTrace(req_id)}>
+        Trace
+      </button>
+    </>
+  );
+}
+
+function ClaimText({ data: { application, key, what, reason } }: { data: ClaimData }) {
+  return (
+    <span>
+      <span class="badge">claim</span> {what.replaceAll('_', ' ')}
+      {reason && `: ${reason.replaceAll('_', ' ')}`}, key{' '}
+      <a href={href('claims', undefined, { application, key })}>{key}</a> of {application}
+    </span>
+  );
+}
+
+function StateText({ data: { state, by } }: { data: StateChange }) {
+  return (
+    <span>
+      <span class="badge care">operator</span> {by && <strong>{by}</strong>} {STATES[state] ?? state}
+    </span>
+  );
+}
+
+function LimitsText({ data: { version, by, reason, changes = [] } }: { data: Partial<LimitEntry> }) {
+  return (
+    <span>
+      <span class="badge care">limits</span> {by ? <strong>{by}</strong> : 'somebody'} changed limits (change {version})
+      {reason && `: ${reason}`}
+      <ul>
+        {changes.map((change) => (
+          <li key={JSON.stringify(change.target)}>
+            {targetText(change.target)}: {textOrConfig(change.old)} → {textOrConfig(change.new)}
+          </li>
+        ))}
+      </ul>
+    </span>
+  );
+}
+
+function textOrConfig(windows: readonly string[] | null): string {
+  return windows === null ? 'as in the config' : windowsText(windows);
+}

@@ -1,0 +1,73 @@
+import { useState } from 'preact/hooks';
+import type { Connection, LiveEvent, LiveEvents } from '../api/live-events.ts';
+import { EventText } from './event-text.tsx';
+import { countText, spanText } from './format.ts';
+import { Notice } from './notice.tsx';
+import { TraceDialog } from './trace-dialog.tsx';
+
+/** Whether events come, and a button that lets the list pause. */
+export function StreamState({ live: { connection, dropped, isPaused, waiting, pause } }: { live: LiveEvents }) {
+  return (
+    <>
+      <div class="row">
+        <span class="soft">
+          {isPaused ? `Paused. ${countText(waiting, 'event')} came since.` : stateText(connection)}
+        </span>
+        <button type="button" class="quiet" onClick={() => pause(!isPaused)}>
+          {isPaused ? 'Go on' : 'Pause'}
+        </button>
+      </div>
+      {(connection.state === 'waiting' || connection.state === 'failed') && <Trouble connection={connection} />}
+      {dropped > 0 && (
+        <Notice kind="care">
+          {countText(dropped, 'event')} were dropped, because they came faster than this page could read. Choose fewer:
+          an account, an outcome or a sample.
+        </Notice>
+      )}
+    </>
+  );
+}
+
+function stateText({ state }: Connection): string {
+  return state === 'open' ? 'Connected.' : state === 'connecting' ? 'Connecting …' : 'Not connected.';
+}
+
+function Trouble({ connection }: { connection: Exclude<Connection, { state: 'connecting' | 'open' }> }) {
+  const { error, state } = connection;
+  return (
+    <Notice kind={state === 'failed' ? 'bad' : 'care'}>
+      <p>{error?.message ?? 'The connection has ended.'}</p>
+      {error?.status === 503 && <p>Close a page that shows events, in this browser or another, to make room.</p>}
+      {connection.state === 'waiting' && <p>The console connects again in {spanText(connection.pauseMs)}.</p>}
+    </Notice>
+  );
+}
+
+/** Events, the newest first. A decision has a button that shows its trace. */
+export function EventList({
+  events,
+  label,
+  nothing,
+  account,
+}: {
+  events: readonly LiveEvent[];
+  label: string;
+  nothing: string;
+  /** Whose events they are, if they are of one account. */
+  account?: string;
+}) {
+  const [traced, setTraced] = useState<string>();
+  if (events.length === 0) return <p class="soft">{nothing}</p>;
+  return (
+    <>
+      <ol class="events" aria-label={label}>
+        {events.map((event) => (
+          <li key={event.key}>
+            <EventText event={event} page={account} onTrace={setTraced} />
+          </li>
+        ))}
+      </ol>
+      {traced !== undefined && <TraceDialog requestId={traced} onClose={() => setTraced(undefined)} />}
+    </>
+  );
+}

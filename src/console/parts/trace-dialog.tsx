@@ -1,0 +1,53 @@
+import type { Decision } from '../api/answers.ts';
+import { ask } from '../api/client.ts';
+import { ONCE, usePolled } from '../api/polled.ts';
+import { href } from '../route.ts';
+import { Dialog } from './dialog.tsx';
+import { timeText } from './format.ts';
+import { ErrorNotice } from './notice.tsx';
+import { WindowBar } from './window-bar.tsx';
+
+/** One decision, with every window that it has checked. */
+export function TraceDialog({ requestId, onClose }: { requestId: string; onClose: () => void }) {
+  const { value, error } = usePolled(requestId, ONCE, (signal) =>
+    ask<Decision>('GET', 'v1/decisions', { query: { req_id: requestId }, signal }),
+  );
+  return (
+    <Dialog title="One decision" onClose={onClose}>
+      <ErrorNotice error={error} />
+      {value && (
+        <>
+          <dl class="pairs">
+            <dt>Outcome</dt>
+            <dd>{value.outcome}</dd>
+            <dt>At</dt>
+            <dd>{timeText(value.at)}</dd>
+            <dt>Account</dt>
+            <dd>
+              <a href={href('accounts', value.account)} onClick={onClose}>
+                {value.account}
+              </a>
+            </dd>
+            <dt>Route</dt>
+            <dd>{value.route}</dd>
+            <dt>Cost</dt>
+            <dd>{value.cost}</dd>
+            <dt>req_id</dt>
+            <dd>
+              <code>{value.req_id}</code>
+            </dd>
+          </dl>
+          <h3>Every window that was checked, in order, as it was then</h3>
+          {value.trace.length === 0 && (
+            <p class="soft">None: the decision was made without the store, or by a block.</p>
+          )}
+          <div class="list">
+            {value.trace.map((each) => (
+              <WindowBar key={`${each.limit} ${each.durationMs}`} window={each} />
+            ))}
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,39 @@
+import type { Windows } from '../api/answers.ts';
+import { limitName, perText, spanText } from './format.ts';
+import { isNear, type ShownWindow } from './window-bar.tsx';
+
+/** The windows of an account on one route. */
+export type RouteWindows = Windows['routes'][number];
+
+/** What the next request of cost 1 meets on a route. */
+export interface Verdict {
+  readonly kind: 'blocked' | 'rejects' | 'near' | 'free' | 'unlimited';
+  /** `rejects, room in 41 s` */
+  readonly text: string;
+  /** What rejects; undefined if nothing does. */
+  readonly by?: string;
+}
+
+/** Says at a glance whether a route has room, and if not, when. */
+export function verdictOf({ windows, blocked }: RouteWindows): Verdict {
+  if (windows.length === 0) return { kind: 'unlimited', text: 'no limit' };
+  const full = windows.filter(({ remaining }) => remaining <= 0);
+  const room = roomText(full, blocked?.forMs ?? 0);
+  if (blocked !== null) return { kind: 'blocked', text: `blocked, ${room}`, by: 'a block' };
+  const last = full.reduce<ShownWindow | undefined>(
+    (latest, each) => (latest === undefined || each.resetMs > latest.resetMs ? each : latest),
+    undefined,
+  );
+  if (last !== undefined) return { kind: 'rejects', text: `rejects, ${room}`, by: windowName(last) };
+  return windows.some(isNear) ? { kind: 'near', text: 'nearly full' } : { kind: 'free', text: 'has room' };
+}
+
+/** `This route, 5 per minute` */
+export function windowName({ limit, max, durationMs }: ShownWindow): string {
+  return `${limitName(limit)}, ${perText(max, durationMs)}`;
+}
+
+function roomText(full: readonly ShownWindow[], blockedMs: number): string {
+  if (full.some(({ max }) => max === 0)) return 'never room';
+  return `room in ${spanText(Math.max(blockedMs, ...full.map(({ resetMs }) => resetMs)))}`;
+}
