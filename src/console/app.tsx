@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { status, statusError, useStatus } from './api/status.ts';
 import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
+import { LimitsPage } from './pages/limits.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
@@ -14,6 +15,7 @@ import { ThemeChoice } from './theme.tsx';
 /** The pages, in the order of the menu. */
 const PAGES: readonly { readonly page: string; readonly title: string; readonly Page: FunctionComponent }[] = [
   { page: '', title: 'Overview', Page: OverviewPage },
+  { page: 'limits', title: 'Limits', Page: LimitsPage },
 ];
 
 /** The whole console. */

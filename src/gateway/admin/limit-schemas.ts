@@ -31,6 +31,7 @@ export const shown = z.object({
     .nullable()
     .describe('What an operator has set'),
 });
+export type Limit = z.output<typeof shown>;
 
 const applied = z
   .object({ instances: z.int(), of: z.int(), missing: z.array(z.string()) })
@@ -46,12 +47,14 @@ export const previewed = z.object({
     }),
   ),
 });
+export type LimitPreview = z.output<typeof previewed>;
 
 export const changed = z.object({
   revision: z.string(),
   durable: z.boolean().describe('Whether the change outlives every process'),
   applied: applied.optional(),
 });
+export type LimitChanged = z.output<typeof changed>;
 
 export const how = {
   dryRun: z.boolean().default(false).describe('Only says what would change'),
@@ -84,3 +87,4 @@ export const entry = z.object({
     }),
   ),
 });
+export type LimitEntry = z.output<typeof entry>;

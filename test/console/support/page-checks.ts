@@ -50,7 +50,8 @@ async function savePicture(page: Page, heading: string): Promise<void> {
   const { width } = page.viewportSize() ?? { width: 0 };
   const name = heading.replace(/[^\p{L}\d]+/gu, '-').toLowerCase();
   const open = (await page.locator('details[open]').count()) > 0 ? '-open' : '';
-  const state = (await page.locator('.summary').count()) > 0 ? '-faults' : open;
+  const dialog = (await page.locator('dialog[open]').count()) > 0 ? '-dialog' : '';
+  const state = (await page.locator('.summary').count()) > 0 ? '-faults' : open + dialog;
   const colours = (await page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches)) ? 'dark' : 'light';
   await page.screenshot({ path: join(SCREENSHOTS, `${width}-${colours}-${name}${state}.png`), fullPage: true });
 }
