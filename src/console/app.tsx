@@ -6,6 +6,7 @@ import { Help } from './help.tsx';
 import { LimitsPage } from './pages/limits.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
+import { SystemPage } from './pages/system.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
 import { PageTitle } from './parts/page-title.tsx';
 import { href, route } from './route.ts';
@@ -16,6 +17,7 @@ import { ThemeChoice } from './theme.tsx';
 const PAGES: readonly { readonly page: string; readonly title: string; readonly Page: FunctionComponent }[] = [
   { page: '', title: 'Overview', Page: OverviewPage },
   { page: 'limits', title: 'Limits', Page: LimitsPage },
+  { page: 'system', title: 'System', Page: SystemPage },
 ];
 
 /** The whole console. */

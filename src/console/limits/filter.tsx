@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Choice, Field } from '../parts/field.tsx';
 import { Tick } from '../parts/tick.tsx';
-import { goTo, href } from '../route.ts';
+import { href, replaceWith } from '../route.ts';
 import { LAYERS, type Layer, layerOf, targetOf } from './target.ts';
 
 /** Which limits the list has. */
@@ -33,7 +33,7 @@ export function FilterForm({ filter }: { filter: LimitFilter }) {
   const show = (changed: Partial<LimitFilter>): void => {
     const { isAdjusted, ...wanted } = { ...filter, name: name.trim(), ...changed };
     const { layer } = wanted;
-    goTo(
+    replaceWith(
       href('limits', undefined, {
         layer: layer || undefined,
         name: (layer !== 'default' && wanted.name) || undefined,

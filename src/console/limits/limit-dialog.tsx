@@ -20,7 +20,7 @@ export function LimitDialog({
 }) {
   const { limit, error } = useLimit(target);
   return (
-    <Dialog title={`Limit of ${targetText(target)}`} onClose={onClose}>
+    <Dialog title={`Limit: ${targetText(target)}`} onClose={onClose}>
       <ErrorNotice error={error} />
       {limit && (
         <LimitEditor target={target} limit={limit} beginning={beginning} onChanged={onChanged} onClose={onClose} />
