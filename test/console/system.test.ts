@@ -33,7 +33,7 @@ test('by keyboard only, an admin drains the process, and ends that', async () =>
   const page = await gateway.open('#/system', 'admin');
   await pressAt(page, 'Drain …');
   expect(await page.locator('dialog').innerText()).toMatch(
-    /\/readyz of .+ will answer 503.*It accepts [\d.]+ requests per second now\. 0 other processes with this store/,
+    /\/readyz of .+ will answer 503.*It accepts [\d.]+ requests per second now\. No other process with this store was heard of\./,
   );
   await tabTo(page, 'Reason');
   await page.keyboard.type('a new version');

@@ -34,6 +34,10 @@ export function DrainDialog({
       setError(caught instanceof ApiError ? caught : new ApiError(0, String(caught)));
     }
   };
+  const othersText =
+    others === 0
+      ? 'No other process with this store was heard of.'
+      : `${countText(others ?? 0, 'other process', 'other processes')} with this store would go on.`;
   const served = `It accepts ${numberText(perSecond.accepted)} requests per second now.`;
   return (
     <Dialog title={isDraining ? 'End the draining' : 'Drain this process'} onClose={onClose}>
@@ -45,9 +49,7 @@ export function DrainDialog({
         <>
           <p>
             <code>/readyz</code> of {instance} will answer 503, so that a load balancer sends its requests to other
-            processes. {served}{' '}
-            {others !== undefined &&
-              `${countText(others, 'other process', 'other processes')} with this store would go on.`}
+            processes. {served} {others !== undefined && othersText}
           </p>
           <p>The process serves on whatever still reaches it. Only SIGTERM ends it.</p>
         </>

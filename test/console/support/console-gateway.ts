@@ -17,10 +17,16 @@ export interface ConsoleGateway extends AdminGateway {
   send(account: string, times: number, route?: string): Promise<number[]>;
 }
 
+/** Limits of the gateways. */
+export const LIMITS = {
+  default: { allMethods: ['100/1m'] },
+  providers: { linkedin: { allMethods: ['20/1m', '800/1d'], routes: { [EMAILS]: ['5/1m'] } } },
+};
+
 /** Starts a gateway whose accounts `acc_1` to `acc_3` have the provider linkedin, with two limited routes. */
-export async function startConsole(rest: Record<string, unknown> = {}): Promise<ConsoleGateway> {
+export async function startGateway(rest: Record<string, unknown> = {}): Promise<AdminGateway> {
   const upstream = await startUpstream((_seen, response) => void response.end('{"ok":true}'));
-  const gateway = await startAdminGateway(upstream.url, {
+  return startAdminGateway(upstream.url, {
     accounts: ['acc_1', 'acc_2', 'acc_3', '<img src=x onerror=alert(1)>'].map((id) => ({
       id,
       application: 'app_1',
@@ -32,12 +38,14 @@ export async function startConsole(rest: Record<string, unknown> = {}): Promise<
       { route: CHATS, account: 'query.account_id' },
       { route: 'POST /once', idempotent: true },
     ],
-    limits: {
-      default: { allMethods: ['100/1m'] },
-      providers: { linkedin: { allMethods: ['20/1m', '800/1d'], routes: { [EMAILS]: ['5/1m'] } } },
-    },
+    limits: LIMITS,
     ...rest,
   });
+}
+
+/** Starts such a gateway, and a browser in front of its console. */
+export async function startConsole(rest: Record<string, unknown> = {}): Promise<ConsoleGateway> {
+  const gateway = await startGateway(rest);
   const browser = await launchBrowser();
   afterFile(() => browser.close());
   const newPage = openPages(browser);
