@@ -1,7 +1,7 @@
 /** The pages Limits and History of limits. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { EMAILS, startConsole, VIEWS } from './support/console-gateway.ts';
+import { CHATS, EMAILS, startConsole, VIEWS } from './support/console-gateway.ts';
 import { chooseIn, pressAt, tabTo, typeInto } from './support/keyboard.ts';
 import { checkPage } from './support/page-checks.ts';
 
@@ -177,6 +177,23 @@ test('a warning needs a tick; any other wish needs another preview', async () =>
   await page.getByRole('button', { name: 'Apply' }).click();
   await waitForText(page, 'processes obey');
   expect((await limitOf({ provider: 'linkedin' })).adjusted.windows).toEqual(['20/1m', '800/1d']);
+});
+
+test('the preview shows the accounts that the dry run names', async () => {
+  await gateway.send('acc_1', 3, CHATS);
+  const reply = await gateway.admin('PUT', '/v1/limit?dryRun=true&account=acc_1', { json: { windows: ['2/1m'] } });
+  // A gateway of another version may leave them out.
+  const { accounts, now = [] } = JSON.parse(reply.text);
+  const page = await openDialog({ account: 'acc_1' }, '2/1m');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: 'Apply' }).waitFor();
+  const text = await page.locator('.preview').innerText();
+  expect(
+    text.includes('1 account of the last minutes would get another limit. Of them, 1 would be rejected now.'),
+  ).toBe(accounts !== undefined);
+  expect(await page.locator('.preview tbody tr').allInnerTexts()).toEqual(
+    now.map(() => `acc_1\t${CHATS}\t3 of 2\trejected`),
+  );
 });
 
 test('an end at a time is a time of the operator', async () => {
